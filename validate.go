@@ -118,7 +118,7 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 	if err := c.checkPrefix(key); err != nil {
 		return key, err
 	}
-	if _, err := c.proto.Key(protocol.Key(key)); err != nil {
+	if err := c.proto.CheckKey(protocol.Key(key)); err != nil {
 		return key, c.errorf(op, key, "%w", err)
 	}
 	return key, nil

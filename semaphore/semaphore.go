@@ -79,7 +79,7 @@ func New(locks *leasehold.Client, key string, n int) (*Semaphore, error) {
 	}
 	for i := range protocol.MostPermits {
 		permit := proto.PermitKey(key, i)
-		if _, err := proto.Key(proto.Complete(permit)); err != nil {
+		if err := proto.CheckKey(proto.Complete(permit)); err != nil {
 			return nil, fmt.Errorf("leasehold: semaphore %v in table %s: %w", leasehold.Key(permit), s.table(), err)
 		}
 		s.all = append(s.all, leasehold.Key(permit))

@@ -165,7 +165,10 @@ type Hold struct {
 
 // Protocol makes the writes of one layout. Its methods are pure functions.
 type Protocol interface {
-	// Key encodes k. The error says what is wrong with k.
+	// CheckKey says what is wrong with k; nil: it can be encoded.
+	CheckKey(k Key) error
+
+	// Key encodes k. The error is that of CheckKey.
 	Key(k Key) (Item, error)
 
 	// Schema returns the key and the TTL attribute that the table must have.

@@ -47,6 +47,7 @@ type spelling interface {
 
 // reading is what of a protocol writes nothing.
 type reading interface {
+	CheckKey(k protocol.Key) error
 	Key(k protocol.Key) (protocol.Item, error)
 	Schema() protocol.Schema
 	Skew() time.Duration

@@ -30,23 +30,28 @@ func (s schema) Complete(k protocol.Key) protocol.Key {
 }
 
 func (s schema) Key(k protocol.Key) (protocol.Item, error) {
-	if err := keyBytes("key", k.Partition, maxPartitionBytes); err != nil {
+	if err := s.CheckKey(k); err != nil {
 		return nil, err
-	}
-	switch {
-	case s.SortNumber:
-		if n, err := strconv.ParseUint(k.Sort, 10, 31); err != nil || strconv.FormatUint(n, 10) != k.Sort {
-			return nil, fmt.Errorf("the sort key is %q: in this layout it must be the number of a permit, from 0", k.Sort)
-		}
-	case s.Sort != "":
-		if err := keyBytes("sort key", k.Sort, maxSortBytes); err != nil {
-			return nil, err
-		}
 	}
 	return s.mustKey(k), nil
 }
 
-// mustKey encodes a key that Key has accepted.
+func (s schema) CheckKey(k protocol.Key) error {
+	if err := keyBytes("key", k.Partition, maxPartitionBytes); err != nil {
+		return err
+	}
+	switch {
+	case s.SortNumber:
+		if n, err := strconv.ParseUint(k.Sort, 10, 31); err != nil || strconv.FormatUint(n, 10) != k.Sort {
+			return fmt.Errorf("the sort key is %q: in this layout it must be the number of a permit, from 0", k.Sort)
+		}
+	case s.Sort != "":
+		return keyBytes("sort key", k.Sort, maxSortBytes)
+	}
+	return nil
+}
+
+// mustKey encodes a key that CheckKey has accepted.
 func (s schema) mustKey(k protocol.Key) protocol.Item {
 	item := protocol.Item{s.Partition: text(k.Partition)}
 	switch {

@@ -105,7 +105,7 @@ func ask(ctx context.Context, s *seek.Client, proto asking, r leasehold.Record) 
 // answer, or that was handed the key and has a value to store, and it has heard of nothing.
 // One that has renewed its grant replaces it no more: it has resigned, and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
-	renewed := false
+	renewed := wasRenewed(r)
 	for seen, err := range e.locks.Watch(ctx, e.key) {
 		switch {
 		case err != nil:
@@ -120,6 +120,12 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 		renewed = renewed || seen.Holder.Version != r.Version
 	}
 	return nil, context.Cause(ctx)
+}
+
+// wasRenewed reports whether a record shows that it was written after its grant. A hand-over
+// writes a version that is not the grant's as well, but at one time by one clock.
+func wasRenewed(r leasehold.Record) bool {
+	return r.Version != r.Grant && r.WrittenAt().Sub(r.GrantedAt) > time.Second
 }
 
 // OnStepDown has fn called, once and on a goroutine that must not wait, if the leader of a

@@ -353,6 +353,30 @@ func TestALeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
 	})
 }
 
+func TestALeaderOfTheSameClientIsNotAskedForTheOneBefore(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, _ := elects(w, lab.Config())
+		operator, _, _ := elects(w, lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		why, led := make(chan error, 100), make(chan error, 2)
+		for _, e := range []*election.Election{e, newElection(w, c)} {
+			go func() { led <- e.Lead(ctx, "", works(0, why)) }()
+			lab.Elapse(time.Minute)
+		}
+		if err := operator.StepDown(t.Context()); err != nil {
+			t.Error(err)
+		}
+		lab.Elapse(time.Minute)
+		if n := len(why); n != 1 {
+			t.Errorf("one leader was asked, and %d functions have ended", n)
+		}
+		cancel()
+		<-led
+		<-led
+		_ = c.Close(t.Context())
+	})
+}
+
 func TestALeaderWhoseGrantHadNoReplyHearsWhoeverAsked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())

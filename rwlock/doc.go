@@ -17,7 +17,10 @@
 // a waiting writer, that writer, and one longest poll; a writer waits for that
 // poll and the readers that are in. Among several writers it is chance. A dead
 // holder, or a dead writer that waits, keeps others out for its lease and a poll.
-// A call with leasehold.NoWait does not let readers go first.
+// A call with leasehold.NoWait does not let readers go first. The moment for readers
+// is as long as they pause in the client of the writer that leaves: one whose
+// Config.PollMax is greater, or whose requests take longer than Config.PollMin, may
+// miss it, more than once, and waits for another writer each time.
 //
 // # Limits
 //

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -47,8 +48,13 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	return problems, nil
 }
 
+// describeLimit is how long a server that never answers is waited for: the SDK has no limit.
+const describeLimit = 10 * time.Second
+
 func describe(ctx context.Context, db DB, name string) (*types.TableDescription, error) {
-	out, err := db.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, attempts.Bounded)
+	within, cancel := context.WithTimeout(ctx, describeLimit)
+	defer cancel()
+	out, err := db.DescribeTable(within, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, attempts.Bounded)
 	if none := (*types.ResourceNotFoundException)(nil); errors.As(err, &none) {
 		return nil, fmt.Errorf("table: %s: %w: %w", name, leasehold.ErrTableNotFound, visible.Error(err))
 	}

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -102,6 +103,27 @@ func TestAShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
 		if code != 125 || !strings.Contains(stderr, `"error":"aws"`) || !strings.Contains(stderr, "no answer in time: check the network") {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr)
 		}
+	}
+}
+
+func TestACommandEndsIfTheServerNeverAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
+		<-r.Context().Done()
+	})
+	for _, command := range []string{"get job --raw", "forget job --yes", "break job --damaged --yes --if-raw raw", "table create", "table check"} {
+		t.Run(command, func(t *testing.T) {
+			t.Parallel()
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "leasehold", strings.Fields(command)...)
+			cmd.Dir, cmd.Env = t.TempDir(), f.env
+			stderr, err := cmd.CombinedOutput()
+			if code := exitCode(err); code != 2 || !strings.Contains(string(stderr), "no answer in time: check the network") {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+		})
 	}
 }
 

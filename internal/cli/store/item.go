@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -13,6 +14,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
+
+// readLimit is how long a server that never answers is waited for, as long as those wait who
+// read by a client.
+const readLimit = 10 * time.Second
 
 // Item reads what is stored under a key, whatever it is.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
@@ -24,7 +29,9 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	if err != nil {
 		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
 	}
-	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(s.Table), Key: k, ConsistentRead: aws.Bool(true)})
+	within, cancel := context.WithTimeout(ctx, readLimit)
+	defer cancel()
+	out, err := s.DB.GetItem(within, &dynamodb.GetItemInput{TableName: aws.String(s.Table), Key: k, ConsistentRead: aws.Bool(true)})
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil, context.Cause(ctx)

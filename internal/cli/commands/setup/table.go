@@ -43,6 +43,9 @@ func (c *command) newTableCreate() *cobra.Command {
 				spec := table.Spec{Name: s.Table, Layout: s.Layout}
 				problems, err := table.Check(ctx, s.DB, spec)
 				fresh := s.Created || errors.Is(err, leasehold.ErrTableNotFound)
+				if err != nil && !fresh {
+					return failure.Answer(failure.Cause(ctx, err)) // Create would ask the same once more
+				}
 				if err := table.Create(ctx, s.DB, spec); err != nil {
 					if slices.ContainsFunc(problems, func(p table.Problem) bool { return p.Fatal }) {
 						return failure.Exit(failure.CodeNo, err)

@@ -12,7 +12,8 @@ import (
 // Resume resumes a detached lock, by one renewal: the grant that Lock.Detach
 // returned, in this process or another. ErrLost if it has expired and was taken
 // over, or was resumed elsewhere. ErrUnknownOutcome if ctx ended without an
-// answer: call it again on the same client, which knows what it has tried.
+// answer: call it again on the same client, which knows what it has tried. ErrClosed
+// if the client is closed meanwhile: the grant is left to its lease, not released.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	r := hold.Renewal{Lease: g.Lease}
 	if err := noneNil(c, "resume", g.Key, opts); err != nil {

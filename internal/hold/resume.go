@@ -46,19 +46,17 @@ func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 		return nil, err
 	}
 	if c.IsClosing() {
-		c.Detach(h.GiveBack)
+		c.detachAgain(d, h)
 		return nil, c.AfterClose("resume", want.Key)
 	}
 	return h, nil
 }
 
-// detachAgain detaches a grant whose Resume was answered after its caller had left: a
-// later Resume on this client resumes it. After Close there is none.
+// detachAgain detaches a grant whose Resume was answered when its caller had left, or the
+// client was closing: a later Resume on this client resumes it. It is not given back, as what
+// was sought by Acquire is: whoever has detached it may still work under it, and believes it
+// until its lease ends.
 func (c *Client) detachAgain(d Detached, h *Lock) {
-	if c.IsClosing() {
-		h.GiveBack()
-		return
-	}
 	h.end(ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)

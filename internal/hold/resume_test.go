@@ -134,27 +134,34 @@ func TestAResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
 	})
 }
 
-func TestAResumeThatComesAfterCloseIsGivenBack(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.Config())
-		g := w.Detach(w.Acquire(c, "deploy"))
-		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
-		ended := make(chan error, 1)
-		go func() {
-			_, err := c.Resume(t.Context(), g)
-			ended <- err
-		}()
-		lab.Elapse(time.Second)
-		if err := c.Close(t.Context()); err != nil {
-			t.Error(err)
-		}
-		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
-			t.Errorf("resume: %v", err)
-		}
-		if lab.Text(w.Item("deploy"), "isReleased") != "1" {
-			t.Errorf("record %v", w.Item("deploy"))
-		}
-	})
+func TestAResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
+	for name, leaves := range map[string]time.Duration{"its caller waits": time.Hour, "its caller has left": 500 * time.Millisecond} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				other, _ := w.Client(lab.Config())
+				g := w.Detach(w.Acquire(c, "deploy"))
+				wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second)))
+				ctx, cancel := context.WithTimeout(t.Context(), leaves)
+				defer cancel()
+				ended := make(chan error, 1)
+				go func() {
+					_, err := c.Resume(ctx, g)
+					ended <- err
+				}()
+				lab.Elapse(time.Second)
+				if err := c.Close(t.Context()); err != nil {
+					t.Error(err)
+				}
+				if err := <-ended; !errors.Is(err, leasehold.ErrClosed) && !errors.Is(err, leasehold.ErrUnknownOutcome) {
+					t.Errorf("resume: %v", err)
+				}
+				if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, leasehold.ErrHeld) {
+					t.Errorf("another, while the grant says that it is trusted until %v: %v", g.TrustedUntil, err)
+				}
+			})
+		})
+	}
 }
 
 func TestAResumedKeyHasItsLineHere(t *testing.T) {

@@ -24,6 +24,9 @@ func StopSelf() {}
 // ContinueSignal is none.
 const ContinueSignal = syscall.Signal(0)
 
+// awaitSent does nothing.
+func awaitSent() {}
+
 func signalNumber(name string) syscall.Signal {
 	switch name {
 	case "SIGINT":

@@ -90,9 +90,13 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 // had ended was seen first, though the same signal may have ended it. Who waits next
 // still gets it.
 func (s *Signals) end() (told bool) {
+	awaitSent()
 	for range len(s.C) {
 		select {
 		case sig := <-s.C:
+			if sig == ContinueSignal { // of awaitSent, or too late for CMD
+				continue
+			}
 			told = told || isEnd(sig)
 			select {
 			case s.C <- sig:

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -62,6 +63,27 @@ func stopUntilContinued(target int) {
 
 // ContinueSignal continues a stopped process.
 const ContinueSignal = unix.SIGCONT
+
+// sentLimit bounds awaitSent, should ContinueSignal never come.
+const sentLimit = time.Second
+
+// awaitSent returns when the signals that tell a program to end, and that were sent to this
+// process before, have been received: a busy machine delivers them late, and CMD may have
+// ended by the same signal meanwhile. ContinueSignal, which does nothing to a process that
+// runs, is sent after them. Its number is higher: of those that are pending, the kernel and the
+// Go runtime deliver the lowest first.
+func awaitSent() {
+	last := make(chan os.Signal, 1)
+	signal.Notify(last, ContinueSignal)
+	defer signal.Stop(last)
+	if unix.Kill(unix.Getpid(), ContinueSignal) != nil {
+		return
+	}
+	select {
+	case <-last:
+	case <-time.After(sentLimit):
+	}
+}
 
 func signalNumber(name string) syscall.Signal { return unix.SignalNum(name) }
 

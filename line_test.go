@@ -383,7 +383,7 @@ func TestNowAndThenGoroutinesInLineLeaveTheKeyToAnybody(t *testing.T) {
 				time.Sleep(2 * time.Millisecond)
 			}
 			if granted < tc.least {
-				t.Errorf("%d processes, %d hand-overs: a try of each millisecond was granted the key %d times", tc.processes, tc.handOvers, granted)
+				t.Errorf("%d processes, %d hand-overs: a try each 2 ms was granted the key %d times", tc.processes, tc.handOvers, granted)
 			}
 			stop()
 			all.Wait()

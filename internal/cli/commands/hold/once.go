@@ -40,8 +40,6 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command, l layout.Layout, proto pr
 		return misuse.Of(cmd, "--every and --once: use one of them")
 	case f.Permits > 1 || len(f.more) > 0:
 		return misuse.Of(cmd, "%s is for one key: leave it out, or -p and -k", name)
-	case f.InLine:
-		return misuse.Of(cmd, "%s and --line: whose work may be done meanwhile stands in no line: leave one of them out", name)
 	case !marks:
 		return misuse.Of(cmd, "%s: records of layout %s do not say what was done: leave it out, or give each day a key of its own", name, l.Name())
 	case labelled:

@@ -138,7 +138,9 @@ type Config struct {
 
 	// Line lets waiters of different clients stand in line, in the lock's record: who
 	// comes first is granted the key first, by the write that releases it, and nobody
-	// asks in vain. Native layout only; set it on every client that waits for a key.
+	// asks in vain. A holder knows of those who joined before its last request. If none
+	// had, or if it dies, the key is granted to whoever of them looks first, most often
+	// the first. Native layout only; set it on every client that waits for a key.
 	//
 	// Up to 32 stand in line, fewer if their names are long; others wait as without it,
 	// and so do calls of AcquireAny and AcquireAll. Those in line read the record at least

@@ -122,7 +122,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 			case i == 0:
 				voters[len(voters)-1].mustStepDown(onBehalf(ctx, "who asks"), leader)
 			case leader.id == lastClient:
-				leader.resign <- struct{}{}
+				leader.resigns(last)
 			default:
 				leader.dies()
 			}
@@ -239,6 +239,17 @@ func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	term := leader.leadsNow()
 	if err := v.e.StepDown(ctx); err != nil && term != nil && term.Err() == nil {
 		v.violated("of elections: process %d was asked, and leads on: %v", leader.id, err)
+	}
+}
+
+// resigns ends a term, unless its leader has taken a request for its own and ends it itself.
+func (v *voter) resigns(term *leasehold.Lock) {
+	if term == nil {
+		return
+	}
+	select {
+	case v.resign <- struct{}{}:
+	case <-term.Context().Done():
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -230,6 +231,32 @@ func TestWhoGivesUpLeavesTheLineThoughItIsThrottled(t *testing.T) {
 		}
 		w.Release(l.lock)
 		w.Release(<-l.got[1])
+	})
+}
+
+func TestCloseWaitsForALeaveThatIsThrottledNoLongerThanADeadHeadCosts(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		lock := w.Acquire(holder, "job")
+		c, wire := w.Client(inLine())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(t.Context(), "job")
+			ended <- err
+		}()
+		lab.Elapse(time.Second)
+		wire.SetFault(lab.Throttled)
+		began := time.Now()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > decide.HandedLease+2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
+			t.Error(err)
+		}
+		w.Release(lock)
 	})
 }
 

@@ -182,15 +182,17 @@ func (t *plainRecord) forget(version string) {
 // giveUp leaves the line. If the key was handed over meanwhile, it is freed. Each write
 // that fails shows where the entry stands by then: further in front, so there are no more
 // of them than places. One that is throttled is repeated: many who stand there throttle
-// the record, and whom nobody waits for would hold up the others.
+// the record, and whom nobody waits for would hold up the others; but not for longer than
+// it would, as Close waits for this.
 func (t *plainRecord) giveUp() {
+	until := decide.Sum(t.c.Now().Mono, decide.HandedLease)
 	for range protocol.MostWaiters {
 		at := t.inLine()
 		if at == nil {
 			break
 		}
 		r := t.c.Requests.Write(t.values, t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
-		if r.Cause == decide.Busy {
+		if r.Cause == decide.Busy && t.c.Now().Mono < until {
 			t.c.Requests.Pause(t.values, &t.pauses)
 			continue
 		}

@@ -67,11 +67,15 @@ const ContinueSignal = unix.SIGCONT
 // sentLimit bounds awaitSent, should ContinueSignal never come.
 const sentLimit = time.Second
 
+// overtakes is by how much a signal may come before one that was sent earlier.
+const overtakes = 5 * time.Millisecond
+
 // awaitSent returns when the signals that tell a program to end, and that were sent to this
 // process before, have been received: a busy machine delivers them late, and CMD may have
 // ended by the same signal meanwhile. ContinueSignal, which does nothing to a process that
 // runs, is sent after them. Its number is higher: of those that are pending, the kernel and the
-// Go runtime deliver the lowest first.
+// Go runtime deliver the lowest first. But another thread may have begun to receive one of
+// them, and be overtaken: it is given the time that a preempted thread needs.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)
@@ -81,6 +85,7 @@ func awaitSent() {
 	}
 	select {
 	case <-last:
+		time.Sleep(overtakes)
 	case <-time.After(sentLimit):
 	}
 }

@@ -104,7 +104,8 @@ type Config struct {
 	RenewConcurrency int
 
 	// DeleteOnRelease deletes the record on release, and with it what says that work was
-	// done (Once, Every), which is then done again. By default the record is kept and
+	// done, which is then done again: not at the release of a lock that was acquired with
+	// Once or Every, but at that of any other of its key. By default the record is kept and
 	// marked released, if the layout can: then data stays, and tokens go on growing.
 	DeleteOnRelease bool
 
@@ -146,9 +147,11 @@ type Config struct {
 	// and so do calls of AcquireAny and AcquireAll. Those in line read the record at least
 	// once a second, whatever PollMax is. A waiter that dies there costs the others up to
 	// three seconds, once the key would be its. Every 16th release is for anybody, so that
-	// TryAcquire is granted the key now and then. A key that was handed over has a lease of
-	// three seconds until its first renewal, within one: Renew it first if you Detach it,
-	// if your work counts back from Lock.TrustedUntil, or has an expiry warning of more than that.
+	// TryAcquire and AcquireAll are granted the key now and then; every 128th while nobody
+	// stands in line, and goroutines of one client hand the key to each other. A key that was
+	// handed over has a lease of three seconds until its first renewal, within one: Renew it
+	// first if you Detach it, if your work counts back from Lock.TrustedUntil, or has an expiry
+	// warning of more than that.
 	Line bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers

@@ -210,7 +210,7 @@ func deepen() {
 func (c *Client) Closing() context.Context { return c.closing }
 
 // IsClosing reports whether Close has been called. Close releases what was held before
-// that. A call that is granted something later gives it back.
+// that. A call that is granted something later gives it back; Resume leaves it to its lease.
 func (c *Client) IsClosing() bool { return c.closing.Err() != nil }
 
 // UntilClosing returns a context that ends with ctx, and with ErrClosed when Close is

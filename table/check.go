@@ -35,12 +35,12 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	ttl, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(spec.Name)}, attempts.Bounded)
+	ttl, err := describeTTL(ctx, db, spec.Name)
 	if err != nil {
-		return nil, fmt.Errorf("table: time to live of %s: %w", spec.Name, visible.Error(err))
+		return nil, err
 	}
 	problems := append(checkStatus(found), checkKeys(found, want)...)
-	problems = append(problems, checkTTL(ttl.TimeToLiveDescription, want)...)
+	problems = append(problems, checkTTL(ttl, want)...)
 	problems = append(problems, checkReplicas(found)...)
 	for i, p := range problems {
 		problems[i].What = visible.Line(p.What)
@@ -65,6 +65,16 @@ func describe(ctx context.Context, db DB, name string) (*types.TableDescription,
 		return nil, fmt.Errorf("table: describe %s: the answer is not DynamoDB's: check proxies and the endpoint", name)
 	}
 	return out.Table, nil
+}
+
+func describeTTL(ctx context.Context, db DB, name string) (*types.TimeToLiveDescription, error) {
+	within, cancel := context.WithTimeout(ctx, describeLimit)
+	defer cancel()
+	out, err := db.DescribeTimeToLive(within, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)}, attempts.Bounded)
+	if err != nil {
+		return nil, fmt.Errorf("table: time to live of %s: %w", name, visible.Error(err))
+	}
+	return out.TimeToLiveDescription, nil
 }
 
 func checkStatus(t *types.TableDescription) []Problem {

@@ -114,11 +114,8 @@ func wait(ctx context.Context, db DB, name string) error {
 // one.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	isOn := func() (bool, error) {
-		out, err := db.DescribeTimeToLive(ctx, &dynamodb.DescribeTimeToLiveInput{TableName: aws.String(name)}, attempts.Bounded)
-		if err != nil {
-			return false, fmt.Errorf("table: time to live of %s: %w", name, visible.Error(err))
-		}
-		return ttlIsOn(out.TimeToLiveDescription), nil
+		ttl, err := describeTTL(ctx, db, name)
+		return ttlIsOn(ttl), err
 	}
 	if on, err := isOn(); on || err != nil {
 		return err

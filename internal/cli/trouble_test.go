@@ -127,6 +127,26 @@ func TestACommandEndsIfTheServerNeverAnswers(t *testing.T) {
 	}
 }
 
+func TestTableCreateEndsIfTheServerStopsAnswering(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if op == "DescribeTable" {
+			next.ServeHTTP(w, r)
+			return
+		}
+		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
+		<-r.Context().Done()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "leasehold", "table", "create")
+	cmd.Dir, cmd.Env = t.TempDir(), f.env
+	stderr, err := cmd.CombinedOutput()
+	if code := exitCode(err); code != 2 || !strings.Contains(string(stderr), "no answer in time: check the network") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
 func TestWhatIsDeniedIsNamed(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")

@@ -157,21 +157,16 @@ type forgetting struct {
 	proto protocol.Marking
 	key   protocol.Key
 	mark  protocol.Done
-	tried attempts.Sequence[removal]
+	tried attempts.Sequence[attempts.Version]
 }
 
-// removal is one attempt to remove a mark.
-type removal string
-
-func (r removal) ID() string { return string(r) }
-
 func (f *forgetting) run(ctx context.Context) error {
-	r := f.tried.Run(context.WithoutCancel(ctx), ctx, f.c.requests, attempts.Operation[removal]{
+	r := f.tried.Run(context.WithoutCancel(ctx), ctx, f.c.requests, attempts.Operation[attempts.Version]{
 		Key: f.key,
-		Next: func() (removal, *protocol.Write) {
-			return removal(protocol.NewVersion()), f.proto.Unmark(f.key, f.mark)
+		Next: func() (attempts.Version, *protocol.Write) {
+			return attempts.Version(protocol.NewVersion()), f.proto.Unmark(f.key, f.mark)
 		},
-		Shows: func(item protocol.Item, sent []removal) (removal, bool) {
+		Shows: func(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 			shown, err := f.proto.Decode(item)
 			return sent[len(sent)-1], item == nil || err == nil && shown.Done == nil
 		},

@@ -20,6 +20,12 @@ const MostUnanswered = 50
 // Attempt is one write sent once. Its version is never used again.
 type Attempt interface{ ID() string }
 
+// Version is an attempt of which nothing but its version need be known.
+type Version string
+
+// ID is the version.
+func (v Version) ID() string { return string(v) }
+
 // Outcome is how an attempt ends, and a sequence with it.
 type Outcome int
 

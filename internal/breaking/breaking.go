@@ -52,17 +52,12 @@ type Request struct {
 	Unrenewed bool // only if it has not been renewed since
 }
 
-// attempt is one break sent once, by its version.
-type attempt string
-
-func (a attempt) ID() string { return string(a) }
-
 // Break frees the grant and tells its session, if it is under one.
 func (c *Client) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
 	var now attempts.Latest
-	now.Begin(&attempts.Sequence[attempt]{}) // one request is sent, however soon ctx ends
+	now.Begin(&attempts.Sequence[attempts.Version]{}) // one request is sent, however soon ctx ends
 	var err error
 	_, unknown := attempts.Outlive(ctx, c.Detach, &now, func() {
 		var maybe bool
@@ -90,20 +85,20 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 	key, proto, at := r.Grant.Key, c.protoOf(r.Grant), c.Wall()
 	session := protocol.IsSessionKey(c.Proto, key)
 	for {
-		var tried attempts.Sequence[attempt]
+		var tried attempts.Sequence[attempts.Version]
 		now.Begin(&tried)
-		res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempt]{
+		res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempts.Version]{
 			Key: key,
-			Next: func() (attempt, *protocol.Write) {
+			Next: func() (attempts.Version, *protocol.Write) {
 				b := protocol.Break{Version: protocol.NewVersion(), By: c.Owner, At: at, Reason: r.Reason}
 				if session {
 					b.Expires = c.DeadExpires()
 				} else {
 					b.Expires = c.Expires(protocol.Changes{}.LeaveData(r.Grant), r.Grant.Done != nil)
 				}
-				return attempt(b.Version), proto.Break(r.Grant, b)
+				return attempts.Version(b.Version), proto.Break(r.Grant, b)
 			},
-			Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			Shows: func(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 				return c.shows(proto, item, sent)
 			},
 			Throttled: func(err error) { c.Throttled(ctx, key, 0, err) },
@@ -143,7 +138,7 @@ func (c *Client) protoOf(r protocol.Record) protocol.Protocol {
 
 // shows returns the attempt that freed the key, as a record shows it. In layouts whose free
 // keys have no record, or no version, it may have been any attempt without an answer.
-func (c *Client) shows(proto protocol.Protocol, item protocol.Item, sent []attempt) (attempt, bool) {
+func (c *Client) shows(proto protocol.Protocol, item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
 		return last, unanswered && !c.Caps.KeepOnRelease

@@ -132,12 +132,6 @@ func (s *Session) setDead() {
 	s.o.Records.Forget(s.key)
 }
 
-// mark is the version of a write that marks a session dead.
-type mark string
-
-// ID is the version.
-func (m mark) ID() string { return string(m) }
-
 // MarkDead marks the session dead if its version has not changed for its lease. It
 // reports whether the session is dead.
 func (s *Session) MarkDead(ctx context.Context) (bool, error) {
@@ -155,12 +149,12 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		s.setDead()
 		return true, nil
 	}
-	var tried attempts.Sequence[mark]
-	r := tried.Try(context.WithoutCancel(ctx), s.o.Requests, attempts.Operation[mark]{
+	var tried attempts.Sequence[attempts.Version]
+	r := tried.Try(context.WithoutCancel(ctx), s.o.Requests, attempts.Operation[attempts.Version]{
 		Key: s.key,
-		Next: func() (mark, *protocol.Write) {
+		Next: func() (attempts.Version, *protocol.Write) {
 			version := protocol.NewVersion()
-			return mark(version), s.proto.Session().Break(s.record, protocol.Break{Version: version, Expires: s.o.Expires()})
+			return attempts.Version(version), s.proto.Session().Break(s.record, protocol.Break{Version: version, Expires: s.o.Expires()})
 		},
 	})
 	switch r.Outcome {

@@ -3,7 +3,6 @@ package invocation
 import (
 	"context"
 	"io"
-	"os"
 	"slices"
 	"time"
 
@@ -48,9 +47,6 @@ func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(lea
 	cmd.SetContext(ctx)
 	in.Settings.LayoutGiven, in.Settings.MaxSkewGiven = cmd.Flags().Changed("layout"), cmd.Flags().Changed("max-skew")
 	in.Say, in.completing = say.NewMessages(say.To(io.Discard, false)), true
-	if p, err := in.Settings.Place(""); err != nil || p.File != "" && !exists(p.File) {
-		return nil
-	}
 	s, err := in.Open(cmd, store.Opening{})
 	if err != nil {
 		return nil
@@ -78,9 +74,4 @@ func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(lea
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return err == nil
 }

@@ -48,7 +48,7 @@ type Opening struct {
 	Granted   string // the table of a grant, if there is one
 	Make      bool   // for commands that acquire: the file of a local store, if it is missing
 	AnyLayout bool   // for commands that check or make the table, which may have another layout
-	AsItIs    bool   // nothing is created, not even the table in a local store
+	AsItIs    bool   // nothing is created, neither a file nor the table in a local store
 	Flags     string // those that name the store, for a command to type
 
 	Guessed  func(Place)                         // nobody has named the store
@@ -91,6 +91,8 @@ func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 
 func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Opening) error {
 	switch {
+	case missing(p.File) && (o.AsItIs || !o.Make && !p.Unnamed):
+		return misuse.Errorf("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
 	case p.Unnamed:
 		o.Guessed(p)
 	case o.Make:
@@ -101,8 +103,6 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Ope
 		if err != nil {
 			return err
 		}
-	case missing(p.File):
-		return misuse.Errorf("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
 	}
 	s.File, s.Location = p.File, settings.Tilde(p.File)
 	o.Known(s)

@@ -85,7 +85,8 @@ func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(conte
 	return fn(ctx, s)
 }
 
-// OnTable is OnStore with a lock client. It counts what the requests use.
+// OnTable is OnStore with a lock client. It counts what the requests use. Whatever fails
+// after a signal has failed because of it.
 func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(context.Context, *store.Table) error) error {
 	return failure.Answer(in.OnStore(cmd, store.Opening{}, func(ctx context.Context, s *store.Store) error {
 		s.DB, s.Meter = requests.Metered(s.DB)
@@ -93,6 +94,9 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 		if err != nil {
 			return err
 		}
-		return fn(ctx, t)
+		if err := fn(ctx, t); err != nil {
+			return failure.Cause(ctx, err)
+		}
+		return nil
 	}))
 }

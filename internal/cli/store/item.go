@@ -33,8 +33,6 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	defer cancel()
 	out, err := s.DB.GetItem(within, &dynamodb.GetItemInput{TableName: aws.String(s.Table), Key: k, ConsistentRead: aws.Bool(true)})
 	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil, context.Cause(ctx)
 	case err != nil:
 		return nil, &leasehold.OpError{Op: "get", Table: s.Table, Key: key, Err: err}
 	case len(out.Item) == 0:

@@ -102,7 +102,7 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 		return c.showSemaphore(ctx, t, key.Partition, n, f.check, f.checkFor)
 	}
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	if f.data {
 		return c.Stdout.Data(r.Data)
@@ -110,7 +110,7 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 	one := []leasehold.Record{r}
 	by := t.Observer(f.checkFor)
 	if err := by.Reader.UnderSessions(ctx, one); err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	r = one[0]
 	shown := say.Record{Table: t.Table, Record: r}
@@ -138,7 +138,7 @@ func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label strin
 	switch {
 	case errors.Is(err, leasehold.ErrNotFound):
 	case err != nil:
-		return failure.Cause(ctx, err)
+		return err
 	case r.Done.Is(label), r.Done != nil && r.Done.Once == "" && names(label, r.Done.Period):
 		return nil
 	}

@@ -26,7 +26,7 @@ func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key
 	case errors.Is(err, leasehold.ErrNotFound):
 		return no
 	case err != nil:
-		return failure.Cause(ctx, err)
+		return err
 	case r.Released:
 		return no
 	case !f.check:
@@ -38,7 +38,7 @@ func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key
 		// A read/write lock may have other holders.
 		others, failed := holders.Others(ctx, t.Locks, r)
 		if failed != nil {
-			return failure.Cause(ctx, failed)
+			return failed
 		}
 		var more holders.State
 		if more, err = c.anyLive(ctx, by, others); more != "" && more != holders.Dead {

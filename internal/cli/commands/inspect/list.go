@@ -93,7 +93,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	records, bad, err := holders.List(ctx, t.Locks, f.Listing)
 	c.Say.Fail(bad...)
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	o := t.Observer(f.checkFor)
 	if f.check {
@@ -101,7 +101,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 		o.Reader.MayList(f.Scope, listed.Requests, listed.Reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	rows := say.Records(records)
 	counted := permits.Among(ctx, t, records)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -21,7 +20,7 @@ import (
 func (c *command) showSemaphore(ctx context.Context, t *store.Table, key string, n int, check bool, checkFor time.Duration) error {
 	sem, err := permits.Read(ctx, t, key, n)
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	if check && sem.Taken > 0 {
 		if err := c.checkSemaphore(ctx, t, &sem, checkFor); err != nil {

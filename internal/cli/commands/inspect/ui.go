@@ -80,7 +80,7 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 		// A table that cannot be read is an error now, not a page without locks.
 		for _, err := range t.Locks.List(ctx) {
 			if err != nil && !errors.Is(err, leasehold.ErrRecord) {
-				return failure.Cause(ctx, err)
+				return err
 			}
 			break
 		}

@@ -144,7 +144,7 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 	}
 	switch {
 	case err != nil:
-		return failure.Cause(ctx, err)
+		return err
 	case r.Released:
 		return failure.Exit(failure.CodeNo, misuse.Errorf("%s is not held: nothing to break", wording.Key(key)))
 	case !wanted(r):
@@ -172,7 +172,7 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 	case errors.Is(err, leasehold.ErrHolderUntold): // broken all the same
 		c.Say.Fail(err)
 	case err != nil:
-		return failure.Cause(ctx, err)
+		return err
 	}
 	return c.Print(say.Record{Table: t.Table, Record: r}, "%s\n", brokeText(r))
 }

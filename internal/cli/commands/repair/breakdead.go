@@ -29,14 +29,14 @@ func (c *command) breakDead(ctx context.Context, t *store.Table, prefix string, 
 	records, bad, err := holders.List(ctx, t.Locks, holders.Listing{Scope: scope})
 	c.Say.Fail(bad...)
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	by := t.Observer(f.checkFor)
 	listed := t.Meter.Used()
 	by.Reader.MayList(scope, listed.Requests, listed.Reads)
 	sessions, more, err := by.Reader.Sessions(ctx, prefix)
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	c.Say.Fail(more...)
 	records, damaged := append(records, sessions...), len(bad)+len(more) > 0

@@ -65,7 +65,7 @@ func (c *command) breakDamaged(ctx context.Context, t *store.Table, key leasehol
 	case errors.As(err, &changed):
 		return changedRaw(key)
 	case err != nil:
-		return failure.Cause(ctx, err)
+		return err
 	}
 	if c.JSON {
 		_, err = fmt.Fprintln(c.Stdout, string(raw))

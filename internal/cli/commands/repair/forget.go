@@ -191,7 +191,7 @@ func (f *forgetting) isFree(ctx context.Context, key leasehold.Key, found holder
 	case errors.Is(err, leasehold.ErrNotFound), err == nil && r.Released:
 		return f.changed(key)
 	case err != nil:
-		return failure.Cause(ctx, err)
+		return err
 	}
 	return failure.Exit(failure.CodeNo, fmt.Errorf("%w: nothing was removed: forget %s once it is free",
 		&leasehold.HeldError{Table: f.t.Table, Key: key, Holder: r}, wording.Key(f.key)))
@@ -256,7 +256,7 @@ func (f *forgetting) shrink(ctx context.Context, n int) error {
 		return err
 	}
 	if err := counted.Resize(ctx, n); err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	if err := f.read(ctx); err != nil {
 		return err
@@ -283,7 +283,7 @@ func (f *forgetting) send(ctx context.Context, keys []leasehold.Key, writes ...*
 		}
 	}
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	return nil
 }

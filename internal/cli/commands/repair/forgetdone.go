@@ -17,7 +17,7 @@ func (c *command) forgetDone(ctx context.Context, t *store.Table, key leasehold.
 	name := wording.Key(key)
 	switch {
 	case err != nil:
-		return failure.Answer(failure.Cause(ctx, err))
+		return err
 	case r.Done == nil:
 		return failure.Exit(failure.CodeNo, misuse.Errorf("the record of %s does not say that anything was done: nothing to forget", name))
 	case !yes:
@@ -27,7 +27,7 @@ func (c *command) forgetDone(ctx context.Context, t *store.Table, key leasehold.
 		}
 	}
 	if err := t.Locks.ForgetDone(ctx, r); err != nil {
-		return failure.Answer(failure.Cause(ctx, err))
+		return err
 	}
 	return c.Print(Undone{t.Table, key.Partition, key.Sort, r.Done}, "forgot that for %s %s\n", name, r.Done)
 }

@@ -11,7 +11,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
-	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/permits"
@@ -84,18 +83,18 @@ first leasehold run -p N KEY makes it.`,
 func (c *command) resizeSemaphore(ctx context.Context, t *store.Table, key string, n int) error {
 	before, err := permits.Stored(ctx, t, key)
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	counted, err := semaphore.New(t.Locks, key, n)
 	if err != nil {
 		return err
 	}
 	if err := counted.Resize(ctx, n); err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	now, err := permits.Read(ctx, t, key, n)
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	now.Before = before
 	if c.JSON {

@@ -91,7 +91,7 @@ const (
 func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, f rewriteFlags) error {
 	all, err := recordsToRewrite(ctx, t, proto, f.prefix)
 	if err != nil {
-		return failure.Cause(ctx, err)
+		return err
 	}
 	if len(all) == 0 {
 		c.Say.Text("nothing to rewrite in %s: %s reads every record", t.Table, t.Layout.Name())
@@ -111,7 +111,7 @@ func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Re
 		if r.result == resultDue && !f.dryRun {
 			if err := r.rewrite(ctx, t.Locks); err != nil {
 				c.Say.Note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
-				return failure.Cause(ctx, err)
+				return err
 			}
 		}
 		switch r.result {

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
@@ -202,9 +203,6 @@ func (f *forgetting) changed(key leasehold.Key) error {
 		leasehold.ErrChanged, wording.Key(key), wording.Key(f.key), wording.ShellKey(f.key))
 }
 
-// maxTransaction is the most items of a transaction (AWS, "Service quotas").
-const maxTransaction = 100
-
 // remove removes what was read, if it is still exactly that.
 //
 // A semaphore's number and its permits go in one transaction, because either order of
@@ -220,15 +218,15 @@ const maxTransaction = 100
 // reach: once a smaller number is stored, whoever is granted that permit gives it back.
 // If it was free after that, it stays so for as long as the row is as it was read.
 func (f *forgetting) remove(ctx context.Context) error {
-	if f.found.Permits.N == maxTransaction {
-		if err := f.shrink(ctx, maxTransaction-1); err != nil {
+	if f.found.Permits.N == attempts.MaxTransact {
+		if err := f.shrink(ctx, attempts.MaxTransact-1); err != nil {
 			return fmt.Errorf("%w; it may have %s now: to undo that, leasehold semaphore resize %s %d",
-				err, wording.Count(maxTransaction-1, "permit", "permits"), wording.ShellWord(f.key.Partition), maxTransaction)
+				err, wording.Count(attempts.MaxTransact-1, "permit", "permits"), wording.ShellWord(f.key.Partition), attempts.MaxTransact)
 		}
 	}
-	if len(f.free) == maxTransaction {
-		last := f.free[maxTransaction-1]
-		f.free = f.free[:maxTransaction-1]
+	if len(f.free) == attempts.MaxTransact {
+		last := f.free[attempts.MaxTransact-1]
+		f.free = f.free[:attempts.MaxTransact-1]
 		if last.item != nil {
 			if err := f.send(ctx, []leasehold.Key{last.key}, records.DeleteExactly(f.t.Proto, last.item)); err != nil {
 				return err
@@ -282,8 +280,5 @@ func (f *forgetting) send(ctx context.Context, keys []leasehold.Key, writes ...*
 			}
 		}
 	}
-	if err != nil {
-		return err
-	}
-	return nil
+	return err
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -95,9 +96,7 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	}
 	hidden := slices.DeleteFunc(slices.Clone(keys), func(k protocol.Key) bool { return !r.hides(k) })
 	sessions, err := r.ByKey(ctx, hidden)
-	for k, item := range sessions {
-		found[k] = item
-	}
+	maps.Copy(found, sessions)
 	return found, err
 }
 

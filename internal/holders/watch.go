@@ -3,6 +3,7 @@ package holders
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -146,9 +147,7 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 		}
 	}
 	more, err := w.Reader.ByKey(ctx, keys)
-	for k, item := range more {
-		items[k] = item
-	}
+	maps.Copy(items, more)
 	return items, err
 }
 

@@ -3,6 +3,7 @@ package lease
 import (
 	"context"
 	"math"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -320,10 +321,5 @@ func (l *Lease) versions() []string {
 // MayHaveStored reports whether a renewal without an answer may have stored data or
 // attributes of the caller.
 func (l *Lease) MayHaveStored() bool {
-	for _, a := range l.pending.Unanswered() {
-		if a.Stores {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(l.pending.Unanswered(), func(a Attempt) bool { return a.Stores })
 }

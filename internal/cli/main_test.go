@@ -57,7 +57,8 @@ func main(env invocation.Env) {
 // test says.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
-	env.MachineDir, env.OnEC2, env.OnTrial = os.Getenv("TEST_MACHINE_DIR"), nil, nil
+	no := func() bool { return false }
+	env.MachineDir, env.OnEC2, env.OnTrial = os.Getenv("TEST_MACHINE_DIR"), no, no
 	if kind := os.Getenv("TEST_FILE_SYSTEM"); kind != "" {
 		env.FileSystem = func(string) (string, uint64, error) { return kind, 10 << 20, nil }
 	}

@@ -16,7 +16,8 @@ import (
 var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|pflag|cobra|context (deadline|canceled)|operation error|response error|RequestID|StatusCode|invalid argument|\*?types\.|\*errors|0x[0-9a-f]+|%!|<nil>|Post "|dial tcp|open [^ ]+: open|leasehold: leasehold`)
 
 func envOf(vars map[string]string) invocation.Env {
-	return invocation.Env{LookupEnv: func(name string) (string, bool) {
+	no := func() bool { return false }
+	return invocation.Env{OnEC2: no, OnTrial: no, LookupEnv: func(name string) (string, bool) {
 		v, ok := vars[name]
 		return v, ok
 	}}

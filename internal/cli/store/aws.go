@@ -60,7 +60,7 @@ func (s *Settings) signOfAWS() string {
 		}
 	}
 	// The SDK would get credentials from the instance's metadata service.
-	if s.OnEC2 != nil && !strings.EqualFold(s.get("AWS_EC2_METADATA_DISABLED"), "true") && s.OnEC2() {
+	if !strings.EqualFold(s.get("AWS_EC2_METADATA_DISABLED"), "true") && s.OnEC2() {
 		return "this machine is an EC2 instance"
 	}
 	return ""

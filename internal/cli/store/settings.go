@@ -82,7 +82,7 @@ func (s *Settings) Place(granted string) (Place, error) {
 		return p, nil
 	case required:
 		return p, misuse.Errorf("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
-	case sign != "" && (s.asksForDynamoDB() != "" || s.OnTrial == nil || !s.OnTrial()):
+	case sign != "" && (s.asksForDynamoDB() != "" || !s.OnTrial()):
 		return p, misuse.Errorf("no table: %s, and beside AWS no store is guessed: name the lock table with --table or LEASEHOLD_TABLE, "+
 			"or use --file for locks on this machine only", sign)
 	default:
@@ -111,7 +111,7 @@ func (s *Settings) placeInEnvironment(required bool) (table, file string, err er
 		return "", "", err
 	}
 	switch {
-	case file == "" || s.SetByRun != nil && s.SetByRun(cmp.Or(table, DefaultTable), file):
+	case file == "" || s.SetByRun(cmp.Or(table, DefaultTable), file):
 		return table, file, nil
 	case table != "":
 		return "", "", misuse.Errorf("LEASEHOLD_TABLE and LEASEHOLD_FILE are both set: unset one of them, or use --table or --file, which override both")

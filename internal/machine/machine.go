@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/leasehold-go/leasehold/internal/boottime"
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
@@ -61,7 +62,7 @@ const atStart = time.Duration(math.MaxInt64 / 4)
 
 // Now reads the clocks of the machine that this process runs on.
 func Now() decide.Instant {
-	return decide.Instant{Mono: atStart + time.Since(started), Boot: sinceBoot()}
+	return decide.Instant{Mono: atStart + time.Since(started), Boot: boottime.Now()}
 }
 
 // BootedAt returns clocks that both follow package time: in a synctest bubble no lease

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/boottime"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
@@ -25,7 +26,7 @@ func (s *supervision) orderStop(c *Child) {
 // never later. After a loss CMD keeps the time that it had: others of several locks
 // are still renewed.
 func (s *supervision) sendTrust() {
-	now := watchdog.Clock()
+	now := boottime.Now()
 	until := now + time.Until(s.lock.TrustedUntil())
 	if s.until == 0 || s.lock.Err() == nil {
 		s.until = until

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/boottime"
 )
 
 // A watchdog stops CMD's process group before trust in the lock ends. Only the
@@ -22,7 +24,7 @@ import (
 //	group PGID     the process group to stop
 //	began N        when CMD began, in the kernel's units
 //	held TEXT      how a variable begins that only the environment of CMD has
-//	trust NS       trust ends at NS on Clock
+//	trust NS       trust ends at NS of boottime
 //	lost           the lock is lost: stop the group now
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
@@ -59,7 +61,7 @@ const (
 )
 
 // longestSleep bounds a timer. Timers stop while the machine is suspended, but
-// Clock goes on: it must be read often.
+// boottime goes on: it must be read often.
 const longestSleep = 250 * time.Millisecond
 
 // longestOrder is more than an environment variable can have.
@@ -69,7 +71,7 @@ const longestOrder = 1 << 20
 // it kills CMD. sig is the stop signal, and grace the time between it and SIGKILL.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
 	w := &watchdog{
-		signal: sig, grace: grace, clock: Clock, kill: Descent.Signal, descent: d,
+		signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, descent: d,
 		report: func(what string) { _, _ = io.WriteString(reports, what+"\n") }, // fails if the supervisor has died
 	}
 	w.run(orders)

@@ -1,4 +1,4 @@
-package machine
+package boottime
 
 import (
 	"syscall"
@@ -6,10 +6,10 @@ import (
 	"unsafe"
 )
 
-// sinceBoot reads CLOCK_BOOTTIME: like the monotonic clock, but it goes on
-// while the machine is suspended (clock_gettime(2)).
-func sinceBoot() time.Duration {
-	const clockBoottime = 7
+// Now reads CLOCK_BOOTTIME: like the monotonic clock, but it goes on while the machine is
+// suspended (clock_gettime(2)). It is the same for all processes of the machine.
+func Now() time.Duration {
+	const clockBoottime = 7 // <linux/time.h>
 	var ts syscall.Timespec
 	// The call cannot fail: the clock exists since Linux 2.6.39, Go asks for 3.2. Nor can it
 	// block: the scheduler need not be told of it.

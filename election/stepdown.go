@@ -92,7 +92,7 @@ func ask(ctx context.Context, s *seek.Client, proto asking, r leasehold.Record) 
 			return nil
 		}
 		silent = silent || reply.Effect == decide.Unknown
-		return &attempts.Failure{Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
+		return &attempts.Failure{Cause: reply.Cause, Err: reply.Err}
 	}, func(*attempts.Failure) error { return nil })
 	if silent && err != nil {
 		return errors.Join(leasehold.ErrUnknownOutcome, err)

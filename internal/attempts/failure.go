@@ -15,9 +15,8 @@ import (
 //
 //nolint:errname // a failure says what to do next; most are not the end
 type Failure struct {
-	Cause  decide.Cause
-	Outage bool // DynamoDB itself said that it cannot
-	Err    error
+	Cause decide.Cause
+	Err   error
 }
 
 func (f *Failure) Error() string { return f.Err.Error() }
@@ -45,11 +44,9 @@ func (s *Sender) Failure(ctx context.Context, err error) error {
 	if f := FailureOf(err); f != nil {
 		return f
 	}
-	t := decide.ClassifyTransaction(err)
-	f := &Failure{Cause: t.Cause, Outage: decide.Classify(err).Outage}
-	f.Cause, f.Err = s.CauseOf(t.Cause, err)
-	s.failed(ctx, f.Cause, f.Err)
-	return f
+	cause, err := s.CauseOf(decide.ClassifyTransaction(err).Cause, err)
+	s.failed(ctx, cause, err)
+	return &Failure{Cause: cause, Err: err}
 }
 
 // UnsignedError is the error of a request that was not sent because there were no

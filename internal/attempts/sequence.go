@@ -51,7 +51,7 @@ type Result[A Attempt] struct {
 
 // Failure returns the error of an attempt that was neither applied nor rejected.
 func (r Result[A]) Failure() error {
-	return &Failure{Cause: r.Cause, Outage: r.Outage, Err: r.Err}
+	return &Failure{Cause: r.Cause, Err: r.Err}
 }
 
 // Operation is what a sequence of attempts must know of one kind of write.

@@ -23,7 +23,7 @@ func (c *Client) tell(limit context.Context, r protocol.Record) error {
 		case reply.Effect == decide.Applied:
 			return nil
 		case reply.Cause != decide.ConditionFailed:
-			return &attempts.Failure{Cause: reply.Cause, Outage: reply.Outage, Err: reply.Err}
+			return &attempts.Failure{Cause: reply.Cause, Err: reply.Err}
 		}
 		row, key := reply.Old, proto.SessionKey(r.Session)
 		if row == nil { // there is none, or the engine does not return it

@@ -69,7 +69,7 @@ func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned
 			settled(i, Observation{Record: r})
 			continue
 		}
-		w.open = append(w.open, &subject{index: i, first: r, found: Observation{Record: r}})
+		w.open = append(w.open, &subject{index: i, found: Observation{Record: r}})
 	}
 	if o.Limit > 0 {
 		var cancel context.CancelFunc

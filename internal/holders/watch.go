@@ -41,11 +41,10 @@ func MayPass(err error) bool { return decide.Classify(err).Cause.After(true) != 
 // subject is a holder that is observed.
 type subject struct {
 	index   int
-	first   leasehold.Record // as it was listed
-	found   Observation      // so far
-	dead    time.Duration    // when the holder is dead
-	every   time.Duration    // the pause between two readings
-	due     time.Duration    // the next reading
+	found   Observation   // so far
+	dead    time.Duration // when the holder is dead
+	every   time.Duration // the pause between two readings
+	due     time.Duration // the next reading
 	settled bool
 }
 

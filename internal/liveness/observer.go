@@ -89,7 +89,7 @@ func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 
 // versionOf is the version of a record that a reply has shown at now.
 func versionOf(r protocol.Record, now decide.Instant) observed.Version {
-	return observed.Version{ID: r.Version, Grant: GrantOf(r), Lease: r.Lease, Since: now}
+	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }
 
 // IsNewGrant reports whether r shows another grant than before; nil: there was none.

@@ -11,8 +11,7 @@ import (
 // Version is a version of a record, and when it was first observed.
 type Version struct {
 	ID      string
-	Grant   string // identifies the grant: renewals do not change it
-	Lease   time.Duration
+	Grant   string         // identifies the grant: renewals do not change it
 	Since   decide.Instant // when it was observed first
 	Granted time.Duration  // when its grant was, monotonic
 }

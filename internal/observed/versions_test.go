@@ -13,7 +13,7 @@ import (
 func at(d time.Duration) decide.Instant { return decide.Instant{Mono: d, Boot: d} }
 
 func shown(id, grant string, d time.Duration) Version {
-	return Version{ID: id, Grant: grant, Lease: time.Second, Since: at(d)}
+	return Version{ID: id, Grant: grant, Since: at(d)}
 }
 
 func keysOf(v *Versions[string]) []string { return slices.Sorted(maps.Keys(v.byKey)) }

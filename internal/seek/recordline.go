@@ -47,7 +47,7 @@ func (t *plainRecord) join() error {
 	case r.Effect == decide.Applied:
 		return t.waiter.observe(r.Item)
 	case r.Cause != decide.ConditionFailed:
-		return &attempts.Failure{Cause: r.Cause, Outage: r.Outage, Err: r.Err}
+		return &attempts.Failure{Cause: r.Cause, Err: r.Err}
 	case r.Old == nil: // the record is gone, or the engine does not show it
 		return nil
 	}

@@ -1,0 +1,45 @@
+package holders
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+// empty has every reply be an empty object.
+type empty struct{ dynamodb.HTTPClient }
+
+func (c empty) Do(r *http.Request) (*http.Response, error) {
+	reply, err := c.HTTPClient.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	_ = reply.Body.Close()
+	reply.StatusCode, reply.Body, reply.ContentLength = http.StatusOK, io.NopCloser(strings.NewReader("{}")), 2
+	reply.Header.Del("X-Amz-Crc32")
+	return reply, nil
+}
+
+func TestABatchWithoutResponsesIsAnErrorAndNobodyIsGone(t *testing.T) {
+	engine := localdynamo.New()
+	defer engine.Close()
+	proto, err := records.Of(layout.Native{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := NewReader(engine.Client(func(o *dynamodb.Options) { o.HTTPClient = empty{o.HTTPClient} }), "locks", proto)
+	found, err := r.ByKey(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}, {Partition: "c"}})
+	if foreign := (*attempts.ForeignError)(nil); !errors.As(err, &foreign) {
+		t.Errorf("%v, %v", found, err)
+	}
+}

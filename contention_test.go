@@ -2,7 +2,6 @@ package leasehold_test
 
 import (
 	"fmt"
-	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -18,14 +17,6 @@ const (
 	roundTrip    = 6 * time.Millisecond
 	limit        = sectionTakes + 2*roundTrip
 )
-
-// far is a network whose round trips take that long.
-func far(roundTrip time.Duration) lab.Fault {
-	return func(r *lab.Request) (*http.Response, error) {
-		time.Sleep(roundTrip / 2)
-		return lab.Late(roundTrip/2, (*lab.Request).Send)(r)
-	}
-}
 
 // contention is what becomes of clients that all want one key, again and again.
 type contention struct {
@@ -49,7 +40,7 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 			client, wire := w.Client(own)
 			wire.Meter = &lab.Meter{}
 			// No two are equally far: where two requests arrive at once, the scheduler says whose is first.
-			wire.SetFault(far(roundTrip + time.Duration(i)*time.Microsecond))
+			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond))
 			section := func() (another bool) {
 				since := time.Now()
 				mu.Lock()

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -139,7 +138,7 @@ func TestAHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) 
 		var asked []time.Time
 		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
 			asked = append(asked, time.Now())
-			return far(100 * time.Millisecond)(r)
+			return lab.Far(100 * time.Millisecond)(r)
 		})
 		lab.Elapse(2 * time.Second)
 		if err := l.lock.Renew(t.Context()); err != nil {
@@ -203,7 +202,7 @@ func TestAllWhoGiveUpAtOnceLeaveTheLine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, inLine())
 		for i, leave := range l.leave {
-			l.wires[i].SetFault(far(roundTrip + time.Duration(i)*time.Microsecond))
+			l.wires[i].SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond))
 			leave()
 		}
 		lab.Elapse(time.Second)
@@ -338,123 +337,6 @@ func TestWhatIsNoLineIsNone(t *testing.T) {
 			w.Release(lock)
 			w.Release(<-got)
 		}
-	})
-}
-
-func TestEverySixteenthReleaseIsForAnybody(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		ctx, stop := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for range 4 {
-			c, wire := w.Client(inLine())
-			wire.SetFault(far(roundTrip))
-			all.Go(func() {
-				for ctx.Err() == nil {
-					if lock, err := c.Acquire(ctx, "job"); err == nil {
-						time.Sleep(sectionTakes)
-						w.Release(lock)
-					}
-				}
-			})
-		}
-		lab.Elapse(time.Second)
-		other, _ := w.Client(inLine())
-		granted, began := 0, time.Now()
-		for time.Since(began) < 10*time.Second {
-			if lock, err := other.TryAcquire(t.Context(), "job"); err == nil {
-				granted++
-				w.Release(lock)
-			}
-			time.Sleep(2 * time.Millisecond)
-		}
-		if granted == 0 {
-			t.Error("a try of each millisecond was never granted the key")
-		}
-		stop()
-		all.Wait()
-		lab.Elapse(time.Second) // those who gave up leave the line
-	})
-}
-
-// However many goroutines of one or two processes wait, too, and whatever their hand-overs
-// in a row and the tokens have in common.
-func TestNowAndThenGoroutinesInLineLeaveTheKeyToAnybody(t *testing.T) {
-	for _, tc := range []struct{ processes, handOvers, least int }{{1, 16, 3}, {2, 15, 30}, {2, 16, 30}} {
-		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			cfg := inLine()
-			cfg.LocalHandOver = tc.handOvers
-			ctx, stop := context.WithCancel(t.Context())
-			var all sync.WaitGroup
-			for i := range tc.processes {
-				c, wire := w.Client(cfg)
-				wire.SetFault(far(roundTrip + time.Duration(i)*time.Microsecond))
-				for range 20 {
-					all.Go(func() {
-						for ctx.Err() == nil {
-							if lock, err := c.Acquire(ctx, "job"); err == nil {
-								time.Sleep(sectionTakes)
-								w.Release(lock)
-							}
-						}
-					})
-				}
-			}
-			lab.Elapse(time.Second)
-			other, _ := w.Client(inLine())
-			granted, began := 0, time.Now()
-			for time.Since(began) < 15*time.Second {
-				if lock, err := other.TryAcquire(t.Context(), "job"); err == nil {
-					granted++
-					w.Release(lock)
-				}
-				time.Sleep(2 * time.Millisecond)
-			}
-			if granted < tc.least {
-				t.Errorf("%d processes, %d hand-overs: a try each 2 ms was granted the key %d times", tc.processes, tc.handOvers, granted)
-			}
-			stop()
-			all.Wait()
-			lab.Elapse(time.Second)
-		})
-	}
-}
-
-// They stand in no line, so none of them says that nobody waits.
-func TestWhoWantsOneOfSeveralKeysHasItsTurnAmongGoroutinesThatDo(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		keys := []leasehold.Key{{Partition: "job"}, {Partition: "job 2"}}
-		acquire := func(ctx context.Context, c *leasehold.Client) bool {
-			lock, err := c.AcquireAny(ctx, keys)
-			if err == nil {
-				time.Sleep(sectionTakes)
-				w.Release(lock)
-			}
-			return err == nil
-		}
-		many, wire := w.Client(inLine())
-		wire.SetFault(far(roundTrip))
-		ctx, stop := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for range 8 {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					acquire(ctx, many)
-				}
-			})
-		}
-		lab.Elapse(time.Second)
-		one, wire := w.Client(inLine())
-		wire.SetFault(far(roundTrip))
-		for range 10 {
-			limit, cancel := context.WithTimeout(t.Context(), 2*time.Second)
-			if !acquire(limit, one) {
-				t.Error("the other process was granted neither key")
-			}
-			cancel()
-		}
-		stop()
-		all.Wait()
-		lab.Elapse(time.Second)
 	})
 }
 
@@ -608,65 +490,6 @@ func TestClientsWithAndWithoutALineShareAKey(t *testing.T) {
 				w.Release(next)
 			}
 		}
-	})
-}
-
-func TestGoroutinesWhoHaveHandedTheKeyOnGoOnAtOnceIfNoProcessWaits(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(inLine())
-		wire.SetFault(far(roundTrip))
-		var all sync.WaitGroup
-		const each, goroutines = 20, 64
-		began := time.Now()
-		for range goroutines {
-			all.Go(func() {
-				for range each {
-					lock, err := c.Acquire(t.Context(), "job")
-					if err != nil {
-						t.Error(err)
-						return
-					}
-					w.Release(lock)
-				}
-			})
-		}
-		all.Wait()
-		if rate := float64(each*goroutines) * float64(roundTrip) / float64(time.Since(began)); rate < 0.95 {
-			t.Errorf("%.4f hand-overs a round trip", rate)
-		}
-	})
-}
-
-// One of many goroutines beside one process: the line of the record has its turn all the same.
-func TestAProcessInLineHasItsTurnAmongTheGoroutinesOfAnother(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		many, wire := w.Client(inLine())
-		wire.SetFault(far(roundTrip))
-		one, wire := w.Client(inLine())
-		wire.SetFault(far(roundTrip))
-		ctx, stop := context.WithCancel(t.Context())
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				for ctx.Err() == nil {
-					if lock, err := many.Acquire(ctx, "job"); err == nil {
-						time.Sleep(sectionTakes)
-						w.Release(lock)
-					}
-				}
-			})
-		}
-		lab.Elapse(time.Second)
-		for range 10 {
-			began := time.Now()
-			w.Release(w.Acquire(one, "job"))
-			if took := time.Since(began); took > 40*(sectionTakes+2*roundTrip) {
-				t.Errorf("the other process waited %v", took)
-			}
-		}
-		stop()
-		all.Wait()
-		lab.Elapse(time.Second)
 	})
 }
 

@@ -86,6 +86,14 @@ func Script(faults ...Fault) Fault {
 // Slow delivers at once and answers late.
 func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
 
+// Far is a network whose round trips take that long.
+func Far(roundTrip time.Duration) Fault {
+	return func(r *Request) (*http.Response, error) {
+		time.Sleep(roundTrip / 2)
+		return Late(roundTrip/2, (*Request).Send)(r)
+	}
+}
+
 // Late does at once what the fault does, and answers late.
 func Late(d time.Duration, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {

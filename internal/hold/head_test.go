@@ -1,0 +1,137 @@
+package hold_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// What a section takes, and how far the table is.
+const (
+	sectionTakes = 10 * time.Millisecond
+	roundTrip    = 6 * time.Millisecond
+)
+
+func inLine() leasehold.Config {
+	cfg := lab.Config()
+	cfg.Line = true
+	return cfg
+}
+
+// acquire is how a goroutine of a crowd comes by a lock.
+type acquire func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error)
+
+func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+	return c.Acquire(ctx, "job")
+}
+
+// amongCrowd plays fn beside processes whose goroutines work in sections, one after the
+// other, for as long as it takes. Who gives up then leaves the line.
+func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for i := range processes {
+			c, wire := w.Client(cfg)
+			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond)) // no two are equally far
+			for range goroutines {
+				all.Go(func() {
+					for ctx.Err() == nil {
+						if lock, err := acquire(ctx, c); err == nil {
+							time.Sleep(sectionTakes)
+							w.Release(lock)
+						}
+					}
+				})
+			}
+		}
+		lab.Elapse(time.Second)
+		fn(w)
+		stop()
+		all.Wait()
+		lab.Elapse(time.Second)
+	})
+}
+
+// However many goroutines of one or two processes wait, and whatever their hand-overs in a
+// row and the tokens have in common.
+func TestEverySixteenthReleaseIsForAnybody(t *testing.T) {
+	for _, tc := range []struct{ processes, goroutines, handOvers, least int }{{4, 1, 0, 10}, {1, 20, 16, 3}, {2, 20, 15, 30}, {2, 20, 16, 30}} {
+		cfg := inLine()
+		cfg.LocalHandOver = tc.handOvers
+		amongCrowd(t, cfg, tc.processes, tc.goroutines, theJob, func(w *lab.World) {
+			other, _ := w.Client(inLine())
+			granted := 0
+			for began := time.Now(); time.Since(began) < 15*time.Second; time.Sleep(2 * time.Millisecond) {
+				if lock, err := other.TryAcquire(context.Background(), "job"); err == nil {
+					granted++
+					w.Release(lock)
+				}
+			}
+			if granted < tc.least {
+				t.Errorf("%+v: a try each 2 ms was granted the key %d times", tc, granted)
+			}
+		})
+	}
+}
+
+// They stand in no line, so none of them says that nobody waits.
+func TestWhoWantsOneOfSeveralKeysHasItsTurnAmongGoroutinesThatDo(t *testing.T) {
+	keys := []leasehold.Key{{Partition: "job"}, {Partition: "job 2"}}
+	one := func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+		return c.AcquireAny(ctx, keys)
+	}
+	amongCrowd(t, inLine(), 1, 8, one, func(w *lab.World) {
+		waitsAtMost(t, w, 2*time.Second, one)
+	})
+}
+
+// One of many goroutines beside one process: the line of the record has its turn all the same.
+func TestAProcessInLineHasItsTurnAmongTheGoroutinesOfAnother(t *testing.T) {
+	amongCrowd(t, inLine(), 1, 16, theJob, func(w *lab.World) {
+		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
+	})
+}
+
+// waitsAtMost has another process come fifty times, one after the other.
+func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire) {
+	t.Helper()
+	c, wire := w.Client(inLine())
+	wire.SetFault(lab.Far(roundTrip))
+	for range 50 {
+		limit, cancel := context.WithTimeout(context.Background(), most)
+		lock, err := acquire(limit, c)
+		cancel()
+		if err != nil {
+			t.Errorf("another process was granted nothing in %v: %v", most, err)
+			return
+		}
+		time.Sleep(sectionTakes)
+		w.Release(lock)
+	}
+}
+
+func TestGoroutinesWhoHaveHandedTheKeyOnGoOnAtOnceIfNoProcessWaits(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(inLine())
+		wire.SetFault(lab.Far(roundTrip))
+		var all sync.WaitGroup
+		const each, goroutines = 20, 64
+		began := time.Now()
+		for range goroutines {
+			all.Go(func() {
+				for range each {
+					w.Release(w.Acquire(c, "job"))
+				}
+			})
+		}
+		all.Wait()
+		if rate := float64(each*goroutines) * float64(roundTrip) / float64(time.Since(began)); rate < 0.95 {
+			t.Errorf("%.4f hand-overs a round trip", rate)
+		}
+	})
+}

@@ -55,9 +55,9 @@ type closer struct {
 	errs []error
 }
 
-// byTrust returns what is held, that with the least trust left first.
+// byTrust returns what is held for somebody, that with the least trust left first.
 func (c *Client) byTrust() []*Lock {
-	held := c.Locks()
+	held := slices.DeleteFunc(c.Locks(), c.isUnclaimed)
 	now := c.Now()
 	left := make(map[*Lock]time.Duration, len(held))
 	for _, h := range held {

@@ -24,6 +24,8 @@ type Lock struct {
 	dead    *protocol.Record // the dead holder's, if it was taken over
 	first   *Handle          // of the call that was granted
 
+	unclaimed bool // it was resumed, and its caller does not have it yet; the client's mu guards it
+
 	committing ctxmutex.Mutex // commits exclude each other and the release
 
 	onAsked atomic.Pointer[func()] // is called when the holder is asked to step down; nil: nobody listens
@@ -43,7 +45,7 @@ func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first 
 	c.Seek.Unsettled.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, want.Protocol(c.Proto, g.Record.Grant), g.Record), want: want,
-		granted: g.Sent, dead: g.Dead, first: first, committing: ctxmutex.New(),
+		granted: g.Sent, dead: g.Dead, first: first, unclaimed: g.Resumed, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
 	terms := lease.Terms{

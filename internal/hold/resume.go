@@ -45,11 +45,27 @@ func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 	if err != nil {
 		return nil, err
 	}
-	if c.IsClosing() {
+	if !c.claim(h) {
 		c.detachAgain(d, h)
 		return nil, c.AfterClose("resume", want.Key)
 	}
 	return h, nil
+}
+
+// claim says that the caller of Resume has the lock, unless the client is closing: Close
+// releases what somebody has, and leaves alone what was resumed for nobody.
+func (c *Client) claim(h *Lock) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.unclaimed = c.IsClosing()
+	return !h.unclaimed
+}
+
+// isUnclaimed reports whether a lock was resumed, and its caller does not have it.
+func (c *Client) isUnclaimed(h *Lock) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return h.unclaimed
 }
 
 // detachAgain detaches a grant whose Resume was answered when its caller had left, or the
@@ -142,7 +158,7 @@ func (c *Client) resumed(ctx context.Context, want *seek.Want, a attempt, item p
 	if err != nil {
 		return nil, err
 	}
-	h := want.Hold(ctx, seek.Grant{Attempt: a.Attempt, Record: r}).(*Lock)
+	h := want.Hold(ctx, seek.Grant{Attempt: a.Attempt, Record: r, Resumed: true}).(*Lock)
 	c.Seek.Lines.GrantedOutOfTurn(want.Key, h)
 	return h, nil
 }

@@ -3,10 +3,14 @@ package hold_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"log/slog"
 	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
@@ -162,6 +166,43 @@ func TestAResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
 			})
 		})
 	}
+}
+
+// The warning that so many locks are held comes between the answer and the look whether its
+// client is closing.
+func TestAResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		wire, closing := w.Wire(), make(chan struct{})
+		cfg := lab.Config()
+		cfg.Logger = slog.New(holdUp{slog.DiscardHandler, closing})
+		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = noPool{wire} }), cfg)
+		g := w.Detach(w.Acquire(c, "deploy"))
+		for i := range 9 {
+			w.Acquire(c, fmt.Sprint("other ", i), leasehold.WithoutRenewal())
+		}
+		resumed, closed := make(chan error, 1), make(chan error, 1)
+		go func() {
+			_, err := c.Resume(t.Context(), g)
+			resumed <- err
+		}()
+		synctest.Wait()
+		if len(resumed) > 0 {
+			t.Error("not what this test is about: it was answered before Close")
+		}
+		go func() { closed <- c.Close(t.Context()) }()
+		synctest.Wait()
+		close(closing)
+		if err := <-resumed; !errors.Is(err, leasehold.ErrClosed) {
+			t.Errorf("resume: %v", err)
+		}
+		if err := <-closed; err != nil {
+			t.Error(err)
+		}
+		other, _ := w.Client(lab.Config())
+		if _, err := other.TryAcquire(t.Context(), "deploy"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("another, while the grant says that it is trusted until %v: %v", g.TrustedUntil, err)
+		}
+	})
 }
 
 func TestAResumedKeyHasItsLineHere(t *testing.T) {

@@ -360,7 +360,7 @@ func (w *waiter) newHolding(a Attempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
 	w.record.holds(a.Version)
 	w.c.Observer.Records.Forget(w.want.Key)
-	return w.want.Hold(w.values, Grant{a, r})
+	return w.want.Hold(w.values, Grant{Attempt: a, Record: r})
 }
 
 // leaveTried leaves to the client the attempts without an answer: one may still be

@@ -37,7 +37,8 @@ type Want struct {
 // Grant is what was granted: by which attempt, and what its record shows.
 type Grant struct {
 	Attempt
-	Record protocol.Record
+	Record  protocol.Record
+	Resumed bool // it was detached before: until the caller of Resume has it, it is not released
 }
 
 // Attempt is one grant sent once. Its version is never used again.

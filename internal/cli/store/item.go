@@ -4,20 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
-	"time"
-
-	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
-
-// readLimit is how long a server that never answers is waited for, as long as those wait who
-// read by a client.
-const readLimit = 10 * time.Second
 
 // Item reads what is stored under a key, whatever it is.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
@@ -25,20 +18,19 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	if !strings.HasPrefix(key.Partition, s.Prefix) {
 		return nil, &leasehold.PrefixError{Table: s.Table, Key: key, Prefixes: []string{s.Prefix}}
 	}
-	k, err := s.Proto.Key(protocol.Key(key))
-	if err != nil {
+	if err := s.Proto.CheckKey(protocol.Key(key)); err != nil {
 		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
 	}
-	within, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	out, err := s.DB.GetItem(within, &dynamodb.GetItemInput{TableName: aws.String(s.Table), Key: k, ConsistentRead: aws.Bool(true)})
-	switch {
+	reader := holders.NewReader(s.DB, s.Table, s.Proto)
+	found, err := reader.ByKey(ctx, []protocol.Key{protocol.Key(key)})
+	switch item := found[protocol.Key(key)]; {
 	case err != nil:
 		return nil, &leasehold.OpError{Op: "get", Table: s.Table, Key: key, Err: err}
-	case len(out.Item) == 0:
+	case item == nil:
 		return nil, s.NotFound(key)
+	default:
+		return item, nil
 	}
-	return out.Item, nil
 }
 
 // NotFound is the error that nothing is stored under a key.

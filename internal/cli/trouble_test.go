@@ -90,13 +90,16 @@ func TestALookAtATableOfAnotherLayoutSaysSoOnce(t *testing.T) {
 	}
 }
 
+// unanswered is a server that never answers.
+func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
+	_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
+	<-r.Context().Done()
+}
+
 // With -E 0, a crontab would take it for a turn that somebody else has.
 func TestAShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
 	t.Parallel()
-	f := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
-		<-r.Context().Done()
-	})
+	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
 		args = append([]string{"run", "-w", "500ms", "-E", "0", "--json", "job"}, args...)
 		_, stderr, code := said(t, f.env, append(args, "--", "true")...)
@@ -108,10 +111,7 @@ func TestAShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
 
 func TestACommandEndsIfTheServerNeverAnswers(t *testing.T) {
 	t.Parallel()
-	f := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
-		<-r.Context().Done()
-	})
+	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, command := range []string{"get job --raw", "forget job --yes", "break job --damaged --yes --if-raw raw", "table create", "table check"} {
 		t.Run(command, func(t *testing.T) {
 			t.Parallel()
@@ -134,8 +134,7 @@ func TestTableCreateEndsIfTheServerStopsAnswering(t *testing.T) {
 			next.ServeHTTP(w, r)
 			return
 		}
-		_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
-		<-r.Context().Done()
+		unanswered(op, w, r, next)
 	})
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 	defer cancel()

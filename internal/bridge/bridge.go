@@ -1,7 +1,7 @@
 // Package bridge is how the packages semaphore, rwlock, election and holders reach what the
 // root has inside. Permits, read/write locks, leaders who are asked to step down and onlookers
-// need more of it than users may have. The root sets what is here when it is initialized, which is before the
-// packages that import it.
+// need more of it than users may have. The root sets what is here when it is initialized,
+// which is before the packages that import it.
 package bridge
 
 import (

@@ -39,9 +39,9 @@ func (l *Lines[K, C, G, H]) give(turn Turn[K, C, G, H]) bool {
 	var none G
 	ln := l.byKey[turn.Of.Key]
 	ln.grant = none
-	turn.Of.turns <- turn
 	if turn.Granted != none {
 		l.granted(ln, turn.Of.Key, turn.Granted)
 	}
+	turn.Of.turns <- turn // last: its grant may be released from here on
 	return true
 }

@@ -171,6 +171,19 @@ func TestAHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 	}
 }
 
+// Who has its turn may end its grant at once, on another processor. A grant that ended before
+// the line knew it would hand the key to nobody.
+func TestASuccessorHasItsTurnOnceTheLineKnowsItsGrant(t *testing.T) {
+	l, held, ws := holding(t, 3, time.Second, 2)
+	l.cfg.Ended = func(*grant) bool {
+		if given, ok := come(ws[0]); ok {
+			t.Errorf("its turn has come before: %+v", given)
+		}
+		return false
+	}
+	handOn(t, l, held, ws[0], time.Second)
+}
+
 func TestOnlyTheHolderHasASuccessor(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	if to := l.Successor("key", &grant{}); to != nil {

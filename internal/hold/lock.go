@@ -93,6 +93,9 @@ func (h *Lock) Record() protocol.Record { return h.lease.Record() }
 // suspended.
 func (h *Lock) Age() time.Duration { return h.c.Now().Mono - h.granted.Mono }
 
+// IsOver reports whether the trust has ended, without reading the clock.
+func (h *Lock) IsOver() bool { return h.lease.IsOver() }
+
 // Handles are those that share the grant.
 func (h *Lock) Handles() []*Handle {
 	h.mu.Lock()

@@ -15,7 +15,7 @@
 // delay. The delay is the longest pause of a process that watched those holders: such
 // a process reads the record meanwhile, and finds the key free.
 //
-// It knows nothing of DynamoDB, records or leases: keys, grants and what is reported
-// of a holder are the caller's types. It does no I/O. Only its callers wait, on the
+// It knows nothing of DynamoDB and of leases: what a grant is, and what its caller needs
+// to be handed one, are the caller's types. It does no I/O. Only its callers wait, on the
 // channels of their [Waiter].
 package line

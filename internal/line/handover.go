@@ -1,17 +1,19 @@
 package line
 
+import "github.com/leasehold-go/leasehold/internal/protocol"
+
 // Successor takes the waiter out of the line to which a release of the grant may hand
 // the key. Nil: there is none, or it is other processes' turn. The grant keeps the
 // turn until HandOver or LetSeek.
-func (l *Lines[K, C, G, H]) Successor(key K, grant G) *Waiter[K, C, G, H] {
+func (l *Lines[C, G]) Successor(key protocol.Key, grant G) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln := l.byKey[key]
 	if ln == nil || ln.grant != grant {
 		return nil
 	}
-	ln.longest = max(ln.longest, l.cfg.Age(grant))
-	if ln.handOvers >= l.cfg.HandOvers || len(ln.waiting) == 0 || ln.waiting[0].SeeksItself {
+	ln.longest = max(ln.longest, grant.Age())
+	if ln.handOvers >= l.handOvers || len(ln.waiting) == 0 || ln.waiting[0].SeeksItself {
 		return nil
 	}
 	ln.handOvers++
@@ -20,17 +22,17 @@ func (l *Lines[K, C, G, H]) Successor(key K, grant G) *Waiter[K, C, G, H] {
 
 // HandOver gives a successor its turn, and the key with it. False: it has left, and its
 // predecessor still has the turn.
-func (l *Lines[K, C, G, H]) HandOver(to *Waiter[K, C, G, H], granted G) bool {
-	return l.give(Turn[K, C, G, H]{Of: to, Granted: granted})
+func (l *Lines[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
+	return l.give(Turn[C, G]{Of: to, Granted: granted})
 }
 
 // LetSeek gives a successor its turn without the key. False: it has left, and its
 // predecessor still has the turn.
-func (l *Lines[K, C, G, H]) LetSeek(to *Waiter[K, C, G, H]) bool {
-	return l.give(Turn[K, C, G, H]{Of: to})
+func (l *Lines[C, G]) LetSeek(to *Waiter[C, G]) bool {
+	return l.give(Turn[C, G]{Of: to})
 }
 
-func (l *Lines[K, C, G, H]) give(turn Turn[K, C, G, H]) bool {
+func (l *Lines[C, G]) give(turn Turn[C, G]) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if turn.Of.left {

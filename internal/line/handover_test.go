@@ -9,7 +9,7 @@ import (
 // handOn hands the key of a grant of that age over to the next, w.
 func handOn(t *testing.T, l *lines, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
-	if got := l.Successor("key", from); got != w {
+	if got := l.Successor(at("key"), from); got != w {
 		t.Fatalf("the successor is %+v, want %s", got, w.Caller)
 	}
 	to := &grant{holder: w.Caller, age: age}
@@ -27,12 +27,12 @@ func handOn(t *testing.T, l *lines, from *grant, w *waiter, age time.Duration) *
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*lines, *grant, []*waiter) {
 	t.Helper()
 	l := inLines(handOvers)
-	hasTurn(t, l.enter("key", "first"))
+	hasTurn(t, enter(l, "key", "first"))
 	held := &grant{holder: "first", age: age}
-	l.Granted("key", held)
+	l.Granted(at("key"), held)
 	var ws []*waiter
 	for i := range waiting {
-		ws = append(ws, l.enter("key", fmt.Sprint("waiter ", i)))
+		ws = append(ws, enter(l, "key", fmt.Sprint("waiter ", i)))
 	}
 	return l, held, ws
 }
@@ -42,31 +42,31 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
 	}
-	if next := l.Successor("key", held); next != nil {
+	if next := l.Successor(at("key"), held); next != nil {
 		t.Fatalf("handed over a fourth time, to %s", next.Caller)
 	}
-	l.Pass("key", held)
+	l.Pass(at("key"), held)
 	// Twice the age of the longest hold among them is the longest pause of
 	// anybody who watched it.
 	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 400*time.Millisecond {
 		t.Fatalf("the turn after three hand-overs: %+v", given)
 	}
 	held = &grant{age: time.Hour}
-	l.Granted("key", held)
+	l.Granted(at("key"), held)
 	for _, w := range ws[4:7] { // which count anew
 		held = handOn(t, l, held, w, time.Hour)
 	}
-	l.Pass("key", held)
+	l.Pass(at("key"), held)
 	if given := hasTurn(t, ws[7]); given.Delay != 2*time.Second {
 		t.Errorf("the turn after hours: %+v, want the longest pause of all", given)
 	}
-	l.Pass("key", nil)
+	l.Pass(at("key"), nil)
 }
 
 func TestAHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
-	l.Pass("key", held) // as when it is lost
+	l.Pass(at("key"), held) // as when it is lost
 	if given := hasTurn(t, ws[1]); given.Delay != 0 {
 		t.Errorf("the turn after one of three hand-overs: %+v", given)
 	}
@@ -76,11 +76,11 @@ func TestWithoutHandOversEverybodySeeksTheKey(t *testing.T) {
 	for name, wishes := range map[string]Wishes{"waiter": {}, "waiter for one of several": {SeeksItself: true}} {
 		t.Run(name, func(t *testing.T) {
 			l, held, _ := holding(t, -1, time.Minute, 0)
-			next := l.enter("key", "next", wishes)
-			if to := l.Successor("key", held); to != nil {
+			next := enter(l, "key", "next", wishes)
+			if to := l.Successor(at("key"), held); to != nil {
 				t.Fatalf("handed over to %s", to.Caller)
 			}
-			l.Pass("key", held)
+			l.Pass(at("key"), held)
 			if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
 				t.Errorf("its turn: %+v", given)
 			}
@@ -90,12 +90,12 @@ func TestWithoutHandOversEverybodySeeksTheKey(t *testing.T) {
 
 func TestWhoWantsOneOfSeveralKeysSeeksIt(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
-	next := l.enter("key", "next", Wishes{SeeksItself: true})
-	l.enter("key", "behind")
-	if to := l.Successor("key", held); to != nil {
+	next := enter(l, "key", "next", Wishes{SeeksItself: true})
+	enter(l, "key", "behind")
+	if to := l.Successor(at("key"), held); to != nil {
 		t.Fatalf("handed over to %s", to.Caller)
 	}
-	l.Pass("key", held)
+	l.Pass(at("key"), held)
 	if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
 		t.Errorf("its turn: %+v", given)
 	}
@@ -105,16 +105,16 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	var given turn
 	for i, delay := range []time.Duration{0, 200 * time.Millisecond, 0, 200 * time.Millisecond} {
-		next := l.enter("key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
-		if to := l.Successor("key", held); to != nil {
+		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
+		if to := l.Successor(at("key"), held); to != nil {
 			t.Fatalf("handed over to %s", to.Caller)
 		}
-		l.Pass("key", held)
+		l.Pass(at("key"), held)
 		if given = hasTurn(t, next); given.Granted != nil || given.Delay != delay {
 			t.Errorf("turn %d: %+v, want a delay of %v", i, given, delay)
 		}
 		held = &grant{age: 100 * time.Millisecond}
-		l.Granted("key", held)
+		l.Granted(at("key"), held)
 	}
 }
 
@@ -122,19 +122,19 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 func TestATurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 400 * time.Millisecond} {
-		next := l.enter("key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
-		l.Pass("key", held)
+		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
+		l.Pass(at("key"), held)
 		if given := hasTurn(t, next); given.Delay != delay {
 			t.Errorf("turn %d: %+v, want a delay of %v", i, given, delay)
 		}
 		held = &grant{age: 100 * time.Millisecond}
-		l.Granted("key", held)
+		l.Granted(at("key"), held)
 	}
 }
 
 func TestASuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
-	if to := l.Successor("key", held); to != ws[0] {
+	if to := l.Successor(at("key"), held); to != ws[0] {
 		t.Fatal("the first is not the successor")
 	}
 	if _, had := l.Leave(ws[0]); had {
@@ -144,7 +144,7 @@ func TestASuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	if to := l.Successor("key", held); to != ws[1] { // the turn is still its predecessor's
+	if to := l.Successor(at("key"), held); to != ws[1] { // the turn is still its predecessor's
 		t.Fatal("the second is not the successor then")
 	}
 	if !l.LetSeek(ws[1]) {
@@ -153,15 +153,15 @@ func TestASuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	if given := hasTurn(t, ws[1]); given.Granted != nil || given.Delay != 0 {
 		t.Errorf("its turn: %+v", given)
 	}
-	l.Pass("key", held) // whose turn it is no more
-	if l.byKey["key"] == nil {
+	l.Pass(at("key"), held) // whose turn it is no more
+	if l.byKey[at("key")] == nil {
 		t.Error("the turn was passed by its predecessor")
 	}
 }
 
 func TestAHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
-	to := l.Successor("key", held)
+	to := l.Successor(at("key"), held)
 	if !l.HandOver(to, &grant{ended: true}) {
 		t.Fatal("the first has left")
 	}
@@ -175,30 +175,32 @@ func TestAHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 // the line knew it would hand the key to nobody.
 func TestASuccessorHasItsTurnOnceTheLineKnowsItsGrant(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
-	l.cfg.Ended = func(*grant) bool {
-		if given, ok := come(ws[0]); ok {
-			t.Errorf("its turn has come before: %+v", given)
+	to := &grant{asked: func() {
+		if _, came := come(ws[0]); came {
+			t.Error("its turn came before")
 		}
-		return false
+	}}
+	if !l.HandOver(l.Successor(at("key"), held), to) {
+		t.Fatal("the first has left")
 	}
-	handOn(t, l, held, ws[0], time.Second)
+	hasTurn(t, ws[0])
 }
 
 func TestOnlyTheHolderHasASuccessor(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
-	if to := l.Successor("key", &grant{}); to != nil {
+	if to := l.Successor(at("key"), &grant{}); to != nil {
 		t.Errorf("of another grant it is %s", to.Caller)
 	}
-	if to := l.Successor("another key", held); to != nil {
+	if to := l.Successor(at("another key"), held); to != nil {
 		t.Errorf("of another key it is %s", to.Caller)
 	}
 }
 
 func TestADelayedTurnIsPassedOnDelayed(t *testing.T) {
 	l := inLines(3)
-	hasTurn(t, l.enter("key", "a"))
-	b := l.enter("key", "b")
-	l.PassAfter("key", nil, time.Minute)
+	hasTurn(t, enter(l, "key", "a"))
+	b := enter(l, "key", "b")
+	l.PassAfter(at("key"), nil, time.Minute)
 	if given := hasTurn(t, b); given.Delay != time.Minute {
 		t.Errorf("its turn: %+v", given)
 	}

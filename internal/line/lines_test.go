@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // grant is a key in hand: the name of its holder, how long it is held, and
@@ -15,27 +17,37 @@ type grant struct {
 	holder string
 	age    time.Duration
 	ended  bool
+	asked  func() // when its end is asked for; nil: nothing
+}
+
+func (g *grant) Age() time.Duration      { return g.age }
+func (g *grant) Record() protocol.Record { return *by(g.holder) }
+
+func (g *grant) IsOver() bool {
+	if g.asked != nil {
+		g.asked()
+	}
+	return g.ended
 }
 
 type (
-	lines  = Lines[string, string, *grant, string]
-	waiter = Waiter[string, string, *grant, string]
-	turn   = Turn[string, string, *grant, string]
+	lines  = Lines[string, *grant]
+	waiter = Waiter[string, *grant]
+	turn   = Turn[string, *grant]
 )
 
 // inLines returns lines of a client that hands a key over so often in a row,
 // among processes that poll at most after two seconds.
 func inLines(handOvers int) *lines {
-	return New[string, string](Config[*grant, string]{
-		HandOvers: handOvers, PollMin: time.Millisecond, PollMax: time.Second,
-		Age:    func(g *grant) time.Duration { return g.age },
-		Ended:  func(g *grant) bool { return g.ended },
-		Holder: func(g *grant) string { return g.holder },
-	})
+	return New[string, *grant](handOvers, time.Millisecond, time.Second)
 }
 
-func (l *Lines[K, C, G, H]) enter(key K, caller C, wishes ...Wishes) *Waiter[K, C, G, H] {
-	w := l.NewWaiter(key, caller, append(wishes, Wishes{})[0], nil)
+func at(key string) protocol.Key { return protocol.Key{Partition: key} }
+
+func by(owner string) *protocol.Record { return &protocol.Record{Owner: owner} }
+
+func enter(l *lines, key, caller string, wishes ...Wishes) *waiter {
+	w := l.NewWaiter(at(key), caller, append(wishes, Wishes{})[0], nil)
 	l.Join(w)
 	return w
 }
@@ -54,7 +66,7 @@ func come(w *waiter) (turn, bool) {
 func told(w *waiter) string {
 	select {
 	case holder := <-w.Held():
-		return *holder
+		return holder.Owner
 	default:
 		return ""
 	}
@@ -81,17 +93,17 @@ func waits(t *testing.T, ws ...*waiter) {
 
 func TestTheFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
 	l := inLines(16)
-	a, b, c := l.enter("key", "a"), l.enter("key", "b"), l.enter("key", "c")
-	other := l.enter("other key", "d")
+	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
+	other := enter(l, "other key", "d")
 	hasTurn(t, other)
 	for _, w := range []*waiter{a, b, c} {
 		if given := hasTurn(t, w); given.Granted != nil || given.Delay != 0 {
 			t.Errorf("the turn of %s: %+v", w.Caller, given)
 		}
 		waits(t, a, b, c)
-		l.Pass("key", nil)
+		l.Pass(at("key"), nil)
 	}
-	l.Pass("other key", nil)
+	l.Pass(at("other key"), nil)
 	if len(l.byKey) > 0 {
 		t.Errorf("nobody is there, and lines are left: %v", l.byKey)
 	}
@@ -99,33 +111,33 @@ func TestTheFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
 
 func TestOnlyWhoseTurnItIsPassesIt(t *testing.T) {
 	l := inLines(16)
-	a, b := l.enter("key", "a"), l.enter("key", "b")
+	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
 	held, another := &grant{holder: "a"}, &grant{holder: "x"}
-	l.Pass("key", another)
+	l.Pass(at("key"), another)
 	waits(t, b)
-	l.Granted("key", held)
-	l.Pass("key", another)
-	l.Pass("key", nil)
+	l.Granted(at("key"), held)
+	l.Pass(at("key"), another)
+	l.Pass(at("key"), nil)
 	waits(t, b)
-	l.Pass("key", held)
+	l.Pass(at("key"), held)
 	hasTurn(t, b)
-	l.Pass("unknown key", held)
+	l.Pass(at("unknown key"), held)
 }
 
 func TestWhoLeavesIsPassedOverAndReturnsTheTurnThatHadCome(t *testing.T) {
 	l := inLines(16)
-	a, b, c := l.enter("key", "a"), l.enter("key", "b"), l.enter("key", "c")
+	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
 	if given, had := l.Leave(b); had {
 		t.Errorf("b had a turn: %+v", given)
 	}
-	l.Pass("key", nil)
+	l.Pass(at("key"), nil)
 	waits(t, b)
 	if given, had := l.Leave(c); !had || given.Of != c {
 		t.Errorf("c had no turn: %+v", given)
 	}
-	l.Pass("key", nil)
+	l.Pass(at("key"), nil)
 	if len(l.byKey) > 0 {
 		t.Error("all have left, and a line is left")
 	}
@@ -133,18 +145,18 @@ func TestWhoLeavesIsPassedOverAndReturnsTheTurnThatHadCome(t *testing.T) {
 
 func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
 	l := inLines(16)
-	l.enter("b", "holder")
+	enter(l, "b", "holder")
 	turns := make(chan turn, 2)
 	var ws []*waiter
 	for _, key := range []string{"a", "b"} {
-		w := l.NewWaiter(key, key, Wishes{SeeksItself: true}, turns)
+		w := l.NewWaiter(at(key), key, Wishes{SeeksItself: true}, turns)
 		l.Join(w)
 		ws = append(ws, w)
 	}
 	if given := <-turns; given.Of != ws[0] {
 		t.Errorf("first came the turn of %s", given.Of.Key)
 	}
-	l.Pass("b", nil)
+	l.Pass(at("b"), nil)
 	if given, had := l.Leave(ws[0]); !had || given.Of != ws[1] {
 		t.Errorf("left, and the turn that had come is %+v", given)
 	}
@@ -155,24 +167,24 @@ func TestWhoDoesNotWaitIsToldTheHolderAsSoonAsItIsKnown(t *testing.T) {
 		known func(l *lines)
 		want  string
 	}{
-		"held elsewhere":     {func(l *lines) { l.ReportHolder("key", new(string)) }, ""},
-		"granted here":       {func(l *lines) { l.Granted("key", &grant{holder: "a"}) }, "a"},
-		"granted, and ended": {func(l *lines) { l.Granted("key", &grant{holder: "a", ended: true}) }, "a"},
+		"held elsewhere":     {func(l *lines) { l.ReportHolder(at("key"), by("elsewhere")) }, "elsewhere"},
+		"granted here":       {func(l *lines) { l.Granted(at("key"), &grant{holder: "a"}) }, "a"},
+		"granted, and ended": {func(l *lines) { l.Granted(at("key"), &grant{holder: "a", ended: true}) }, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			l := inLines(16)
-			l.enter("key", "a")
-			waiting, before := l.enter("key", "b"), l.enter("key", "c", Wishes{NoWait: true})
+			enter(l, "key", "a")
+			waiting, before := enter(l, "key", "b"), enter(l, "key", "c", Wishes{NoWait: true})
 			select {
 			case holder := <-before.Held():
-				t.Fatalf("told of %q before anybody was known to hold it", *holder)
+				t.Fatalf("told of %q before anybody was known to hold it", holder.Owner)
 			default:
 			}
 			tc.known(l)
 			select {
 			case holder := <-before.Held():
-				if *holder != tc.want {
-					t.Errorf("told of %q", *holder)
+				if holder.Owner != tc.want {
+					t.Errorf("told of %q", holder.Owner)
 				}
 			default:
 				t.Error("not told of the holder")
@@ -189,32 +201,31 @@ func TestWhoDoesNotWaitIsToldTheHolderAsSoonAsItIsKnown(t *testing.T) {
 
 func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
 	l := inLines(16)
-	hasTurn(t, l.enter("key", "a"))
-	elsewhere := "elsewhere"
-	l.ReportHolder("key", &elsewhere)
-	if got := told(l.enter("key", "b", Wishes{NoWait: true})); got != "elsewhere" {
+	hasTurn(t, enter(l, "key", "a"))
+	l.ReportHolder(at("key"), by("elsewhere"))
+	if got := told(enter(l, "key", "b", Wishes{NoWait: true})); got != "elsewhere" {
 		t.Errorf("told of %q", got)
 	}
 	held := &grant{holder: "a"}
-	l.Granted("key", held)
-	if got := told(l.enter("key", "c", Wishes{NoWait: true})); got != "a" {
+	l.Granted(at("key"), held)
+	if got := told(enter(l, "key", "c", Wishes{NoWait: true})); got != "a" {
 		t.Errorf("told of %q", got)
 	}
-	if holder := l.Holder("key"); holder == nil || *holder != "a" {
+	if holder := l.Holder(at("key")); holder == nil || holder.Owner != "a" {
 		t.Errorf("the holder is %v", holder)
 	}
-	b := l.enter("key", "d")
-	l.Pass("key", held)
+	b := enter(l, "key", "d")
+	l.Pass(at("key"), held)
 	hasTurn(t, b)
-	if holder := l.Holder("key"); holder != nil {
-		t.Errorf("sought, and %q is known to hold it", *holder)
+	if holder := l.Holder(at("key")); holder != nil {
+		t.Errorf("sought, and %q is known to hold it", holder.Owner)
 	}
-	l.Pass("key", nil)
-	if holder := l.Holder("key"); holder != nil {
-		t.Errorf("in no line, and %q is known to hold it", *holder)
+	l.Pass(at("key"), nil)
+	if holder := l.Holder(at("key")); holder != nil {
+		t.Errorf("in no line, and %q is known to hold it", holder.Owner)
 	}
-	l.ReportHolder("key", &elsewhere)
-	l.Granted("key", held)
+	l.ReportHolder(at("key"), by("elsewhere"))
+	l.Granted(at("key"), held)
 	if len(l.byKey) > 0 {
 		t.Error("nobody has the turn, and there is a line")
 	}
@@ -222,52 +233,52 @@ func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
 
 func TestATurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
 	l := inLines(16)
-	hasTurn(t, l.enter("key", "a"))
-	b := l.enter("key", "b")
-	l.Granted("key", &grant{holder: "a", ended: true})
+	hasTurn(t, enter(l, "key", "a"))
+	b := enter(l, "key", "b")
+	l.Granted(at("key"), &grant{holder: "a", ended: true})
 	hasTurn(t, b)
 }
 
 func TestAGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
 	l := inLines(16)
 	resumed := &grant{holder: "resumed"}
-	l.GrantedOutOfTurn("free", resumed)
-	next := l.enter("free", "b")
+	l.GrantedOutOfTurn(at("free"), resumed)
+	next := enter(l, "free", "b")
 	waits(t, next)
-	l.Pass("free", resumed)
+	l.Pass(at("free"), resumed)
 	hasTurn(t, next)
 
-	hasTurn(t, l.enter("sought", "a"))
-	l.GrantedOutOfTurn("sought", resumed)
-	next = l.enter("sought", "b")
-	l.Pass("sought", resumed)
+	hasTurn(t, enter(l, "sought", "a"))
+	l.GrantedOutOfTurn(at("sought"), resumed)
+	next = enter(l, "sought", "b")
+	l.Pass(at("sought"), resumed)
 	waits(t, next)
-	l.Pass("sought", nil)
+	l.Pass(at("sought"), nil)
 	hasTurn(t, next)
 
-	l.GrantedOutOfTurn("ended", &grant{ended: true})
-	if l.byKey["ended"] != nil {
+	l.GrantedOutOfTurn(at("ended"), &grant{ended: true})
+	if l.byKey[at("ended")] != nil {
 		t.Error("a grant that has ended keeps a line")
 	}
 }
 
 func TestTheTurnsOfSeveralKeysAreTakenAllOrNone(t *testing.T) {
 	l := inLines(16)
-	b := l.enter("b", "b")
+	b := enter(l, "b", "b")
 	hasTurn(t, b)
-	if busy, all := l.TakeAll("a", "b", "c"); all || busy != "b" {
+	if busy, all := l.TakeAll(at("a"), at("b"), at("c")); all || busy != at("b") {
 		t.Fatalf("all taken: %t, busy is %q", all, busy)
 	}
 	if len(l.byKey) != 1 {
 		t.Fatalf("none was to be taken: %v", l.byKey)
 	}
-	l.Pass("b", nil)
-	if busy, all := l.TakeAll("a", "b", "c"); !all {
+	l.Pass(at("b"), nil)
+	if busy, all := l.TakeAll(at("a"), at("b"), at("c")); !all {
 		t.Fatalf("%q is busy", busy)
 	}
-	next := l.enter("c", "next")
+	next := enter(l, "c", "next")
 	waits(t, next)
-	l.Pass("c", nil)
+	l.Pass(at("c"), nil)
 	hasTurn(t, next)
 }
 
@@ -282,10 +293,10 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 			chance := rand.New(rand.NewPCG(1, uint64(i)))
 			for range 50 {
 				key := []string{"a", "b"}[chance.IntN(2)]
-				w := l.enter(key, "", Wishes{NoWait: chance.IntN(5) == 0, SeeksItself: chance.IntN(5) == 0})
+				w := enter(l, key, "", Wishes{NoWait: chance.IntN(5) == 0, SeeksItself: chance.IntN(5) == 0})
 				if chance.IntN(5) == 0 {
 					if given, had := l.Leave(w); had {
-						l.Pass(key, given.Granted)
+						l.Pass(at(key), given.Granted)
 					}
 					continue
 				}
@@ -296,17 +307,17 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 					held := given.Granted
 					if held == nil && chance.IntN(3) > 0 {
 						held = &grant{holder: "one"}
-						l.Granted(key, held)
+						l.Granted(at(key), held)
 					}
 					*has[key] += "x"
 					if held == nil || chance.IntN(3) == 0 {
-						l.Pass(key, held)
+						l.Pass(at(key), held)
 						continue
 					}
 					for {
-						next := l.Successor(key, held)
+						next := l.Successor(at(key), held)
 						if next == nil {
-							l.Pass(key, held)
+							l.Pass(at(key), held)
 							break
 						}
 						if l.HandOver(next, &grant{holder: "next"}) {
@@ -329,22 +340,21 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 // Many callers may end at one instant: the first to go is the one that knew the holder.
 func TestWhoeverLeavesKnowsTheHolderThoughTheOneWhoToldOfItLeftFirst(t *testing.T) {
 	l := inLines(3)
-	elsewhere := "elsewhere"
-	first, second := l.enter("key", "first"), l.enter("key", "second")
-	l.ReportHolder("key", &elsewhere)
+	first, second := enter(l, "key", "first"), enter(l, "key", "second")
+	l.ReportHolder(at("key"), by("elsewhere"))
 	_, _ = come(first)
-	l.Pass("key", nil)
-	if holder := l.Holder("key"); holder != nil {
-		t.Errorf("%q is said to hold the key: it may have been released", *holder)
+	l.Pass(at("key"), nil)
+	if holder := l.Holder(at("key")); holder != nil {
+		t.Errorf("%q is said to hold the key: it may have been released", holder.Owner)
 	}
-	if holder := l.LastHolder("key"); holder == nil || *holder != elsewhere {
+	if holder := l.LastHolder(at("key")); holder == nil || holder.Owner != "elsewhere" {
 		t.Errorf("the last that was known is %v", holder)
 	}
 	if _, ok := come(second); !ok {
 		t.Fatal("no turn has come")
 	}
-	l.Granted("key", &grant{holder: "here"})
-	if holder := l.LastHolder("key"); holder == nil || *holder != "here" {
+	l.Granted(at("key"), &grant{holder: "here"})
+	if holder := l.LastHolder(at("key")); holder == nil || holder.Owner != "here" {
 		t.Errorf("once the key is granted the last is %v", holder)
 	}
 }

@@ -1,15 +1,19 @@
 package line
 
-import "time"
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
 
 // Waiter is a place in the line of a key.
-type Waiter[K comparable, C any, G comparable, H any] struct {
-	Key    K
+type Waiter[C any, G grantType] struct {
+	Key    protocol.Key
 	Caller C
 	Wishes
 
-	turns chan Turn[K, C, G, H]
-	held  chan *H
+	turns chan Turn[C, G]
+	held  chan *protocol.Record
 	left  bool // it is not in line any more; Lines.mu guards it
 }
 
@@ -21,8 +25,8 @@ type Wishes struct {
 }
 
 // Turn is the turn of a waiter: to acquire the key, or to hold it.
-type Turn[K comparable, C any, G comparable, H any] struct {
-	Of      *Waiter[K, C, G, H]
+type Turn[C any, G grantType] struct {
+	Of      *Waiter[C, G]
 	Granted G             // the key, handed over; zero: acquire it
 	Delay   time.Duration // so long, other processes go first
 }
@@ -30,15 +34,15 @@ type Turn[K comparable, C any, G comparable, H any] struct {
 // NewWaiter returns a waiter that is not in line yet. It gets its turn on turns, which
 // must have room for one turn of each waiter that uses it; nil makes a channel for this
 // waiter alone.
-func (l *Lines[K, C, G, H]) NewWaiter(key K, caller C, wishes Wishes, turns chan Turn[K, C, G, H]) *Waiter[K, C, G, H] {
+func (l *Lines[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turns chan Turn[C, G]) *Waiter[C, G] {
 	if turns == nil {
-		turns = make(chan Turn[K, C, G, H], 1)
+		turns = make(chan Turn[C, G], 1)
 	}
-	return &Waiter[K, C, G, H]{Key: key, Caller: caller, Wishes: wishes, turns: turns, held: make(chan *H, 1)}
+	return &Waiter[C, G]{Key: key, Caller: caller, Wishes: wishes, turns: turns, held: make(chan *protocol.Record, 1)}
 }
 
 // Turn receives the waiter's turn, once.
-func (w *Waiter[K, C, G, H]) Turn() <-chan Turn[K, C, G, H] { return w.turns }
+func (w *Waiter[C, G]) Turn() <-chan Turn[C, G] { return w.turns }
 
 // Held receives the holder instead, with NoWait.
-func (w *Waiter[K, C, G, H]) Held() <-chan *H { return w.held }
+func (w *Waiter[C, G]) Held() <-chan *protocol.Record { return w.held }

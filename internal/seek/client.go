@@ -8,6 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/line"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/unsettled"
@@ -64,9 +65,9 @@ type Session interface {
 
 // Holding is a grant in the hands of the client, which renews it.
 type Holding interface {
+	line.Grant
 	Lease() *lease.Lease
-	Age() time.Duration // since the grant
-	GiveBack()          // releases it: nobody wants it any more
+	GiveBack() // releases it: nobody wants it any more
 }
 
 // Errors makes the errors that callers are told.

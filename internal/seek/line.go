@@ -7,15 +7,14 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/line"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Lines are those of a client, in which calls wait for keys.
-type Lines = line.Lines[protocol.Key, Caller, Holding, protocol.Record]
+type Lines = line.Lines[Caller, Holding]
 
 type (
-	place = line.Waiter[protocol.Key, Caller, Holding, protocol.Record]
-	turn  = line.Turn[protocol.Key, Caller, Holding, protocol.Record]
+	place = line.Waiter[Caller, Holding]
+	turn  = line.Turn[Caller, Holding]
 )
 
 // Caller is a call that waits for a key.
@@ -27,11 +26,7 @@ type Caller struct {
 // NewLines returns lines in which a key is handed over so many times in a row. pollMin
 // and pollMax are those of other processes.
 func NewLines(handOvers int, pollMin, pollMax time.Duration) *Lines {
-	return line.New[protocol.Key, Caller](line.Config[Holding, protocol.Record]{
-		HandOvers: handOvers, PollMin: pollMin, PollMax: pollMax, Age: Holding.Age,
-		Ended:  func(h Holding) bool { return h.Lease().IsOver() },
-		Holder: func(h Holding) protocol.Record { return h.Lease().Record() },
-	})
+	return line.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 
 // newPlace returns a place in the line of a key, which gets its turn on turns; nil: on a

@@ -245,9 +245,11 @@ type holding struct {
 	version string // as renewed last
 }
 
-func (h *holding) Lost(lease.Loss)     { h.lease.End(errors.New("lost")) }
-func (h *holding) Lease() *lease.Lease { return h.lease }
-func (h *holding) Age() time.Duration  { return h.c.w.now().Mono - h.grant.Sent.Mono }
+func (h *holding) Lost(lease.Loss)         { h.lease.End(errors.New("lost")) }
+func (h *holding) Lease() *lease.Lease     { return h.lease }
+func (h *holding) IsOver() bool            { return h.lease.IsOver() }
+func (h *holding) Record() protocol.Record { return h.lease.Record() }
+func (h *holding) Age() time.Duration      { return h.c.w.now().Mono - h.grant.Sent.Mono }
 func (h *holding) GiveBack() {
 	h.c.mu.Lock()
 	h.c.given = append(h.c.given, h.want.Key)

@@ -2,7 +2,6 @@ package leasehold
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -63,29 +62,9 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 func newBreaks(c *Client) *breaking.Client {
 	return &breaking.Client{
 		Requests: c.requests, Proto: c.proto, Caps: c.caps, Owner: c.owner, Wall: c.wall, Expires: c.holds.Expires,
-		DeadExpires: c.holds.DeadExpires, Detach: c.holds.Detach, Errors: breakErrors{holdErrors{c}},
+		DeadExpires: c.holds.DeadExpires, Detach: c.holds.Detach, Errors: userErrors{c},
 		Throttled: func(ctx context.Context, key protocol.Key, token int64, err error) {
 			c.emit(ctx, Event{Kind: EventThrottled, Key: Key(key), Token: token, Requests: 1, Err: err})
 		},
 	}
-}
-
-// breakErrors are the errors of breaks.
-type breakErrors struct{ holdErrors }
-
-func (e breakErrors) Changed(now protocol.Record) error {
-	return &ChangedError{Table: e.c.cfg.Table, Now: recordOf(now)}
-}
-
-func (e breakErrors) Missing(key protocol.Key) error {
-	return fmt.Errorf("%w: %v in table %s", ErrNotFound, Key(key), e.c.cfg.Table)
-}
-
-func (e breakErrors) Unknown(key protocol.Key, err error) error {
-	return e.c.holds.UnknownOutcome("break", key, err)
-}
-
-func (e breakErrors) Untold(key protocol.Key, err error) error {
-	return opError("break", e.c.cfg.Table, Key(key), fmt.Errorf(
-		"%w: the key is free, and the holder, if it lives, learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }

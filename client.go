@@ -83,7 +83,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.observer = &liveness.Observer{
 		Requests: c.requests, Proto: proto, Caps: c.caps, Now: on.Now, Wall: on.Wall,
 		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: c.holds.DeadExpires,
-		Damaged: func(key protocol.Key, item protocol.Item, err error) error { return c.recordError(Key(key), item, err) },
+		Damaged: userErrors{c}.Unreadable,
 		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
 	}
 	c.leases = &lease.Client{

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Grant is a detached lock as plain data, to be handed to another process. As
@@ -78,6 +79,13 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 // before its lease expires: three seconds of a key that was handed over in line
 // (Config.Line) and has not been renewed since. Nothing is sent.
 func (l *Lock) Detach() (Grant, error) {
+	switch h := l.h.Lock(); {
+	case l.Err() != nil: // which the handle says
+	case h.UnderSession():
+		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
+	case h.Want().Mode != protocol.ModePlain:
+		return Grant{}, l.c.cfg.unsupported("Detach of a read/write lock")
+	}
 	d, err := l.h.Detach()
 	if err != nil {
 		return Grant{}, err

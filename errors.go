@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -22,22 +23,22 @@ import (
 
 // The errors to match with errors.Is.
 var (
-	ErrHeld           = errors.New("leasehold: held by another")              // matches *HeldError
-	ErrDone           = errors.New("leasehold: done already")                 // matches *DoneError
-	ErrLost           = hold.ErrLost                                          // matches *LostError
-	ErrReleased       = hold.ErrReleased                                      // why the lock's context ended: Release
-	ErrDetached       = hold.ErrDetached                                      // why the lock's context ended: Detach
-	ErrClosed         = hold.ErrClosed                                        // Close was called
-	ErrNotRun         = errors.New("leasehold: function not run")             // Do failed before it called fn
-	ErrNotFound       = errors.New("leasehold: no such record")               // from Get, Break and IfExists
-	ErrChanged        = errors.New("leasehold: record has changed")           // matches *ChangedError
-	ErrUnknownOutcome = hold.ErrUnknownOutcome                                // a write may have been applied, or may be yet
-	ErrDeadlock       = errors.New("leasehold: this context holds the key")   // waiting could never end; see Reentrant
-	ErrTableNotFound  = errors.New("leasehold: no such table")                // wraps ResourceNotFoundException
-	ErrRecord         = errors.New("leasehold: record is not of the layout")  // matches *RecordError
-	ErrPrefix         = errors.New("leasehold: key not under a prefix")       // matches *PrefixError
-	ErrPermits        = errors.New("leasehold: number of permits differs")    // matches *PermitsError
-	ErrHolderUntold   = errors.New("leasehold: holder not told of the break") // from Break, under a shared lease: the grant is broken
+	ErrHeld           = errors.New("leasehold: held by another")             // matches *HeldError
+	ErrDone           = errors.New("leasehold: done already")                // matches *DoneError
+	ErrLost           = hold.ErrLost                                         // matches *LostError
+	ErrReleased       = hold.ErrReleased                                     // why the lock's context ended: Release
+	ErrDetached       = hold.ErrDetached                                     // why the lock's context ended: Detach
+	ErrClosed         = hold.ErrClosed                                       // Close was called
+	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before it called fn
+	ErrNotFound       = errors.New("leasehold: no such record")              // from Get, Break and IfExists
+	ErrChanged        = errors.New("leasehold: record has changed")          // matches *ChangedError
+	ErrUnknownOutcome = attempts.ErrUnknownOutcome                           // a write may have been applied, or may be yet
+	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // waiting could never end; see Reentrant
+	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
+	ErrRecord         = errors.New("leasehold: record is not of the layout") // matches *RecordError
+	ErrPrefix         = errors.New("leasehold: key not under a prefix")      // matches *PrefixError
+	ErrPermits        = errors.New("leasehold: number of permits differs")   // matches *PermitsError
+	ErrHolderUntold   = breaking.ErrHolderUntold                             // from Break, under a shared lease: the grant is broken
 )
 
 // HeldError says who holds the key. It matches ErrHeld, and also the error that

@@ -2,12 +2,8 @@ package leasehold
 
 import (
 	"context"
-	"errors"
-
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/hold"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // newHolds returns what the client holds: nothing yet.
@@ -16,7 +12,7 @@ func newHolds(c *Client) *hold.Client {
 		Table: c.cfg.Table, Requests: c.requests, Proto: c.proto, Timing: c.timing, Owner: c.cfg.Owner,
 		Log: c.log, Now: c.now, Wall: c.wall, PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax,
 		ReleaseGrace: c.cfg.ReleaseGrace, Retention: c.cfg.Retention, Concurrency: c.cfg.RenewConcurrency,
-		DeletesByDefault: c.cfg.deletesByDefault(), Errors: holdErrors{c}, Listener: holdListener{c},
+		DeletesByDefault: c.cfg.deletesByDefault(), Errors: userErrors{c}, Listener: holdListener{c},
 		Grew: func(held int) {
 			if held/locksPerConnection > c.connections.idle {
 				c.connections.check(c.cfg.RenewConcurrency, held, c.log)
@@ -26,40 +22,6 @@ func newHolds(c *Client) *hold.Client {
 	holds.Begin(c.cfg.SharedLease)
 	return holds
 }
-
-// holdErrors are the errors of what is held.
-type holdErrors struct{ c *Client }
-
-func (e holdErrors) Lost(l hold.Loss) error {
-	lost := &LostError{Table: e.c.cfg.Table, Key: Key(l.Key), Token: l.Token, Reason: LostReason(l.Reason), At: l.At, Err: l.Err}
-	if l.By != nil {
-		by := recordOf(*l.By)
-		lost.By = &by
-	}
-	return lost
-}
-
-func (e holdErrors) Loss(err error) (hold.Loss, bool) {
-	lost := (*LostError)(nil)
-	if !errors.As(err, &lost) {
-		return hold.Loss{}, false
-	}
-	return hold.Loss{Reason: hold.Reason(lost.Reason), Err: lost.Err}, true
-}
-
-func (e holdErrors) Failed(op string, key protocol.Key, err error) error {
-	return opError(op, e.c.cfg.Table, Key(key), err)
-}
-
-func (e holdErrors) Unreadable(key protocol.Key, item protocol.Item, err error) error {
-	return e.c.recordError(Key(key), item, err)
-}
-
-func (e holdErrors) Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error {
-	return &CommitError{Table: e.c.cfg.Table, Key: Key(key), Reasons: reasons, Err: err}
-}
-
-func (e holdErrors) Unsupported(feature string) error { return e.c.cfg.unsupported(feature) }
 
 // holdListener turns what happens to what is held into events.
 type holdListener struct{ c *Client }

@@ -40,7 +40,7 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 		return Record{}, err
 	}
 	if item == nil {
-		return Record{}, fmt.Errorf("%w: %v in table %s", ErrNotFound, k, c.cfg.Table)
+		return Record{}, userErrors{c}.Missing(protocol.Key(k))
 	}
 	all, err := c.decodeAll(k, item)
 	return all[0], err

@@ -3,7 +3,6 @@ package leasehold
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -18,35 +17,12 @@ func newSeek(c *Client) *seek.Client {
 		Now: c.now, Wall: c.wall, Chance: c.requests.Chance,
 		PollMin: c.cfg.PollMin, PollMax: c.cfg.PollMax, Lines: seek.NewLines(c.cfg.LocalHandOver, c.cfg.PollMin, c.cfg.PollMax),
 		Expires: func() time.Time { return c.holds.Expires(true, marks) }, Detach: c.holds.Detach, AwaitGrace: c.holds.AwaitGrace, GiveBack: c.holds.GiveBack,
-		Closing: c.holds.Closing(), Errors: seekErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
+		Closing: c.holds.Closing(), Errors: userErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
 	}
 	if c.cfg.Line {
 		s.Line = c.proto.(protocol.Lining)
 	}
 	return s
-}
-
-// seekErrors are the errors of calls for which keys are sought.
-type seekErrors struct{ c *Client }
-
-func (e seekErrors) Held(key protocol.Key, holder protocol.Record, others int, why error) error {
-	return &HeldError{Table: e.c.cfg.Table, Key: Key(key), Holder: recordOf(holder).clone(), Err: why, others: others}
-}
-
-func (e seekErrors) Failed(key protocol.Key, err error) error {
-	return opError("acquire", e.c.cfg.Table, Key(key), err)
-}
-
-func (e seekErrors) Ended(key protocol.Key, why error) error {
-	return e.c.errorf("acquire", Key(key), "%w", why)
-}
-
-func (e seekErrors) Done(key protocol.Key, done protocol.Done) error {
-	return &DoneError{Table: e.c.cfg.Table, Key: Key(key), Done: Done(done)}
-}
-
-func (e seekErrors) Missing(key protocol.Key) error {
-	return fmt.Errorf("%w: %v in table %s: IfExists acquires only a record that is there", ErrNotFound, Key(key), e.c.cfg.Table)
 }
 
 // seekListener turns what happens meanwhile into events, and lines of the log.

@@ -2,8 +2,12 @@ package attempts
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 )
+
+// ErrUnknownOutcome says that a write may have been applied, or may be yet.
+var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
 // A write outlives its caller: what becomes of it must be known to whoever writes next. So
 // the request under way goes on when its caller's time is over, and Close waits for it.

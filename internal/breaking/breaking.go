@@ -3,6 +3,7 @@ package breaking
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -35,14 +36,8 @@ type Errors interface {
 	// Unreadable says why an item is no record of the key.
 	Unreadable(key protocol.Key, item protocol.Item, err error) error
 
-	// Failed says why nothing was freed.
+	// Failed says why an operation did nothing, or not all.
 	Failed(op string, key protocol.Key, err error) error
-
-	// Unknown says that the grant may have been broken, or may be yet.
-	Unknown(key protocol.Key, err error) error
-
-	// Untold says that the grant is broken, and why its session is not told.
-	Untold(key protocol.Key, err error) error
 }
 
 // Request is what to break, and how.
@@ -66,7 +61,7 @@ func (c *Client) Break(ctx context.Context, r Request) error {
 		}
 	})
 	if unknown != nil {
-		return c.Errors.Unknown(key, unknown)
+		return c.unknown(key, unknown)
 	}
 	if err != nil {
 		return err
@@ -75,7 +70,7 @@ func (c *Client) Break(ctx context.Context, r Request) error {
 	case err = <-told:
 		return err
 	case <-ctx.Done():
-		return c.Errors.Untold(key, context.Cause(ctx))
+		return c.untold(key, context.Cause(ctx))
 	}
 }
 
@@ -107,7 +102,7 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 		case attempts.Applied:
 			return false, nil
 		case attempts.Unanswered:
-			return true, c.Errors.Unknown(key, errors.Join(context.Cause(ctx), res.Err))
+			return true, c.unknown(key, errors.Join(context.Cause(ctx), res.Err))
 		case attempts.Rejected:
 		default:
 			return false, c.Errors.Failed("break", key, errors.Join(context.Cause(ctx), res.Err))
@@ -115,7 +110,7 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 		found, gone, err := c.found(proto, r.Grant, res.Item)
 		switch {
 		case gone && tried.Silent(): // an attempt without a reply may have freed it before
-			return true, c.Errors.Unknown(key, err)
+			return true, c.unknown(key, err)
 		case err != nil:
 			return false, err
 		case session || r.Unrenewed || ctx.Err() != nil:
@@ -123,6 +118,11 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 		}
 		r.Grant = found // what it contains now says whether TTL may delete it
 	}
+}
+
+// unknown is the error of a break that may have been applied, or may be yet.
+func (c *Client) unknown(key protocol.Key, err error) error {
+	return c.Errors.Failed("break", key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err))
 }
 
 // protoOf returns the protocol by which the record of a grant is written and read.

@@ -3,11 +3,21 @@ package breaking
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
+
+// ErrHolderUntold says that a grant is broken, and its session could not be told.
+var ErrHolderUntold = errors.New("leasehold: holder not told of the break")
+
+// untold is that error, and why.
+func (c *Client) untold(key protocol.Key, err error) error {
+	return c.Errors.Failed("break", key, fmt.Errorf(
+		"%w: the key is free, and the holder, if it lives, learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
+}
 
 // tell tells the session of r, if it is under one, that the grant in r was broken, or may
 // have been. It tries until limit ends, and once at least.
@@ -45,7 +55,7 @@ func (c *Client) tell(limit context.Context, r protocol.Record) error {
 	if f := attempts.FailureOf(err); f != nil {
 		err = f.Err
 	}
-	return c.Errors.Untold(r.Key, errors.Join(context.Cause(limit), err))
+	return c.untold(r.Key, errors.Join(context.Cause(limit), err))
 }
 
 // whyNot says why the row of a session cannot be told of a break. nil: its locks have ended

@@ -74,14 +74,8 @@ type Errors interface {
 	// Failed says why a request of an operation did nothing, or may have done something.
 	Failed(op string, key protocol.Key, err error) error
 
-	// Unreadable says why an item is no record of the key.
-	Unreadable(key protocol.Key, item protocol.Item, err error) error
-
 	// Uncommitted says which of the caller's writes cancelled a commit.
 	Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error
-
-	// Unsupported says what the layout cannot do.
-	Unsupported(feature string) error
 }
 
 // Listener is told what happens. No mutex is held.

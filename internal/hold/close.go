@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/places"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -165,7 +166,7 @@ type closeError struct {
 func (e *closeError) Error() string {
 	// Of a request that was under way at the end nothing is known: one that was answered
 	// says what the trouble is.
-	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, ErrUnknownOutcome) })
+	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Error(e.errs[max(answered, 0)]).Error()
 	if len(e.errs) == 1 {
 		return one

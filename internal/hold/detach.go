@@ -17,19 +17,14 @@ type Detached struct {
 	TrustedUntil time.Time
 }
 
-// Detach ends the handle without releasing the key. Nothing is sent.
+// Detach ends the handle of a plain lock under no session, without releasing the key.
+// Nothing is sent.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
 		return Detached{}, err
 	}
 	until := l.TrustedUntil()
-	if h.session != nil {
-		return Detached{}, h.c.Errors.Unsupported("Detach together with SharedLease")
-	}
-	if h.want.Mode != protocol.ModePlain {
-		return Detached{}, h.c.Errors.Unsupported("Detach of a read/write lock")
-	}
 	if l.isShared() {
 		return Detached{}, h.c.Errorf("detach", h.key, "other handles share the grant: release them first")
 	}

@@ -7,16 +7,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The errors that say how a lock has ended, or what is known of a write.
+// The errors that say how a lock has ended.
 var (
-	ErrLost           = errors.New("leasehold: lock lost")
-	ErrReleased       = errors.New("leasehold: lock released")
-	ErrDetached       = errors.New("leasehold: lock detached")
-	ErrClosed         = errors.New("leasehold: client closed")
-	ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
+	ErrLost     = errors.New("leasehold: lock lost")
+	ErrReleased = errors.New("leasehold: lock released")
+	ErrDetached = errors.New("leasehold: lock detached")
+	ErrClosed   = errors.New("leasehold: client closed")
 )
 
 // Loss is how a lock was lost.
@@ -60,7 +60,7 @@ func (c *Client) Errorf(op string, key protocol.Key, format string, args ...any)
 // UnknownOutcome is the error of an operation that gives up although one of its writes
 // may have been applied, or may still be, whatever the last answer was.
 func (c *Client) UnknownOutcome(op string, key protocol.Key, err error) error {
-	return c.Errors.Failed(op, key, fmt.Errorf("%w: %w", ErrUnknownOutcome, err))
+	return c.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err))
 }
 
 // endedError is ErrReleased, ErrDetached or ErrClosed of a call, with its key and table.

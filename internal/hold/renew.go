@@ -49,7 +49,7 @@ func (h *Lock) renewUntil(ctx context.Context, r Renewal) error {
 	}
 	err = context.Cause(ctx)
 	if unknown {
-		err = fmt.Errorf("%w: %w", ErrUnknownOutcome, err)
+		err = fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err)
 	}
 	return h.c.Errors.Failed("renew", h.key, errors.Join(err, f.Err))
 }

@@ -165,7 +165,7 @@ func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *
 func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
 	record, err := r.proto.Decode(item)
 	if err != nil {
-		return record, r.c.Errors.Unreadable(r.key, item, err)
+		return record, r.c.Observer.Damaged(r.key, item, err)
 	}
 	return record, nil
 }

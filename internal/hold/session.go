@@ -122,7 +122,7 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 		if err == nil {
 			return sh.started(ctx, id, r.Attempt, record), nil
 		}
-		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Errors.Unreadable(key, r.Item, err)}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Observer.Damaged(key, r.Item, err)}
 	}
 	version := r.Attempt.Version
 	hold := protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}

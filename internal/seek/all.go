@@ -270,7 +270,7 @@ func (w *allWaiter) confirm(made []Attempt) ([]Holding, error) {
 	case w.ctx.Err() != nil:
 		return nil, w.ctx.Err() // nobody reads it
 	case f != nil && f.Cause == decide.Refused:
-		return nil, w.c.Errors.Failed(keys[0], f.Err)
+		return nil, w.c.Errors.Failed("acquire", keys[0], f.Err)
 	}
 	return nil, nil
 }

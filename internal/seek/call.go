@@ -113,7 +113,7 @@ func (c *Client) ended(want *Want, holder *protocol.Record, others int, why erro
 	case holder != nil:
 		return c.Errors.Held(want.Key, *holder, others, why)
 	case last != nil:
-		return c.Errors.Failed(want.Key, errors.Join(why, *last))
+		return c.Errors.Failed("acquire", want.Key, errors.Join(why, *last))
 	}
 	return c.Errors.Ended(want.Key, why)
 }

@@ -76,8 +76,8 @@ type Errors interface {
 	// what ended the wait; nil: there was none.
 	Held(key protocol.Key, holder protocol.Record, others int, why error) error
 
-	// Failed says why requests for the key are not repeated.
-	Failed(key protocol.Key, err error) error
+	// Failed says why the requests of an operation are not repeated.
+	Failed(op string, key protocol.Key, err error) error
 
 	// Ended says what ended the wait for a key of which nothing is known.
 	Ended(key protocol.Key, why error) error

@@ -208,7 +208,7 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	}
 	w.report(f.Err)
 	if f.Cause == decide.Refused {
-		return w.c.Errors.Failed(w.want.Key, f.Err)
+		return w.c.Errors.Failed("acquire", w.want.Key, f.Err)
 	}
 	w.failing = s
 	return nil
@@ -229,7 +229,7 @@ func (w *waiter) timeoutError(began decide.Instant) error {
 	if last := w.lastErr.Load(); last != nil {
 		err = fmt.Errorf("%w: %w", err, *last)
 	}
-	return w.c.Errors.Failed(w.want.Key, err)
+	return w.c.Errors.Failed("acquire", w.want.Key, err)
 }
 
 // look reads the record once.
@@ -336,7 +336,7 @@ func (w *waiter) slowDown() {
 func (w *waiter) observeRejection(item protocol.Item) error {
 	if item == nil && w.want.IfExists {
 		w.missing = true
-		return w.c.Errors.Missing(w.want.Key)
+		return fmt.Errorf("%w: IfExists acquires only a record that is there", w.c.Errors.Missing(w.want.Key))
 	}
 	return w.observe(item)
 }

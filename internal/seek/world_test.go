@@ -206,9 +206,10 @@ func (e *heldError) Unwrap() error { return e.error }
 
 type failedError struct{ error }
 
-func (e *failedError) Unwrap() error                { return e.error }
-func (told) Failed(_ protocol.Key, err error) error { return &failedError{err} }
-func (told) Ended(_ protocol.Key, why error) error  { return why }
+func (e *failedError) Unwrap() error { return e.error }
+
+func (told) Failed(_ string, _ protocol.Key, err error) error { return &failedError{err} }
+func (told) Ended(_ protocol.Key, why error) error            { return why }
 func (told) Done(key protocol.Key, _ protocol.Done) error {
 	return fmt.Errorf("done: %s", key.Partition)
 }

@@ -30,7 +30,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, fmt.Errorf("leasehold: acquire %v in table %s: %w", wants[0].key(), c.cfg.Table, context.Cause(ctx))
+		return nil, c.errorf("acquire", wants[0].key(), "%w", context.Cause(ctx))
 	}
 	shared := map[Key]*hold.Lock{}
 	var sought []*seek.Want

@@ -173,9 +173,8 @@ type Config struct {
 }
 
 const (
-	minLease         = time.Second
-	minRenewals      = 16
-	defaultRetention = 7 * 24 * time.Hour
+	minLease    = time.Second
+	minRenewals = 16
 )
 
 // complete fills in defaults and reports every problem in one error. proto is nil

@@ -17,7 +17,7 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.key(), c.cfg.Table)
 	}
 	if differs := r.differsFrom(h); differs != "" {
-		return fmt.Errorf("leasehold: acquire %v in table %s: Reentrant shares the grant as it is, and %s", r.key(), c.cfg.Table, differs)
+		return c.errorf("acquire", r.key(), "Reentrant shares the grant as it is, and %s", differs)
 	}
 	return nil
 }

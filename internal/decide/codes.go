@@ -56,7 +56,7 @@ func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):
 		return throttled.advice
-	case InConflict(err):
+	case refusedAs(inConflict, err):
 		return inConflict.advice
 	case !ok:
 		return ""

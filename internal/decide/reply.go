@@ -91,26 +91,18 @@ func Denied(err error) bool {
 
 // Throttled reports whether DynamoDB refused a request, or cancelled a transaction,
 // because there were too many.
-func Throttled(err error) bool {
-	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
-			return classifyReason(r).Cause == Busy
-		})
-	}
-	api, ok := as[smithy.APIError](err)
-	return ok && codes[api.ErrorCode()] == throttled
-}
+func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// InConflict reports whether DynamoDB refused a request, or cancelled a transaction,
-// because others were at work on its items.
-func InConflict(err error) bool {
+// refusedAs reports whether DynamoDB refused a request, or cancelled a transaction, with
+// that meaning, which has a cause.
+func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
-			return classifyReason(r).Cause == Conflict
+			return classifyReason(r).Cause == m.cause
 		})
 	}
 	api, ok := as[smithy.APIError](err)
-	return ok && codes[api.ErrorCode()] == inConflict
+	return ok && codes[api.ErrorCode()] == m
 }
 
 // signedAtAWrongTime reports of a refusal whether it is of a signature because this

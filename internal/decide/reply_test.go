@@ -44,8 +44,8 @@ func TestThrottlingAndConflictsAreToldApart(t *testing.T) {
 		"denied":                          {response(400, &smithy.GenericAPIError{Code: "AccessDeniedException"}), false, false},
 		"no answer":                       {context.DeadlineExceeded, false, false},
 	} {
-		if Throttled(tc.err) != tc.throttled || InConflict(tc.err) != tc.inConflict {
-			t.Errorf("%s: throttled %v, in conflict %v", name, Throttled(tc.err), InConflict(tc.err))
+		if is, conflict := Throttled(tc.err), refusedAs(inConflict, tc.err); is != tc.throttled || conflict != tc.inConflict {
+			t.Errorf("%s: throttled %v, in conflict %v", name, is, conflict)
 		}
 	}
 }

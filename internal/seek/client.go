@@ -104,6 +104,16 @@ type Listener interface {
 	Failing(ctx context.Context, key protocol.Key, err error)
 }
 
+// afterwards runs what no call waits for, in the background unless nothing may be left
+// there.
+func (c *Client) afterwards(want *Want, fn func()) {
+	if want.Manual {
+		fn()
+	} else {
+		c.Detach(fn)
+	}
+}
+
 // Pauses are the pauses between requests of a wait that fail.
 func (c *Client) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: c.PollMin, Most: 2 * time.Second}

@@ -379,13 +379,8 @@ func (w *waiter) leave() {
 		w.ready = false
 		w.c.Lines.PassAfter(w.want.Key, nil, w.from-w.c.Now().Mono)
 	}
-	undo := func() {
+	w.c.afterwards(w.want, func() {
 		w.c.freeUnsettled(w.values, w.want, tried)
 		w.record.giveUp()
-	}
-	if w.want.Manual { // then nothing may be left in the background
-		undo()
-	} else {
-		w.c.Detach(undo)
-	}
+	})
 }

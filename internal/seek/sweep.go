@@ -30,15 +30,10 @@ func (c *Client) Sweep(values context.Context, want *Want, item protocol.Item) {
 	if !c.sweeping.CompareAndSwap(false, true) {
 		return // one at a time
 	}
-	send := func() {
+	c.afterwards(want, func() {
 		defer c.sweeping.Store(false)
 		c.write(values, want.Side.Sweep(want.Key, dead))
-	}
-	if want.Manual { // then nothing may be left in the background
-		send()
-	} else {
-		c.Detach(send)
-	}
+	})
 }
 
 // deadReaders observes the readers that a reply has just shown, and returns some dead

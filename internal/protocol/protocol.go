@@ -149,7 +149,8 @@ func (s Schema) KeyOf(item Item) Key {
 	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
 
-// MaxToken is the highest fencing token. Nothing is granted after it.
+// MaxToken is the highest fencing token. JSON readers with doubles read it, and the next
+// integer, exactly (RFC 8259, section 6). Nothing is granted after it.
 const MaxToken = 1<<53 - 2
 
 // Hold is what the record must show for a write of the holder to succeed. Delayed

@@ -197,7 +197,7 @@ func (d *decoder) token() int64 { return d.tokenOf(attrToken) }
 // tokenOf reads the token called name.
 func (d *decoder) tokenOf(name string) int64 {
 	n, ok := d.integer(name)
-	if ok && (n < 0 || n > maxToken) {
+	if ok && (n < 0 || n > protocol.MaxToken) {
 		d.fail(name, fmt.Sprintf("is %d: it must be from 0 to 2^53-2", n))
 	}
 	return n

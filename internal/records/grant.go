@@ -40,10 +40,6 @@ var reserved = slices.Concat(ours, []string{
 	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 })
 
-// maxToken is the highest token of a record. JSON readers with doubles read it, and the
-// next integer, exactly (RFC 8259, section 6). A record that has it is granted no more.
-const maxToken = protocol.MaxToken
-
 // setGrant sets the attributes that identify a grant by leasehold.
 func setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrGrant, text(cmp.Or(g.ID, g.Version)))
@@ -58,13 +54,13 @@ func setToken(w *protocol.Write, g protocol.Grant) {
 }
 
 // firstToken is the token of a record that has none, whatever the clock shows.
-func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), maxToken-1) + 1 }
+func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
 // Grantable says why no grant of the key can follow, whoever holds it; nil: one can. A
-// grant whose token is above maxToken would make a record that nobody can read.
+// grant whose token is above protocol.MaxToken would make a record that nobody can read.
 func (s schema) Grantable(item protocol.Item) error {
 	d := decoder{item: item, lenient: true}
-	if d.token() >= maxToken {
+	if d.token() >= protocol.MaxToken {
 		return &protocol.DecodeError{Attribute: attrToken, Problem: "is 2^53-2, the highest there is: " +
 			"when nobody holds the key, delete the record, and tokens begin anew, below those that targets have seen"}
 	}
@@ -97,7 +93,7 @@ func tokenInRange(w *protocol.Write) string {
 }
 
 // Numbers that grants compare and add.
-var zero, one, highest = number(0), number(1), number(maxToken - 1)
+var zero, one, highest = number(0), number(1), number(protocol.MaxToken - 1)
 
 // isGrant returns the condition that the record shows the grant of a hold. It
 // checks only leasehold's attributes, which a peer's grant may have kept.

@@ -83,7 +83,7 @@ func TestADamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
 		{attrVersion, nil}, {attrVersion, number(1)}, {attrVersion, text("")},
 		{attrLease, nil}, {attrLease, number(20000)}, {attrLease, text("soon")}, {attrLease, text("0")}, {attrLease, text("-5")}, {attrLease, text("-1s")},
 		{attrReleased, text("0")}, {attrReleased, number(1)}, {attrReleased, &types.AttributeValueMemberBOOL{Value: false}},
-		{attrToken, text("42")}, {attrToken, number(-1)}, {attrToken, number(maxToken + 1)}, {attrToken, &types.AttributeValueMemberN{Value: "1.5"}},
+		{attrToken, text("42")}, {attrToken, number(-1)}, {attrToken, number(protocol.MaxToken + 1)}, {attrToken, &types.AttributeValueMemberN{Value: "1.5"}},
 		{attrData, text("not binary")},
 		{attrGrant, nil}, {attrGrant, number(1)},
 		{attrGrantedAt, text("now")},

@@ -164,8 +164,8 @@ type Hold struct {
 	Versions []string // the last confirmed one, and those of unanswered attempts
 }
 
-// Protocol makes the writes of one layout. Its methods are pure functions.
-type Protocol interface {
+// Reading is what of a Protocol writes nothing.
+type Reading interface {
 	// CheckKey says what is wrong with k; nil: it can be encoded.
 	CheckKey(k Key) error
 
@@ -196,6 +196,11 @@ type Protocol interface {
 	// Grantable says why no grant of a key can follow what its record shows, whoever
 	// holds it; nil: one can. The error is a *DecodeError.
 	Grantable(item Item) error
+}
+
+// Protocol makes the writes of one layout. Its methods are pure functions.
+type Protocol interface {
+	Reading
 
 	// Grant acquires a key that is free, or whose record shows a takeable
 	// version or a dead holder.

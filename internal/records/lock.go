@@ -1,10 +1,6 @@
 package records
 
-import (
-	"time"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
-)
+import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // lock makes the writes of a plain lock's record. How a layout spells the record is its
 // own; what each write does is the same in all:
@@ -22,7 +18,7 @@ type lock struct{ spelling }
 // spelling is how a family of layouts spells the record of a plain lock. Its methods that
 // set add to an update; those that return text return a condition of w.
 type spelling interface {
-	reading
+	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item
 
 	// keeps reports whether a release keeps the record, so that the token and who was
@@ -43,19 +39,6 @@ type spelling interface {
 
 	// isRecord holds while the record has not changed since r.
 	isRecord(w *protocol.Write, r protocol.Record) string
-}
-
-// reading is what of a protocol writes nothing.
-type reading interface {
-	CheckKey(k protocol.Key) error
-	Key(k protocol.Key) (protocol.Item, error)
-	Schema() protocol.Schema
-	Skew() time.Duration
-	Owned() bool
-	Complete(k protocol.Key) protocol.Key
-	Reserved(name string) bool
-	Decode(item protocol.Item) (protocol.Record, error)
-	Grantable(item protocol.Item) error
 }
 
 func (l lock) Grant(g protocol.Grant) *protocol.Write {

@@ -35,8 +35,8 @@ func FailureOf(err error) *Failure {
 	return nil
 }
 
-// Failure classifies the error of a request; nil for nil.
-func (s *Sender) Failure(ctx context.Context, err error) error {
+// classify returns the error of a request as a *Failure; nil for nil.
+func (s *Sender) classify(ctx context.Context, err error) error {
 	if err == nil {
 		s.answered.Store(true)
 		return nil

@@ -26,7 +26,7 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(s.Table), Key: item, ConsistentRead: aws.Bool(true),
 	}, once)
-	if err := s.Failure(ctx, err); err != nil {
+	if err := s.classify(ctx, err); err != nil {
 		return nil, err
 	}
 	if len(out.Item) == 0 {
@@ -54,7 +54,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 		for len(ask) > 0 {
 			requests++
 			found, left, err := s.readBatch(ctx, ask)
-			if err := s.Failure(ctx, err); err != nil {
+			if err := s.classify(ctx, err); err != nil {
 				return nil, requests, err
 			}
 			for _, item := range found {
@@ -114,7 +114,7 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	if err == nil && len(out.Responses) != len(gets) {
 		err = fmt.Errorf("leasehold: %d items asked for, %d in the reply", len(gets), len(out.Responses))
 	}
-	if err := s.Failure(ctx, err); err != nil {
+	if err := s.classify(ctx, err); err != nil {
 		return nil, err
 	}
 	items := make([]protocol.Item, len(gets))
@@ -132,7 +132,7 @@ func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	items, err := l.Page(ctx, s.DB, s.Table, s.Keys.Schema(), nil, at, once)
-	if err := s.Failure(ctx, err); err != nil {
+	if err := s.classify(ctx, err); err != nil {
 		return nil, err
 	}
 	return items, nil

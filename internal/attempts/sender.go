@@ -90,13 +90,13 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	return r
 }
 
-// Transact sends writes as one transaction, once.
+// transact sends writes as one transaction, once.
 //
 // Each call has an idempotency token of its own. Under one token for all, a retry
 // would have to repeat the versions and conditions of the first transaction. Trust
 // would count from the first, however late it was applied, and no condition could
 // use what was learned since.
-func (s *Sender) Transact(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
+func (s *Sender) transact(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
 	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(protocol.NewVersion())}

@@ -321,7 +321,7 @@ func Together[A Attempt](ctx context.Context, s *Sender, within time.Duration, p
 		p.Sequence.Add(p.Attempt)
 		writes[i] = p.Write
 	}
-	t, err := s.Transact(ctx, writes, within)
+	t, err := s.transact(ctx, writes, within)
 	for i, p := range parts {
 		switch {
 		case t.Effect == decide.Unknown:

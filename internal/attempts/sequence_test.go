@@ -429,13 +429,13 @@ func TestMissingCredentialsEndACallUnlessAnyRequestWasAnsweredBefore(t *testing.
 			q.Try(ctx, s, replacing(&q))
 		}, decide.Unreachable},
 		"a refusal": {func(ctx context.Context, _ *network, s *Sender) {
-			_ = s.Failure(ctx, &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})
+			_ = s.classify(ctx, &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})
 		}, decide.Unreachable},
 	} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.put("base")
 			tc.answers(t.Context(), n, s)
-			if f := FailureOf(s.Failure(t.Context(), missing)); f.Cause != tc.want {
+			if f := FailureOf(s.classify(t.Context(), missing)); f.Cause != tc.want {
 				t.Errorf("%s: cause %v, %v", name, f.Cause, f.Err)
 			}
 		})
@@ -449,7 +449,7 @@ func TestAReadIsRepeatedUntilItIsAnsweredOrRefused(t *testing.T) {
 		err := s.Repeat(t.Context(), func() error {
 			asked++
 			if asked < 4 {
-				return s.Failure(t.Context(), errReset)
+				return s.classify(t.Context(), errReset)
 			}
 			_, err := s.Read(t.Context(), protocol.Key{Partition: "a"})
 			return err
@@ -458,7 +458,7 @@ func TestAReadIsRepeatedUntilItIsAnsweredOrRefused(t *testing.T) {
 			t.Errorf("asked %d times: %v", asked, err)
 		}
 		err = s.Repeat(t.Context(), func() error {
-			return s.Failure(t.Context(), &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})
+			return s.classify(t.Context(), &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})
 		}, func(*Failure) error { return nil })
 		if f := FailureOf(err); f == nil || f.Cause != decide.Refused {
 			t.Errorf("refused: %v", err)

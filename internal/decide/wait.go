@@ -53,7 +53,7 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	}
 	pause := Pause(Less(now, v.Grant), v.PollMin, v.PollMax, u)
 	if v.Line != nil {
-		pause = v.Line.Pause(Less(now, v.Grant))
+		pause = v.Line.pause(Less(now, v.Grant))
 	}
 	if left := Less(v.Dead, now); pause >= left {
 		return TakeOver, left
@@ -93,11 +93,11 @@ func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return Scale(min(max(min(age, soon(age)), low), high), 2*u)
 }
 
-// Pause returns the time between two reads of a grant of that age. The head reads as
+// pause returns the time between two reads of a grant of that age. The head reads as
 // often as a tenth of the age, or what is soon for it: it waits that much longer at most
 // than who holds the key works. Those behind it have time; nobody's pause is random, as
 // nobody races.
-func (p Place) Pause(age time.Duration) time.Duration {
+func (p Place) pause(age time.Duration) time.Duration {
 	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)
 	if p.Ahead == 0 {

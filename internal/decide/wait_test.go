@@ -128,11 +128,11 @@ func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
 		{1, time.Hour, time.Second},
 		{30, math.MaxInt64, time.Second},
 	} {
-		if got := (Place{Ahead: tc.ahead, RoundTrip: rt, Most: LongestLinePause}).Pause(tc.age); got != tc.want {
+		if got := (Place{Ahead: tc.ahead, RoundTrip: rt, Most: LongestLinePause}).pause(tc.age); got != tc.want {
 			t.Errorf("behind %d, of a grant of %v: %v, want %v", tc.ahead, tc.age, got, tc.want)
 		}
 	}
-	if got := (Place{Most: LongestLinePause}).Pause(0); got < time.Millisecond {
+	if got := (Place{Most: LongestLinePause}).pause(0); got < time.Millisecond {
 		t.Errorf("beside the table it looks every %v", got)
 	}
 	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Line: &Place{RoundTrip: rt, Most: time.Second}}

@@ -65,11 +65,11 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	}
 }
 
-// TokenUse is how long requests are signed under one token. DynamoDB keeps a
+// tokenUse is how long requests are signed under one token. DynamoDB keeps a
 // token for ten minutes after the first request that used it was completed (API
 // reference, TransactWriteItems), and takes no request that was signed more
 // than five minutes before it arrives.
-const TokenUse = 5 * time.Minute
+const tokenUse = 5 * time.Minute
 
 // errTokenOld is why a request was not sent that was signed too late.
 var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
@@ -81,7 +81,7 @@ type token struct {
 }
 
 // isOld reports whether DynamoDB may soon forget the token.
-func (t *token) isOld() bool { return t.now().Since(t.since) >= TokenUse }
+func (t *token) isOld() bool { return t.now().Since(t.since) >= tokenUse }
 
 // checkWhenSigned has the SDK check the token's age when it has signed a request.
 // A process that was paused may have signed it long after it decided to send it,

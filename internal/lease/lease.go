@@ -141,7 +141,7 @@ func (l *Lease) Start() {
 	now := l.c.Now()
 	l.expiry.Reset(max(now.Remaining(l.until), 0))
 	if !l.manual {
-		l.renewal = l.c.Queue.Add(l.timing.Times(), now.Remaining(l.until), l.due)
+		l.renewal = l.c.Queue.Add(l.timing.times(), now.Remaining(l.until), l.due)
 	}
 }
 

@@ -312,7 +312,7 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	l.begun, l.lastErr, l.outage = false, nil, nil
 	l.reset(now)
 	if l.renewal != nil {
-		l.c.Queue.Renewed(l.renewal, l.timing.Times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
+		l.c.Queue.Renewed(l.renewal, l.timing.times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
 	}
 	return true
 }

@@ -61,5 +61,5 @@ func (t Timing) Scaled(lease time.Duration) Timing {
 	return t
 }
 
-// Times are the timing for a queue of renewals.
-func (t Timing) Times() renewals.Times { return renewals.Times{Every: t.Every, Trust: t.Trust()} }
+// times are the timing for a queue of renewals.
+func (t Timing) times() renewals.Times { return renewals.Times{Every: t.Every, Trust: t.Trust()} }

@@ -36,7 +36,7 @@ func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 			b.Renewals++
 		}
 	}
-	left := by.DeadAt(r, b.Since.Sub(at.Asked), 0, at.Asked)
+	left := by.deadAt(r, b.Since.Sub(at.Asked), 0, at.Asked)
 	b.Until, b.Lease, b.Dead = at.Asked.Add(left), r.Lease, r.Released || left <= 0
 	if by.Clocked {
 		b.Until = at.Asked.Round(0).Add(left) // as the record says, however the wall clock runs

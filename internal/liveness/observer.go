@@ -76,7 +76,7 @@ func (o *Observer) ObserveEntry(r protocol.Record, now decide.Instant) observed.
 // wall first: what passes between the two readings then delays a takeover, where it would
 // send one too early, to be refused.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
-	return RuleOf(o.Proto, o.Caps).DeadAt(r, v.Since.Mono, now.Mono, wall)
+	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
 // LooksDead reports whether the holder of r, or the session that r is the row of, looks

@@ -22,10 +22,10 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// DeadAt is when the holder of r is dead, or has been since, if it does not renew. Its
+// deadAt is when the holder of r is dead, or has been since, if it does not renew. Its
 // version was first seen at since. The wall clock showed wall at now. Whose client vouches
 // for its wall clock, as the holder's does, need not have seen the version for a lease.
-func (by Rule) DeadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
+func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
 	}

@@ -13,9 +13,9 @@ import (
 	"time"
 )
 
-// Kept is how long one request keeps its place. After that another one is sent
+// kept is how long one request keeps its place. After that another one is sent
 // beside it.
-const Kept = time.Second
+const kept = time.Second
 
 // Places are places for requests in flight. They are safe for concurrent use.
 type Places struct {
@@ -56,7 +56,7 @@ func (p *Places) wait(limit context.Context, line *[]chan struct{}) (leave func(
 		p.free++
 		p.give()
 	})
-	timer := time.AfterFunc(Kept, end)
+	timer := time.AfterFunc(kept, end)
 	return func() { timer.Stop(); end() }, true
 }
 

@@ -55,15 +55,15 @@ type Broken struct {
 	Token  int64 // of the grant; 0: it had none
 }
 
-// LongestReason is the most bytes of the reason of a break: it stays in the record, and
+// longestReason is the most bytes of the reason of a break: it stays in the record, and
 // is one line of what its holder is told.
-const LongestReason = 1000
+const longestReason = 1000
 
 // ReasonProblem says what is wrong with the reason of a break; "": nothing.
 func ReasonProblem(reason string) string {
 	switch {
-	case len(reason) > LongestReason:
-		return fmt.Sprintf("the reason has %d bytes: use at most %d", len(reason), LongestReason)
+	case len(reason) > longestReason:
+		return fmt.Sprintf("the reason has %d bytes: use at most %d", len(reason), longestReason)
 	case !utf8.ValidString(reason):
 		return "the reason is not UTF-8"
 	}

@@ -9,14 +9,14 @@ import (
 	"time"
 )
 
-// Kept is how long an attempt is remembered: no network delays a request for as
+// kept is how long an attempt is remembered: no network delays a request for as
 // long. The clock may stop while the machine is suspended. Then the attempt is
 // remembered for longer, which does no harm; to forget it early costs a lease.
-const Kept = 15 * time.Minute
+const kept = 15 * time.Minute
 
-// Most is how many attempts are remembered: the newest. One that is applied after
+// most is how many attempts are remembered: the newest. One that is applied after
 // it was forgotten blocks its key for one lease.
-const Most = 100_000
+const most = 100_000
 
 // Attempts are the unsettled attempts of one client, by what they were for: a
 // key, or a grant to be resumed. The zero value is empty and ready. It is safe
@@ -54,7 +54,7 @@ func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 		a.added++
 		a.byVersion[k][v] = a.byAge.PushBack(attempt[K]{k, v, now, a.added})
 	}
-	for a.byAge.Len() > Most {
+	for a.byAge.Len() > most {
 		a.removeOldest()
 	}
 }
@@ -94,7 +94,7 @@ func (a *Attempts[K]) Settle(k K, version string) {
 
 // expire forgets what is too old to matter. a.mu is held.
 func (a *Attempts[K]) expire(now time.Duration) {
-	for e := a.byAge.Front(); e != nil && now-e.Value.(attempt[K]).at > Kept; e = a.byAge.Front() {
+	for e := a.byAge.Front(); e != nil && now-e.Value.(attempt[K]).at > kept; e = a.byAge.Front() {
 		a.removeOldest()
 	}
 }

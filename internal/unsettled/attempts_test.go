@@ -39,17 +39,17 @@ func TestAQuestionAboutAnAttemptDoesNotCostMoreTheMoreThereAre(t *testing.T) {
 		}
 	}
 	// Searched from end to end, the one is about a thousand times the other.
-	if few, many := fastest(ask(filled(100))), fastest(ask(filled(Most))); many > 50*few {
-		t.Errorf("100 questions took %v beside 100 attempts, and %v beside %d", few, many, Most)
+	if few, many := fastest(ask(filled(100))), fastest(ask(filled(most))); many > 50*few {
+		t.Errorf("100 questions took %v beside 100 attempts, and %v beside %d", few, many, most)
 	}
 }
 
 func TestTheNewestAttemptsAreRemembered(t *testing.T) {
-	a := filled(3 * Most)
-	if n := a.byAge.Len(); n != Most || len(a.byVersion) != n {
-		t.Errorf("%d attempts of %d keys are kept, want %d", n, len(a.byVersion), Most)
+	a := filled(3 * most)
+	if n := a.byAge.Len(); n != most || len(a.byVersion) != n {
+		t.Errorf("%d attempts of %d keys are kept, want %d", n, len(a.byVersion), most)
 	}
-	for i, want := range map[int]bool{0: false, 2*Most - 1: false, 2 * Most: true, 3*Most - 1: true} {
+	for i, want := range map[int]bool{0: false, 2*most - 1: false, 2 * most: true, 3*most - 1: true} {
 		if got := a.Has(fmt.Sprint("key/", i), fmt.Sprint("version/", i), 0); got != want {
 			t.Errorf("attempt %d is remembered: %t, want %t", i, got, want)
 		}

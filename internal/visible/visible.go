@@ -12,11 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// Rune reports whether r shows as itself: the letters, marks, digits, signs and symbols
+// isShown reports whether r shows as itself: the letters, marks, digits, signs and symbols
 // of every script, and the space. Others act on a terminal (control characters, those of
 // C1 too), turn the direction of what follows, end a line, or are not seen at all (of no
 // width, tags, variations, other spaces, and what Unicode has not assigned).
-func Rune(r rune) bool {
+func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
 	}
@@ -26,8 +26,8 @@ func Rune(r rune) bool {
 // Name is s as it stands in a sentence or a cell: in quotes if it is empty, or if not
 // all of it shows.
 func Name(s string) string {
-	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !Rune(r) }) {
-		return Quote(s)
+	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isShown(r) }) {
+		return quoted(s)
 	}
 	return s
 }
@@ -58,13 +58,13 @@ func Remark(data []byte) string {
 // Word is s, in quotes if it could be read as anything but one word.
 func Word(s string) string {
 	if strings.ContainsAny(s, " \"'`\\") {
-		return Quote(s)
+		return quoted(s)
 	}
 	return Name(s)
 }
 
-// Quote is s in quotes, as a string of Go.
-func Quote(s string) string { return Text(strconv.Quote(s)) }
+// quoted is s in quotes, as a string of Go.
+func quoted(s string) string { return Text(strconv.Quote(s)) }
 
 // Text is s with what does not show escaped as JSON does it, \u001b, and a byte that is
 // not UTF-8 as \xff; the ends of lines and tabs stay. JSON stays the same value: such
@@ -81,7 +81,7 @@ func escaped(s, but string) string {
 	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
 		invalid := r == utf8.RuneError && n == 1
-		if !invalid && (Rune(r) || strings.ContainsRune(but, r)) {
+		if !invalid && (isShown(r) || strings.ContainsRune(but, r)) {
 			i += n
 			continue
 		}

@@ -74,7 +74,7 @@ func Read(path string, stdin io.Reader) (*File, error) {
 		return nil, misuse.Errorf("cannot read the grant that leasehold acquire wrote: %s: %v", from, failure.WithoutPath(err))
 	}
 	var ok bool
-	if g.Grant, ok = Parse(g.before); !ok {
+	if g.Grant, ok = parse(g.before); !ok {
 		return nil, misuse.Errorf("%s holds no grant as leasehold acquire writes it", from)
 	}
 	return g, nil
@@ -109,7 +109,7 @@ func (g *File) mayBeReplaced(now time.Time, wanted store.Place, key leasehold.Ke
 	if len(bytes.TrimSpace(g.before)) == 0 {
 		return nil
 	}
-	in, ok := Parse(g.before)
+	in, ok := parse(g.before)
 	if !ok {
 		return misuse.Errorf("--grant %s: the file holds no grant, and its content would be lost: name another file", g.path)
 	}
@@ -122,7 +122,7 @@ func (g *File) mayBeReplaced(now time.Time, wanted store.Place, key leasehold.Ke
 // MayBeReplacedIn is mayBeReplaced for the store that the lock is in: a table of the
 // same name in another one has another lock.
 func (g *File) MayBeReplacedIn(now time.Time, here Place) error {
-	in, ok := Parse(g.before)
+	in, ok := parse(g.before)
 	switch what := in.At.differs(here); {
 	case !ok, what == "", what == madeAnew:
 		return nil
@@ -160,7 +160,7 @@ func (g *File) Write(stdout io.Writer, grant Grant) error {
 		return err
 	}
 	b = []byte(visible.Text(string(b)) + "\n")
-	if old, ok := Parse(g.before); ok && old.ID != grant.ID && old.Token >= grant.Token {
+	if old, ok := parse(g.before); ok && old.ID != grant.ID && old.Token >= grant.Token {
 		return errors.New("it holds a grant from another table of the same name, which may still be held")
 	}
 	if g.path == Standard {
@@ -254,7 +254,7 @@ func (g *File) Remove() error {
 	}
 	err := alone(g.file, func() error {
 		b, err := readLimited(g.file)
-		if in, ok := Parse(b); err != nil || !ok || in.ID != g.Grant.ID {
+		if in, ok := parse(b); err != nil || !ok || in.ID != g.Grant.ID {
 			return errFileChanged
 		}
 		return os.Remove(g.file)

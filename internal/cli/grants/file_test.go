@@ -54,7 +54,7 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 				}
 			}
 			b, err := os.ReadFile(path)
-			if in, ok := Parse(b); err != nil || !ok || in.ID != winner {
+			if in, ok := parse(b); err != nil || !ok || in.ID != winner {
 				t.Fatalf("%s: %q has won, and it holds %s, %v", what, winner, b, err)
 			}
 		}
@@ -86,7 +86,7 @@ func TestARemovedGrantIsNotOneThatWasWrittenMeanwhile(t *testing.T) {
 	}
 	if b, err := os.ReadFile(path); err != nil {
 		t.Errorf("another grant was removed: %v", err)
-	} else if in, ok := Parse(b); !ok || in.ID != "next" {
+	} else if in, ok := parse(b); !ok || in.ID != "next" {
 		t.Errorf("it holds %s", b)
 	}
 }

@@ -18,7 +18,7 @@ func FuzzGrantFile(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		g, ok := Parse(b)
+		g, ok := parse(b)
 		if !ok {
 			return
 		}
@@ -29,7 +29,7 @@ func FuzzGrantFile(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, ok := Parse(written)
+		again, ok := parse(written)
 		again.TrustedUntil = g.TrustedUntil // to the millisecond
 		if !ok || !reflect.DeepEqual(again, g) {
 			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
@@ -38,7 +38,7 @@ func FuzzGrantFile(f *testing.F) {
 			t.Errorf("%+v is another place than itself", g.At)
 		}
 		for cut := range written {
-			if _, ok := Parse(written[:cut]); ok {
+			if _, ok := parse(written[:cut]); ok {
 				t.Errorf("a part is taken for a grant: %s", written[:cut])
 			}
 		}

@@ -69,8 +69,8 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &g.At)
 }
 
-// Parse reads a grant as leasehold acquire writes it.
-func Parse(b []byte) (Grant, bool) {
+// parse reads a grant as leasehold acquire writes it.
+func parse(b []byte) (Grant, bool) {
 	var g Grant
 	err := json.Unmarshal(b, &g)
 	return g, err == nil && g.ID != "" && g.Table != ""

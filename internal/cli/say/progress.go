@@ -15,16 +15,16 @@ import (
 // Observe is Observer.Observe with messages of how long it may take, and at which cost.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
-	_ = m.Watch(ctx, o, records, what, func(i int, found holders.Observation) error {
+	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
 		out[i] = found
 		return nil
 	})
 	return out
 }
 
-// Watch is Observer.Watch with messages. It calls settled from this goroutine, for
+// watch is Observer.Watch with messages. It calls settled from this goroutine, for
 // every record, or until settled fails.
-func (m *Messages) Watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
+func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	plans := make(chan holders.Plan, 1)
@@ -82,7 +82,7 @@ func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, rec
 		}
 	}
 	var bad, ended error
-	err := m.Watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
+	err := m.watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
 		switch {
 		case errors.Is(found.Err, leasehold.ErrRecord):
 			m.Fail(found.Err)

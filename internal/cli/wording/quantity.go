@@ -34,11 +34,11 @@ func Age(d time.Duration) string {
 	return fmt.Sprintf("%dd%dh", s/86400, s/3600%24)
 }
 
-// TimeFormat is the format of every time: RFC 3339 in UTC with milliseconds.
-const TimeFormat = "2006-01-02T15:04:05.000Z07:00"
+// timeFormat is the format of every time: RFC 3339 in UTC with milliseconds.
+const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 
 // Time formats a time for programs.
-func Time(t time.Time) string { return t.UTC().Format(TimeFormat) }
+func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
 // Bytes formats a size for people.
 func Bytes(n uint64) string {

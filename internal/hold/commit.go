@@ -25,7 +25,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 	if ctx.Err() != nil {
 		return notSent(holds[0], context.Cause(ctx))
 	}
-	t := newTransaction(ctx, holds, writes, nil)
+	t := newTransaction(ctx, holds, writes, nil, g.ended)
 	var err error
 	if _, unknown := attempts.Outlive(ctx, g.c.Detach, t, func() { err = g.commit(t) }); unknown != nil {
 		return g.c.UnknownOutcome("commit", holds[0].key, unknown)
@@ -157,13 +157,13 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 		sent[i], w = fs[i].next()
 		ends[i] = w.TransactItem(c.Table)
 	}
-	t := newTransaction(ctx, holdsOf(rs), writes, ends)
-	t.ended = func(h *Lock) error {
-		if fs[slices.Index(t.holds, h)] == nil {
+	holds := holdsOf(rs)
+	t := newTransaction(ctx, holds, writes, ends, func(h *Lock) error {
+		if fs[slices.Index(holds, h)] == nil {
 			return h.Ended()
 		}
 		return h.outlived()
-	}
+	})
 	now.Begin(t)
 	result, err := t.run()
 	t.report(result, err)

@@ -29,6 +29,11 @@ func (g *Group) Context() context.Context { return g.ctx }
 // Err is the first error of the locks, nil while all are trusted.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 
+// ended is how a grant of the group has ended, as its handle says it.
+func (g *Group) ended(h *Lock) error {
+	return g.handles[slices.IndexFunc(g.handles, func(l *Handle) bool { return l.h == h })].ended()
+}
+
 // Bind returns a copy of ctx that ends with the first of the locks too.
 func (g *Group) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	return bind(ctx, g.handles...)

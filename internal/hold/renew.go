@@ -25,21 +25,22 @@ func (l *Handle) Renew(ctx context.Context, r Renewal) error {
 		return h.c.Errorf("renew", h.key, "%w", context.Cause(ctx))
 	}
 	var err error
-	if _, unknown := attempts.Outlive(ctx, h.c.Detach, h.lease, func() { err = h.renewUntil(ctx, r) }); unknown != nil {
+	if _, unknown := attempts.Outlive(ctx, h.c.Detach, h.lease, func() { err = l.renewUntil(ctx, r) }); unknown != nil {
 		return h.c.UnknownOutcome("renew", h.key, unknown)
 	}
 	return err
 }
 
 // renewUntil renews for a caller.
-func (h *Lock) renewUntil(ctx context.Context, r Renewal) error {
+func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
+	h := l.h
 	unknown, err := h.lease.Renew(ctx, lease.Changes{Lease: r.Lease, Record: r.Changes})
 	f := attempts.FailureOf(err)
 	switch {
 	case err == nil:
 		return nil
-	case h.Ended() != nil:
-		return h.Ended()
+	case l.ended() != nil:
+		return l.ended()
 	case f == nil: // nothing was sent
 		return err
 	case f.Cause == decide.Refused && unknown:

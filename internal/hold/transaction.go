@@ -27,12 +27,12 @@ type transaction struct {
 }
 
 // newTransaction prepares a commit. ends are the releases of holds, which take the
-// place of their guards; nil: none is released.
-func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem) *transaction {
+// place of their guards; nil: none is released. ended is as in a transaction.
+func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem, ended func(*Lock) error) *transaction {
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)
 	t := &transaction{
-		c: holds[0].c, holds: holds, rows: rows, ended: (*Lock).Ended, losses: make([]error, len(holds)),
+		c: holds[0].c, holds: holds, rows: rows, ended: ended, losses: make([]error, len(holds)),
 	}
 	t.ctx, t.stop = t.c.UntilClosing(ctx)
 	t.Commit = fence.New(t.c.Requests, t, t.c.Now, writes, slices.Concat(ends, guards[len(ends):]), guards)

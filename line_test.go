@@ -216,20 +216,52 @@ func TestAllWhoGiveUpAtOnceLeaveTheLine(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpLeavesTheLineThoughItIsThrottled(t *testing.T) {
+func TestWhoGivesUpLeavesTheLineThoughItsFirstRequestsFail(t *testing.T) {
+	for name, fault := range map[string]lab.Fault{
+		"throttled":  lab.Throttled,
+		"reply lost": lab.LoseReply,
+		"lost":       func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrder(t, w, 2, inLine())
+				l.wires[0].SetFault(fault)
+				l.leave[0]()
+				<-l.got[0]
+				lab.Elapse(100 * time.Millisecond)
+				l.wires[0].SetFault(nil)
+				lab.Elapse(time.Second)
+				if n := l.waiting(); n != 1 {
+					t.Errorf("%d stand in line", n)
+				}
+				w.Release(l.lock)
+				w.Release(<-l.got[1])
+			})
+		})
+	}
+}
+
+func TestWhoGivesUpBeforeTheRecordHasShownItsEntryLeavesTheLine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, inLine())
-		l.wires[0].SetFault(lab.Throttled)
-		l.leave[0]()
-		<-l.got[0]
-		lab.Elapse(100 * time.Millisecond)
-		l.wires[0].SetFault(nil)
+		c, wire := w.Client(inLine())
+		ctx, leave := context.WithCancel(t.Context())
+		wire.SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
+			defer leave()
+			return lab.LoseReply(r)
+		}))
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
 		lab.Elapse(time.Second)
-		if n := l.waiting(); n != 1 {
+		if n := l.waiting(); n != 2 {
 			t.Errorf("%d stand in line", n)
 		}
+		for _, next := range l.got {
+			w.Release(l.lock)
+			l.lock = <-next
+		}
 		w.Release(l.lock)
-		w.Release(<-l.got[1])
 	})
 }
 

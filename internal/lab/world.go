@@ -58,10 +58,15 @@ func (w *World) createTable(name, key string) {
 }
 
 // InBubble runs a test in a synctest bubble with a World of its own: time is
-// virtual, and whatever the test leaves running fails it.
+// virtual, and whatever the test leaves running fails it, but for requests that are answered
+// at once.
 func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
-	synctest.Test(t, func(t *testing.T) { test(t, New(t)) })
+	synctest.Test(t, func(t *testing.T) {
+		w := New(t)
+		defer synctest.Wait() // before the engine is closed
+		test(t, w)
+	})
 }
 
 // InLayout is InBubble with a lock table of that layout, and a config for it.

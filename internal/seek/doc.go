@@ -37,8 +37,10 @@
 //	intent            a writer waits for readers         repeated: readers may be granted meanwhile
 //	sweep             a reader sees dead readers         nothing: the next reply shows what is left
 //	join              somebody holds the key, and     rejected: the key is free, or the line is full.
-//	                  its line has room               No answer: the next look shows whether it stands
-//	leave             the caller left the line        the record shows the entry elsewhere, or its grant
+//	                  its line has room               No answer: the next look shows whether it stands,
+//	                                                  or the next write, which is as of its head
+//	leave             the caller left the line        the record shows the entry elsewhere, or its grant.
+//	                                                  No answer: repeated, for three seconds at most
 //	transaction       no key is known to be held         one by one after five refusals, or if it does not fit
 //
 //	throttled         repeated, and told each time

@@ -165,12 +165,18 @@ func (t *plainRecord) isHandedOver() bool {
 	return len(t.seen.Waiters) > 0 && !t.view.Ours && t.seen.Lease <= decide.HandedLease
 }
 
-// inLine is the place of the waiter as the record was last shown; nil: none.
+// inLine is the place of the waiter as the record was last shown; nil: none. After a join
+// that no record has shown it is the first: a write that names it in vain is rejected, and
+// shows whether it stands in line, and where.
 func (t *plainRecord) inLine() *protocol.Place {
-	if t.place < 0 || len(t.entries) == 0 {
+	place := t.place
+	if t.joining {
+		place = 0
+	}
+	if place < 0 || len(t.entries) == 0 {
 		return nil
 	}
-	return &protocol.Place{Index: t.place, Of: waiterOf(t.entries[len(t.entries)-1])}
+	return &protocol.Place{Index: place, Of: waiterOf(t.entries[len(t.entries)-1])}
 }
 
 // forget drops an entry that stands in line no more.
@@ -181,9 +187,9 @@ func (t *plainRecord) forget(version string) {
 
 // giveUp leaves the line. If the key was handed over meanwhile, it is freed. Each write
 // that fails shows where the entry stands by then: further in front, so there are no more
-// of them than places. One that is throttled is repeated: many who stand there throttle
-// the record, and whom nobody waits for would hold up the others; but not for longer than
-// it would, as Close waits for this.
+// of them than places. One that is throttled or has no answer is repeated: many who stand
+// there throttle the record, and whom nobody waits for would hold up the others; but not
+// for longer than it would, as Close waits for this.
 func (t *plainRecord) giveUp() {
 	until := decide.Sum(t.c.Now().Mono, decide.HandedLease)
 	for range protocol.MostWaiters {
@@ -192,7 +198,7 @@ func (t *plainRecord) giveUp() {
 			break
 		}
 		r := t.c.Requests.Write(t.values, t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
-		if r.Cause == decide.Busy && t.c.Now().Mono < until {
+		if (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && t.c.Now().Mono < until {
 			t.c.Requests.Pause(t.values, &t.pauses)
 			continue
 		}

@@ -78,3 +78,29 @@ func TestWhoReplacesTheGrantItWasHandedLeavesTheLineToThoseBehind(t *testing.T) 
 		}
 	})
 }
+
+// Else it would hand the key to itself: nobody waits behind the entry.
+func TestWhoIsGrantedTheKeyBeforeItHasSeenWhetherItStandsInLineStandsThereNoMore(t *testing.T) {
+	for _, landed := range []bool{true, false} {
+		inWorld(t, func(t *testing.T, w *world) {
+			holder := w.client("holder").one("job")
+			c := w.inLine("me")
+			c.Crowds.Leave(holder.want.Key) // so it joins before it asks
+			c.wire.fate = func(n int, _ string, deliver func()) error {
+				if n > 1 {
+					deliver()
+					return nil
+				}
+				if landed {
+					deliver()
+				}
+				holder.release() // it has seen no line
+				return errReset
+			}
+			c.one("job")
+			if r := w.record("job"); r.Grant != c.grants[0].Version || len(r.Waiters) > 0 {
+				t.Errorf("landed %v: granted %s, line %v", landed, r.Grant, r.Waiters)
+			}
+		})
+	}
+}

@@ -147,11 +147,12 @@ type Config struct {
 	// and so do calls of AcquireAny and AcquireAll. Those in line read the record at least
 	// once a second, whatever PollMax is. A waiter that dies there costs the others up to
 	// three seconds, once the key would be its. Every 16th release is for anybody, so that
-	// TryAcquire and AcquireAll are granted the key now and then; every 128th while nobody
-	// stands in line, and goroutines of one client hand the key to each other. A key that was
-	// handed over has a lease of three seconds until its first renewal, within one: Renew it
-	// first if you Detach it, if your work counts back from Lock.TrustedUntil, or has an expiry
-	// warning of more than that.
+	// TryAcquire and AcquireAll are granted the key now and then. While nobody stands in
+	// line, and goroutines of one client hand the key to each other, it is every 128th, or
+	// about one in ten seconds if they hold the key for longer. A key that was handed over
+	// has a lease of three seconds until its first renewal, within one: Renew it first if
+	// you Detach it, if your work counts back from Lock.TrustedUntil, or has an expiry warning
+	// of more than that.
 	Line bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers

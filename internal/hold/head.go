@@ -2,6 +2,7 @@ package hold
 
 import (
 	"slices"
+	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -13,8 +14,12 @@ import (
 // each hand-over is a grant.
 const openEvery = 16
 
-// openAlone is how often it is if nobody stands in line.
-const openAlone = 128
+// openAlone is how often it is if nobody stands in line, so that short sections follow each
+// other at once. Of longer ones it is as many as pass in openWithin, or each.
+const (
+	openAlone  = 128
+	openWithin = 10 * time.Second
+)
 
 // showsOthers reports whether the record shows who waits in other processes. Those that
 // want one of several keys, or all, stand in no line, and whoever wants this one so is
@@ -28,7 +33,8 @@ func (f *releaser) isAlone() bool { return f.showsOthers() && len(f.record.Waite
 func (f *releaser) isOpen() bool {
 	every := int64(openEvery)
 	if len(f.record.Waiters) == 0 {
-		every = openAlone
+		held := max(f.started.Mono-f.h.granted.Mono, 1)
+		every = min(max(int64(openWithin/held), 1), openAlone)
 	}
 	return f.h.c.Seek.Line != nil && f.hold.Token%every == 0
 }

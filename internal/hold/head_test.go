@@ -79,6 +79,47 @@ func TestEverySixteenthReleaseIsForAnybody(t *testing.T) {
 	}
 }
 
+// However long their sections are: at a minute each, 128 of them take two hours.
+func TestGoroutinesThatHandTheKeyOnLeaveItToAnybodyAboutEveryTenSeconds(t *testing.T) {
+	for _, section := range []time.Duration{time.Second, 7 * time.Second, time.Minute} {
+		t.Run(section.String(), func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				ctx, stop := context.WithCancel(t.Context())
+				c, wire := w.Client(inLine())
+				wire.SetFault(lab.Far(roundTrip))
+				var all sync.WaitGroup
+				for range 4 {
+					all.Go(func() {
+						for ctx.Err() == nil {
+							if lock, err := theJob(ctx, c); err == nil {
+								time.Sleep(section)
+								w.Release(lock)
+							}
+						}
+					})
+				}
+				lab.Elapse(section / 2)
+				other, _ := w.Client(inLine())
+				began := time.Now()
+				for {
+					if lock, err := other.TryAcquire(t.Context(), "job"); err == nil {
+						w.Release(lock)
+						break
+					}
+					if time.Since(began) > 10*time.Second+section {
+						t.Errorf("in %v the key was free at no try", time.Since(began))
+						break
+					}
+					time.Sleep(5 * time.Millisecond)
+				}
+				stop()
+				all.Wait()
+				lab.Elapse(time.Second)
+			})
+		})
+	}
+}
+
 // They stand in no line, so none of them says that nobody waits.
 func TestWhoWantsOneOfSeveralKeysHasItsTurnAmongGoroutinesThatDo(t *testing.T) {
 	keys := []leasehold.Key{{Partition: "job"}, {Partition: "job 2"}}

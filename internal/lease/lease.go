@@ -139,7 +139,7 @@ func (l *Lease) Start() {
 		return
 	}
 	now := l.c.Now()
-	l.expiry.Reset(max(now.Remaining(l.until), 0))
+	l.expiry.Reset(now.Remaining(l.until))
 	if !l.manual {
 		l.renewal = l.c.Queue.Add(l.timing.times(), now.Remaining(l.until), l.due)
 	}

@@ -319,7 +319,7 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 
 // reset sets the timers by the trust that is left. l.mu is held, and trust lasts.
 func (l *Lease) reset(now decide.Instant) {
-	l.expiry.Reset(max(now.Remaining(l.until), 0))
+	l.expiry.Reset(now.Remaining(l.until))
 	l.rearm()
 }
 

@@ -23,7 +23,7 @@ func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := &Warning{l: l, left: left, fn: fn}
-	w.timer = time.AfterFunc(max(decide.Less(l.remaining(), left), 0), w.fired)
+	w.timer = time.AfterFunc(decide.Less(l.remaining(), left), w.fired)
 	l.warnings = append(l.warnings, w)
 	return w
 }
@@ -85,7 +85,7 @@ func (l *Lease) rearm() {
 			w.given = false
 		}
 		if !w.given {
-			w.timer.Reset(max(decide.Less(remaining, w.left), 0))
+			w.timer.Reset(decide.Less(remaining, w.left))
 		}
 	}
 }

@@ -49,7 +49,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 	var ended error
 	var late <-chan time.Time
 	if want.NoWait {
-		timer := time.NewTimer(max(began.Add(TryFor).Mono-c.Now().Mono, 0))
+		timer := time.NewTimer(began.Add(TryFor).Mono - c.Now().Mono)
 		defer timer.Stop()
 		late = timer.C
 	}

@@ -62,8 +62,9 @@ type Config struct {
 	// holder blocks the key. At least 1 s. Default 20 s.
 	Lease time.Duration
 
-	// RenewEvery is the time between renewals. At most a third of Lease - Margin.
-	// Default Lease/4 (5 s). A renewal that fails is retried until trust ends.
+	// RenewEvery is the time between renewals. At most a third of Lease - Margin - MaxSkew.
+	// Default Lease/4 (5 s), or that third if it is less. A renewal that fails is retried
+	// until trust ends.
 	RenewEvery time.Duration
 
 	// Margin is how much earlier than its lease expires a holder stops trusting it.
@@ -103,17 +104,18 @@ type Config struct {
 	// there are more than ten locks for each connection.
 	RenewConcurrency int
 
-	// DeleteOnRelease deletes the record on release, and with it what says that work was
-	// done, which is then done again: not at the release of a lock that was acquired with
-	// Once or Every, but at that of any other of its key. By default the record is kept and
-	// marked released, if the layout can: then data stays, and tokens go on growing.
+	// DeleteOnRelease deletes the record on release. With it goes what says that work was
+	// done (Once, Every), so that it is done again. The release of a lock that was acquired
+	// with Once or Every keeps the record; that of any other lock of its key does not. By
+	// default the record is kept and marked released, if the layout can: then data stays,
+	// and tokens go on growing.
 	DeleteOnRelease bool
 
 	// Retention is how long after its release a record is kept, before DynamoDB's
 	// TTL may delete it. Default 7 days for a record without data or attributes,
-	// Forever for one with. A value set here applies to both, and never to a record
-	// that says what was done (Once, Every), or that may: one that a call has freed which
-	// gave up. It does not go with DeleteOnRelease.
+	// Forever for one with. A value set here applies to both. It never applies to a
+	// record that says what was done (Once, Every), nor to one that may: one that was freed by
+	// a call that gave up. It does not go with DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long Release, Do and Close may still take after their
@@ -143,16 +145,16 @@ type Config struct {
 	// had, or if it dies, the key is granted to whoever of them looks first, most often
 	// the first. Native layout only; set it on every client that waits for a key.
 	//
-	// Up to 32 stand in line, fewer if their names are long; others wait as without it,
-	// and so do calls of AcquireAny and AcquireAll. Those in line read the record at least
-	// once a second, whatever PollMax is. A waiter that dies there costs the others up to
-	// three seconds, once the key would be its. Every 16th release is for anybody, so that
+	// Some 16 stand in line, or 10 if their names (Owner) have 30 letters; others wait as
+	// without it, and so do calls of AcquireAny and AcquireAll. Those in line read the record
+	// at least once a second, whatever PollMax is. A waiter that dies there costs the others
+	// up to three seconds when its turn has come. Every 16th release is for anybody, so that
 	// TryAcquire and AcquireAll are granted the key now and then. While nobody stands in
 	// line, and goroutines of one client hand the key to each other, it is every 128th, or
 	// about one in ten seconds if they hold the key for longer. A key that was handed over
-	// has a lease of three seconds until its first renewal, within one: Renew it first if
-	// you Detach it, if your work counts back from Lock.TrustedUntil, or has an expiry warning
-	// of more than that.
+	// has a lease of three seconds until its first renewal, within a second: call Renew first
+	// if you Detach it, if your work counts back from Lock.TrustedUntil, or if an expiry
+	// warning is to come more than three seconds before the end.
 	Line bool
 
 	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers

@@ -31,7 +31,7 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 // Steal lets another process take over key, as if the holder's lease had expired
 // without the holder noticing: the worst case for the code under test. The write is
 // an ordinary takeover, and the token grows. The old holder trusts its lock until
-// its next renewal, but its writes through Commit or Guard are refused at once.
+// its next renewal, but its writes through Commit or Guards are refused at once.
 //
 // If a renewal or a hand-over comes in between, Steal tries again. A key that is
 // not held is acquired as by Hold. Steal works even while everybody is

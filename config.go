@@ -73,13 +73,13 @@ type Config struct {
 	Margin time.Duration
 
 	// MaxSkew is by how much the wall clock of this machine may be wrong, at any moment.
-	// Whoever sets it vouches for that: a client that has just begun takes the lock of a
-	// dead holder, whose client has vouched too, once its lease has ended by the clock and
-	// MaxSkew is over. It need not watch it for a lease first. Its own locks are trusted for
-	// MaxSkew less. A clock that is wrong by more lets two clients hold one lock: fence what
-	// must not happen twice. It does not go with HoldThroughOutage. Native layout only;
-	// those that go by the clock have a MaxSkew of their own. Default 0: no wall clock
-	// counts. leasehold doctor measures what is honest.
+	// Whoever sets it vouches for that. If the holder has set it too, and died, a client that
+	// has just begun takes over once the lease has ended by the clock and MaxSkew is over: it
+	// need not watch the holder for a lease first. Its own locks are trusted for MaxSkew
+	// less. A clock that is wrong by more lets two clients hold one lock: fence what must not
+	// happen twice. It does not go with HoldThroughOutage. Native layout only; those that go
+	// by the clock have a MaxSkew of their own. Default 0: no wall clock counts. leasehold
+	// doctor measures what is honest.
 	MaxSkew time.Duration
 
 	// PollMin and PollMax bound the mean pause between two reads of a waiter. The

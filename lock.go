@@ -74,8 +74,8 @@ func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 // without an answer or refused, is logged and reported as an event but not
 // returned: the work is done, and a caller who took the error for a failure of
 // fn would do it twice. The key is free once the lease has run out. Of a lock that
-// was acquired with Once or Every it is returned: the work may be done again, by
-// whoever asks the record, as this caller may.
+// was acquired with Once or Every it is returned: the record may not say that the
+// work is done, and then it is done again.
 //
 // If the lock has ended already, fn is not called and the error matches
 // ErrNotRun.

@@ -12,10 +12,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Once acquires the key only if what label names is not what was done last under it:
-// else the error is a *DoneError, at once, whoever holds the key; behind another goroutine
-// of this client, when that one releases. A label is a commit, a date or the hash of a file,
-// of at most 256 bytes.
+// Once acquires the key unless label names what was done last under it. Then the error is
+// a *DoneError: at once, whoever holds the key, or behind another goroutine of this client
+// when that one releases. A label is a commit, a date or the hash of a file, of at most 256
+// bytes.
 //
 // It is done when the lock is released with MarkDone, by a Do whose function returned
 // nil, or by CommitAndRelease. The record keeps the label then, until another is done,
@@ -24,20 +24,20 @@ import (
 // written exactly once, until another label is done. All else is done once or more: again,
 // if a holder died after its work and before its release, lost the lock between the two, or
 // had no answer to the release for as long as it was tried. Release and Do return nil only
-// if the record says that it is done. Of handles that share a grant (Reentrant), the last
-// one that was acquired for the work says so, or not, and Do of the others returns nil; it
-// must be the last of all, or its Do is an error.
+// if the record says that it is done. If handles share a grant (Reentrant), the last of
+// those that were acquired for the work says whether it is done; Do of the others returns
+// nil. That one must be the last handle of all, or its Do is an error.
 //
 // Nothing more is sent for it. Layout Native has it, for plain locks of one key; elsewhere
 // the error is an *UnsupportedError: there give each label a key of its own. A waiter is
 // handed the key by no other goroutine. A lock that was detached is resumed without it.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
-// Every acquires the key only if the work of this period was not done under it: as Once,
-// with the period as the label. It is the one in which the call was made, by this
-// machine's clock: a clock that is wrong moves its edge. Work of a later period counts as
-// done too, so one that is behind repeats nothing. Periods are counted from 1970 in UTC:
-// each of 24 hours is a day in UTC. At least 1 s.
+// Every acquires the key unless the work of this period, or of a later one, was done under
+// it: as Once, with the period as the label. The period is the one in which the call was
+// made, by this machine's clock: one that is wrong moves the edge of the period, and one
+// that is behind repeats nothing. Periods are counted from 1970 in UTC: 24 hours are a day
+// in UTC. At least 1 s.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }

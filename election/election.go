@@ -101,9 +101,8 @@ type Leader struct {
 	Token int64  // 0: nobody, or a peer whose grants carry none
 }
 
-// Leader reads once; a leader that died within its lease still shows, and one
-// that died before it for as long as nobody else is elected: whether a holder
-// lives no single read can tell, but Observe. ErrNoLeader.
+// Leader reads once. A leader that has died still shows until the next is elected: no
+// single read can tell whether it lives, but Observe can. ErrNoLeader if nobody leads.
 func (e *Election) Leader(ctx context.Context) (Leader, error) {
 	r, err := e.locks.Get(ctx, e.key)
 	switch {

@@ -38,9 +38,9 @@ type asking interface {
 
 // StepDown asks the leader to resign, and returns nil once it does not lead any more. A
 // leader hears it at its next renewal, and ends its work first: until ctx ends it is waited
-// for, however long that takes. One that does not listen, as it is no leader by Lead, is of
-// an older version or has a function that goes on, stays: leasehold.Client.Break takes its
-// term at once.
+// for, however long that takes. A leader stays if it does not listen (it leads by neither
+// Lead nor OnStepDown, or is of an older version), or if its function goes on:
+// leasehold.Client.Break takes its term at once.
 //
 // The request is of one term. If it is late it asks no later leader; asking twice is asking
 // once. ErrNoLeader; ErrLeaderDead, at once if the leader looks dead by the time in its

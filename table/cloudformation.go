@@ -7,7 +7,7 @@ import (
 
 // CloudFormation returns the table as a YAML template. Deleting the stack keeps
 // the table, because deleting it would delete the locks and their tokens; DynamoDB
-// refuses to delete it, and recovers it to a point in time: see Spec.Disposable. For a
+// refuses to delete it, and can recover it to a point in time: see Spec.Disposable. For a
 // spec that Create refuses, it returns the error, which is not a valid template.
 func (s Spec) CloudFormation() string {
 	want, err := s.complete()

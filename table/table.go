@@ -36,9 +36,9 @@ type Spec struct {
 	Tags               map[string]string
 	DeletionProtection bool // for Create: DynamoDB refuses to delete the table
 
-	// Disposable is for Terraform and CloudFormation: it leaves out what they protect a
-	// table with by default, against deletion, by DynamoDB and by themselves, and by
-	// recovery to a point in time, which AWS charges for by the size of the table.
+	// Disposable is for Terraform and CloudFormation. It leaves out what protects the table
+	// by default: DynamoDB and the tool refuse to delete it, and DynamoDB can recover it to
+	// a point in time, which AWS charges for by the size of the table.
 	Disposable bool
 }
 

@@ -7,10 +7,10 @@ import (
 	"strings"
 )
 
-// Terraform returns the table as an HCL resource of the AWS provider. It makes
-// Terraform and DynamoDB refuse to delete the table, because that would delete the locks
-// and their tokens, and DynamoDB recover it to a point in time: see Spec.Disposable. For
-// a spec that Create refuses, it returns the error, which is not valid HCL.
+// Terraform returns the table as an HCL resource of the AWS provider. Terraform and
+// DynamoDB refuse to delete that table, because that would delete the locks and their
+// tokens, and DynamoDB can recover it to a point in time: see Spec.Disposable. For a spec
+// that Create refuses, it returns the error, which is not valid HCL.
 func (s Spec) Terraform() string {
 	want, err := s.complete()
 	if err != nil {

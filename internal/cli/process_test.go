@@ -509,6 +509,7 @@ func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) 
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
+	p.signal(syscall.SIGSTOP) // or it would replace a watchdog that is stopped
 	if err := syscall.Kill(watchdog, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
@@ -533,6 +534,53 @@ func TestTheDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
 	p.ends(123)
 	if got := p.stderr.String(); !strings.Contains(got, "the watchdog process has died") {
 		t.Errorf("stderr: %s", got)
+	}
+}
+
+// Whoever is killed or stopped first, the other stops CMD and what it has started.
+func TestTableAWatchdogThatDiesOrIsStoppedIsReplacedBeforeLeaseholdDies(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, env := tableEnv(t)
+			p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
+			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // what a broken promise leaves running
+			if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "another watchdog", func() bool {
+				return strings.Contains(p.stderr.String(), "the watchdog process has died, or was stopped: started another")
+			})
+			p.signal(syscall.SIGKILL)
+			eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
+			eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
+		})
+	}
+}
+
+// Something kills every watchdog, such as a limit of its memory.
+func TestAWatchdogThatAlwaysDiesIsReplacedWithinLeasehold(t *testing.T) {
+	t.Parallel()
+	dir, server := t.TempDir(), newProxy(t)
+	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
+	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
+	deaths := 0
+	eventually(t, "no other watchdog", func() bool {
+		said := p.stderr.String()
+		if strings.Count(said, "started another") == deaths && !strings.Contains(said, ": it has died 10 times") {
+			deaths++
+			if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), syscall.SIGKILL); err != nil {
+				t.Error(err)
+			}
+		}
+		return strings.Contains(said, "CMD is stopped in time only while leasehold itself runs: it has died 10 times")
+	})
+	close(server.hang)
+	p.ends(123)
+	if !isDead(child) {
+		t.Error("what CMD has started lives")
 	}
 }
 

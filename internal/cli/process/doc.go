@@ -15,7 +15,10 @@
 //   - This process is killed: the watchdog kills CMD. One that was killed before it had told
 //     the watchdog of CMD leaves CMD at the gate (internal/cli/atgate), where it ends.
 //   - This process is stopped: the watchdog goes on.
-//   - The watchdog dies: it goes on within this process, which says so.
+//   - The watchdog dies, or is stopped: this process starts another, and says so. If it
+//     cannot, the watchdog goes on within this process.
+//   - Both die or are stopped at once: nobody stops CMD in time. On Linux the kernel kills
+//     CMD, but nothing below it, when this process dies.
 //   - CMD is stopped, by Ctrl-Z or as it reads the terminal: so is this process, or the
 //     terminal is given to CMD.
 //   - CMD ends, and what it has started does not: the lock stays held (BackgroundWait).

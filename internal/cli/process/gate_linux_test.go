@@ -28,10 +28,11 @@ func standAtGate() {
 		panic(err)
 	}
 	s := &supervision{
+		self:     self,
 		watchdog: &watchdogHandle{orders: stuck{}},
 		Job:      Job{Cmd: &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "echo 1 >ran; sleep 300"}, Env: os.Environ(), Stderr: os.Stderr}},
 	}
-	_, err = s.start(self)
+	_, err = s.start()
 	panic(fmt.Sprint("it went on: ", err))
 }
 

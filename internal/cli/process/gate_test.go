@@ -122,11 +122,11 @@ func TestTheWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd, hasRun := gatedCMD(t)
-	s := &supervision{Job: Job{Cmd: cmd}}
+	s := &supervision{Job: Job{Cmd: cmd}, self: self}
 	s.watchdog = &watchdogHandle{orders: orderTaker(func() {
 		closeForGood(t, s.gate)
 	})}
-	c, err := s.start(self)
+	c, err := s.start()
 	if err != nil {
 		t.Fatal(err)
 	}

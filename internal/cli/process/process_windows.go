@@ -55,6 +55,9 @@ func startAtGate(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
 	return c, noGate(), err
 }
 
+// waitUnlessStopped waits until a child has ended: here none can be stopped.
+func waitUnlessStopped(p *os.Process) { _, _ = p.Wait() }
+
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	if state, err := c.cmd.Process.Wait(); err == nil {
 		status := state.Sys().(syscall.WaitStatus)

@@ -52,7 +52,9 @@ type supervision struct {
 	renewed <-chan struct{} // receives after each successful renewal
 	say     *say.Messages
 
+	self     string // path of this program; empty: it cannot be started
 	watchdog *watchdogHandle
+	deaths   int           // of watchdog processes
 	until    time.Duration // of trust, as the watchdog was told last
 	gate     *gate
 
@@ -75,18 +77,19 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	name := j.Cmd.Args[0] // before the gate has arguments of its own
 	s.background = newBackground(j.Background)
 	defer s.background.end()
-	self, err := j.Executable()
+	var err error
+	s.self, err = j.Executable()
 	if err == nil {
-		s.watchdog, err = startWatchdog(self, s.Stop, s.Grace, s.descent)
+		s.watchdog, err = startWatchdog(s.self, s.Stop, s.Grace, s.descent)
 	}
 	if err != nil {
 		say.Note("cannot start the watchdog process: CMD is stopped in time only while leasehold itself runs: %v", err)
 		s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
-		self = ""
+		s.self = ""
 	}
 	s.descent.Watchdog = s.watchdog.pid
 	s.sendTrust()
-	c, err := s.start(self)
+	c, err := s.start()
 	if err != nil {
 		s.watchdog.end()
 		return Ended{}, StartError(name, err)
@@ -108,16 +111,16 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 }
 
 // start starts CMD. CMD does not run before the watchdog has been told of its
-// group. If self is empty, the watchdog runs in this process and dies with it:
-// then a gate would be of no use.
-func (s *supervision) start(self string) (*Child, error) {
+// group. If this program cannot be started, the watchdog runs in this process and dies
+// with it: then a gate would be of no use.
+func (s *supervision) start() (*Child, error) {
 	var c *Child
 	var err error
-	if self == "" {
+	if s.self == "" {
 		s.gate = noGate()
 		c, err = Start(s.Cmd)
 	} else {
-		c, s.gate, err = startAtGate(self, s.Cmd)
+		c, s.gate, err = startAtGate(s.self, s.Cmd)
 	}
 	if err != nil {
 		return nil, err
@@ -176,11 +179,7 @@ func (s *supervision) supervise(c *Child) {
 		case report, ok := <-reports:
 			switch {
 			case !ok:
-				s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs")
-				s.watchdog.end()
-				s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
-				s.sendTrust()
-				s.orderStop(c)
+				s.replaceWatchdog(c)
 				if lost == nil {
 					s.watchdog.order(watchdog.OrderLost, 0)
 				}

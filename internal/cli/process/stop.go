@@ -2,6 +2,7 @@ package process
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/boottime"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
 // orderStop tells the watchdog what to stop.
@@ -56,7 +58,8 @@ type watchdogHandle struct {
 	wait    func()        // waits until it has ended
 }
 
-// startWatchdog starts self, the path of this program, as a watchdog process.
+// startWatchdog starts self, the path of this program, as a watchdog process. One that is
+// stopped (SIGSTOP) would stop nothing: it is killed, which is its death like any other.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
@@ -77,10 +80,38 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 		_ = reports.Close()
 		return nil, err
 	}
-	return &watchdogHandle{
-		orders: orders, reports: readReports(reports), pid: process.Pid,
-		wait: func() { _, _ = process.Wait() },
-	}, nil
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		waitUnlessStopped(process)
+	}()
+	return &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}, nil
+}
+
+// mostDeaths is how many watchdog processes may die under one CMD: another would, too.
+const mostDeaths = 10
+
+// replaceWatchdog starts a watchdog in place of one that has died: a process, if it can, as
+// this one may be stopped or killed next. c is what it stops.
+func (s *supervision) replaceWatchdog(c *Child) {
+	if boottime.Now() >= s.until { // all may have stood still since, and another takes its time to begin
+		s.descent.Signal(c.group(), syscall.SIGKILL)
+	}
+	s.watchdog.end()
+	s.deaths++
+	err := errors.New("it has died " + wording.Count(s.deaths, "time", "times"))
+	if s.deaths < mostDeaths {
+		s.watchdog, err = startWatchdog(s.self, s.Stop, s.Grace, s.descent)
+	}
+	if err == nil {
+		s.say.Note("the watchdog process has died, or was stopped: started another")
+	} else {
+		s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs: %v", err)
+		s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
+	}
+	s.descent.Watchdog = s.watchdog.pid
+	s.sendTrust()
+	s.orderStop(c)
 }
 
 // startWatchdogInProcess runs the watchdog in this process, if a second process

@@ -1,0 +1,36 @@
+//go:build unix
+
+package process
+
+import (
+	"io"
+	"os/exec"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/boottime"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
+)
+
+func TestCMDThatOutlivedTrustAndTheWatchdogWaitsForNoOther(t *testing.T) {
+	c, err := Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 300 & wait"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	died := make(chan string)
+	close(died)
+	s := &supervision{
+		lock: &several{until: time.Now()}, say: say.NewMessages(say.To(io.Discard, false)), until: boottime.Now(),
+		self:     "/bin/true", // a watchdog that stops nothing
+		watchdog: &watchdogHandle{orders: textOf{io.Discard}, reports: died, wait: func() {}},
+		descent:  watchdog.Descent{GroupOnly: true},
+	}
+	s.replaceWatchdog(c)
+	<-c.Exited
+	if code := c.Reap(); code != 128+int(syscall.SIGKILL) {
+		t.Errorf("exit code %d", code)
+	}
+	s.watchdog.end()
+}

@@ -27,8 +27,10 @@ func (c *Child) PassOn(sig os.Signal) {
 	switch number {
 	case unix.SIGPIPE: // caused by this process's own stderr
 	case unix.SIGTSTP:
-		c.Signal(unix.SIGTSTP)
-		StopSelf()
+		if stopsJob(sig) {
+			c.Signal(unix.SIGTSTP)
+			StopSelf()
+		}
 	default:
 		c.Signal(number)
 	}
@@ -43,8 +45,12 @@ func endsWait(sig syscall.Signal) bool {
 	return true
 }
 
-// stopsJob reports whether a signal is that of Ctrl-Z.
-func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP }
+// stopsJob reports whether a signal is that of Ctrl-Z, and stops this process.
+func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
+
+// isJob reports whether somebody could stop and continue this process. The first process of
+// a container stops by no signal of its own, and would wait for ever to be continued.
+func isJob() bool { return unix.Getpid() != 1 }
 
 // StopSelf stops this process until it gets ContinueSignal.
 func StopSelf() { stopUntilContinued(unix.Getpid()) }

@@ -74,7 +74,9 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 		// Ctrl-Z stopped only CMD. The shell expects the whole job to stop and
 		// to continue together.
 		c.terminal.takeBack()
-		stopUntilContinued(0)
+		if isJob() {
+			stopUntilContinued(0)
+		}
 		c.terminal.give(c.group())
 		c.Signal(unix.SIGCONT)
 	}

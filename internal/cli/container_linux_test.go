@@ -1,0 +1,25 @@
+package cli_test
+
+import (
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// As docker run -t starts it: KEY would stay held, and CMD stopped, for ever.
+func TestTableCtrlZStopsNothingInAContainerThatLeaseholdIsTheFirstProcessOf(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "sh", "-c",
+		`trap 'exit 40' WINCH; echo 1 >ready; while :; do sleep 0.01; done`)
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID}
+	p.cmd.Stderr = &p.stderr
+	if err := p.cmd.Start(); err != nil {
+		t.Skipf("only root may start the first process of a container: %v", err)
+	}
+	t.Cleanup(p.kill)
+	fileNumber(t, filepath.Join(dir, "ready"))
+	p.signal(syscall.SIGTSTP)
+	p.signal(syscall.SIGWINCH) // passed on after it
+	p.ends(40)
+}

@@ -72,6 +72,21 @@ func TestNoCMDRunsBesideAnotherWhateverIsKilled(t *testing.T) {
 			wait(lease / 4)
 			send(t, syscall.SIGKILL, leasehold)
 		}, 0},
+		{"the watchdog, and then leasehold, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) {
+			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"))
+			wait(lease / 4)
+			send(t, syscall.SIGKILL, leasehold)
+		}, 0},
+		{"the watchdog is stopped, and then leasehold killed, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) {
+			send(t, syscall.SIGSTOP, childOf(t, leasehold, "watchdog"))
+			wait(lease / 4)
+			send(t, syscall.SIGKILL, leasehold)
+		}, 0},
+		{"the watchdog, and then leasehold is stopped", "", func(t *testing.T, leasehold, _ int) {
+			send(t, syscall.SIGKILL, childOf(t, leasehold, "watchdog"))
+			wait(lease / 4)
+			send(t, syscall.SIGSTOP, leasehold)
+		}, 0},
 		{"CMD", "", func(t *testing.T, _, cmd int) { send(t, syscall.SIGKILL, cmd) }, 2 * lease / 3},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

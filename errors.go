@@ -292,8 +292,12 @@ type PermitsError struct {
 }
 
 func (e *PermitsError) Error() string {
-	return fmt.Sprintf("leasehold: %v%s has %d permits, and this process asks for %d: give all processes the same number; Resize stores a new one for all",
-		e.Key, inTable(e.Table), e.Stored, e.Asked)
+	plural := "s"
+	if e.Stored == 1 {
+		plural = ""
+	}
+	return fmt.Sprintf("leasehold: %v%s has %d permit%s, and this process asks for %d: give all processes the same number; Resize stores a new one for all",
+		e.Key, inTable(e.Table), e.Stored, plural, e.Asked)
 }
 
 // Is reports whether target is ErrPermits.

@@ -132,6 +132,9 @@ func (s *Semaphore) acquireAny(ctx context.Context, opts []leasehold.AcquireOpti
 	end(context.Canceled)
 	<-watched
 	if errors.Is(err, leasehold.ErrHeld) {
+		if now.n == 1 {
+			return nil, fmt.Errorf("leasehold: the only permit of %v is held: %w", s.key, err)
+		}
 		return nil, fmt.Errorf("leasehold: all %d permits of %v are held: %w", now.n, s.key, err)
 	}
 	return lock, err

@@ -40,6 +40,25 @@ func TestATryForAPermitSaysThatAllAreHeld(t *testing.T) {
 	})
 }
 
+func TestOnePermitIsNotSpokenOfAsSeveral(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		takePermit(w, newSemaphore(w, a, "gpu", 1))
+		_, held := newSemaphore(w, b, "gpu", 1).TryAcquire(t.Context())
+		_, counted := newSemaphore(w, b, "gpu", 2).TryAcquire(t.Context())
+		if !errors.Is(held, leasehold.ErrHeld) || !errors.Is(counted, leasehold.ErrPermits) {
+			t.Fatal(held, counted)
+		}
+		for _, err := range []error{held, counted} {
+			if strings.Contains(err.Error(), "1 permits") {
+				t.Error(err)
+			}
+		}
+		_ = a.Close(t.Context())
+	})
+}
+
 // A grant that is not confirmed is given back, however the confirmation fails.
 func TestAPermitThatCannotBeConfirmedIsGivenBack(t *testing.T) {
 	for name, c := range map[string]struct {

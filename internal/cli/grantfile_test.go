@@ -4,11 +4,16 @@ package cli_test
 
 import (
 	"net"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
+
+	"github.com/leasehold-go/leasehold/table"
 )
 
 // -v would show each request.
@@ -38,6 +43,36 @@ func TestTableAGrantFileThatIsNotARegularFileIsRefusedBeforeAnyRequest(t *testin
 			if stderr = strings.ReplaceAll(stderr, "~", dir); code != 2 || stderr != want {
 				t.Errorf("%s -f %s: exit code %d: %s, not %s", args[0], path, code, stderr, want)
 			}
+		}
+	}
+}
+
+// The renewal is applied, and the answer is lost: whoever sent it must ask again.
+func TestARenewalThatASignalEndsLeavesAGrantThatCanBeRenewed(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	applied := make(chan struct{})
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if op != "UpdateItem" || !armed.CompareAndSwap(true, false) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(httptest.NewRecorder(), r)
+		close(applied)
+		<-r.Context().Done()
+	})
+	grant := filepath.Join(t.TempDir(), "grant")
+	if _, stderr, code := said(t, f.env, "acquire", "k", "-l", "10m", "-f", grant); code != 0 {
+		t.Fatal(stderr)
+	}
+	armed.Store(true)
+	renew := start(t, t.TempDir(), f.env, "renew", "-f", grant)
+	<-applied
+	renew.signal(syscall.SIGTERM)
+	renew.ends(128 + int(syscall.SIGTERM))
+	for _, command := range []string{"renew", "release"} {
+		if _, stderr, code := said(t, f.env, command, "-f", grant); code != 0 {
+			t.Errorf("%s: exit code %d: %s", command, code, stderr)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -124,6 +125,34 @@ func TestACommandEndsIfTheServerNeverAnswers(t *testing.T) {
 				t.Errorf("exit code %d: %s", code, stderr)
 			}
 		})
+	}
+}
+
+// The grant cannot be written, and the key cannot be released either.
+func TestAcquireEndsIfTheServerStopsAnsweringBeforeItsGrantIsWritten(t *testing.T) {
+	t.Parallel()
+	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+	if err != nil {
+		t.Skip(err)
+	}
+	defer full.Close()
+	var granted atomic.Bool
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if granted.Load() {
+			unanswered(op, w, r, next)
+			return
+		}
+		next.ServeHTTP(w, r)
+		granted.Store(op == "UpdateItem")
+	})
+	var stderr strings.Builder
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "leasehold", "acquire", "-q", "k")
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = t.TempDir(), f.env, full, &stderr
+	code := exitCode(cmd.Run())
+	if want := "k could not be released either, and becomes free when its lease expires: "; code != 2 || !strings.Contains(stderr.String(), want) {
+		t.Errorf("exit code %d: %s", code, &stderr)
 	}
 }
 

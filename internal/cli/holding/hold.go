@@ -63,8 +63,11 @@ func (h *Hold) String() string {
 // Detach makes it a grant, which outlives the command.
 func (h *Hold) Detach() (leasehold.Grant, error) { return h.first().Detach() }
 
-// TakeBack releases a grant that Detach has made: nobody has it, so nobody else could.
+// TakeBack releases a grant that Detach has made: nobody has it, so nobody else could. A
+// signal does not interrupt it: it takes at most ReleaseLimit.
 func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
+	ctx, cancel := context.WithTimeout(ctx, ReleaseLimit)
+	defer cancel()
 	lock, err := h.seeker.locks.Resume(ctx, g)
 	if err != nil {
 		return err

@@ -13,11 +13,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// releaseLimit bounds the release after CMD has ended. If it fails, the key
-// becomes free when the lease expires. Releasing a lost lock can only free the
-// key sooner, so it gets less time.
+// ReleaseLimit is for how long a signal is made to wait: for the release after CMD has
+// ended, or for what becomes of a grant that is renewed or taken back. If the release fails,
+// the key becomes free when the lease expires. Releasing a lost lock can only free the key
+// sooner, so it gets less time.
 const (
-	releaseLimit     = 5 * time.Second
+	ReleaseLimit     = 5 * time.Second
 	lostReleaseLimit = time.Second
 )
 
@@ -41,7 +42,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
 	h.running.Store(false)
 	if err != nil {
-		_ = h.release(releaseLimit, false) // if it fails, the key becomes free when the lease expires
+		_ = h.release(ReleaseLimit, false) // if it fails, the key becomes free when the lease expires
 		return ended, err
 	}
 	return ended, h.finish(ended)
@@ -74,7 +75,7 @@ func (h *Hold) finish(ended process.Ended) error {
 	e.ExitCode = &ended.Code
 	h.say().Event(e)
 	lost, why := h.Err(), h.renewals.why()
-	limit := releaseLimit
+	limit := ReleaseLimit
 	if lost != nil {
 		limit = lostReleaseLimit
 	}

@@ -3,6 +3,7 @@ package hold
 import (
 	"cmp"
 	"context"
+	"errors"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
+	"github.com/leasehold-go/leasehold/internal/cli/holding"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -57,6 +59,15 @@ After that the old grant can be released, but no longer renewed.`,
 			}
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
+				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
+					// A signal came while a request was under way. If that is applied, the old
+					// grant cannot be renewed any more, so there must be a new one.
+					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
+					defer cancel()
+					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {
+						lock, err = resumed, nil
+					}
+				}
 				if err != nil {
 					return err
 				}
@@ -68,7 +79,7 @@ After that the old grant can be released, but no longer renewed.`,
 					return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
 						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
 				}
-				return nil
+				return context.Cause(ctx) // nil, or the signal
 			}))
 		},
 	}

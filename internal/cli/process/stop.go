@@ -81,11 +81,12 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 		return nil, err
 	}
 	ended := make(chan struct{})
+	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}
 	go func() {
 		defer close(ended)
 		waitUnlessStopped(process)
 	}()
-	return &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}, nil
+	return g, nil
 }
 
 // mostDeaths is how many watchdog processes may die under one CMD: another would, too.

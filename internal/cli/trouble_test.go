@@ -83,7 +83,7 @@ func TestALookAtATableOfAnotherLayoutSaysSoOnce(t *testing.T) {
 		}
 	}
 	want := "leasehold: an item is not a lock of this layout: key is missing: the table's key does not fit the layout: run leasehold table check\n"
-	for _, args := range [][]string{{"ls"}, {"ls", "--check"}, {"break", "--dead", "--yes"}} {
+	for _, args := range [][]string{{"ls"}, {"ls", "--check"}, {"break", "--dead", "--yes"}, {"ui"}} {
 		stdout, stderr, code := said(t, env, append(args, "-t", "Mutex")...)
 		if code != 2 || stdout != "" || stderr != want {
 			t.Errorf("%v: exit code %d: %s%s", args, code, stdout, stderr)

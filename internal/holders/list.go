@@ -17,8 +17,14 @@ type Listing struct {
 	Bare     bool // without attributes, and data but a remark: a record may have 400 KB of them
 }
 
-// List reads records, in order of key. The errors of damaged ones are apart: they do not
-// end a listing. That of an item without a key does: the table is another layout's.
+// IsDamaged reports whether an error is that of one damaged record, which ends no listing.
+// That of an item without a key does: the table has other keys, and so has every item.
+func IsDamaged(err error) bool {
+	var bad *leasehold.RecordError
+	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})
+}
+
+// List reads records, in order of key. The errors of damaged ones are apart.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	var opts []leasehold.ListOption
 	switch {
@@ -28,11 +34,8 @@ func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leas
 		opts = append(opts, leasehold.ListPrefix(l.Prefix))
 	}
 	for r, err := range locks.List(ctx, opts...) {
-		var bad *leasehold.RecordError
 		switch {
-		case errors.As(err, &bad) && bad.Key == (leasehold.Key{}): // the table has other keys, and so has every item
-			return nil, damaged, err
-		case errors.Is(err, leasehold.ErrRecord):
+		case IsDamaged(err):
 			damaged = append(damaged, err)
 		case err != nil:
 			return nil, damaged, err

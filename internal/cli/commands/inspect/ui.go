@@ -22,6 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/ui"
 )
@@ -77,9 +78,10 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 		return err
 	}
 	return c.OnTable(cmd, arguments.Breaker(&c.Settings), func(ctx context.Context, t *store.Table) error {
-		// A table that cannot be read is an error now, not a page without locks.
+		// A table that cannot be read, or is another layout's, is an error now, not a page
+		// without locks.
 		for _, err := range t.Locks.List(ctx) {
-			if err != nil && !errors.Is(err, leasehold.ErrRecord) {
+			if err != nil && !holders.IsDamaged(err) {
 				return err
 			}
 			break

@@ -140,13 +140,33 @@ func TestTableCMDCanAskAtTheTerminal(t *testing.T) {
 func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `echo $$ >pid; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
+	s := programOnTerminal(t, dir, env, "sh", "-c", `set -m
+		leasehold run k -- sh -c 'echo $$ >pid; echo $PPID >ppid; read answer; echo "it was $answer"; read answer; echo "and $answer"'
+		echo stopped; read go; fg; echo "code $?"`)
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
+	leasehold := fileNumber(t, filepath.Join(dir, "ppid"))
 	s.types("yes\n")
 	s.shows(`it was yes\r\n`)
 	s.types(ctrlZ)
-	eventually(t, "both are stopped", func() bool { return isStopped(cmd) && isStopped(s.cmd.Process.Pid) })
-	s.signal(syscall.SIGCONT)
+	s.shows(`stopped\r\n`)
+	if !isStopped(cmd) || !isStopped(leasehold) {
+		t.Error("CMD or leasehold runs")
+	}
+	s.types("go\n")
+	s.types("again\n")
+	s.shows(`and again\r\ncode 0\r\n`)
+	s.ends(0)
+}
+
+// As ssh -t HOST leasehold run starts it: KEY would stay held, and CMD stopped, for ever.
+func TestTableCtrlZStopsNothingWhereNoShellLooksAfterTheJob(t *testing.T) {
+	t.Parallel()
+	dir, env := tableEnv(t)
+	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `read answer; echo "it was $answer"; read answer; echo "and $answer"`)
+	s.types("yes\n")
+	s.shows(`it was yes\r\n`)
+	s.types(ctrlZ)
+	s.shows(`\^Z`)
 	s.types("again\n")
 	s.shows(`and again\r\n`)
 	s.ends(0)
@@ -266,18 +286,17 @@ func TestTableBreakAsks(t *testing.T) {
 func TestTableTheListIsKeptUpToDate(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	s := onTerminal(t, dir, env, "ls", "--watch", "--every", "0.1")
+	s := programOnTerminal(t, dir, env, "sh", "-c", `set -m; leasehold ls --watch --every 0.1; echo stopped; read go; fg; echo "code $?"`)
 	s.shows(`^\x1b\[\?1049h\x1b\[\?25l\x1b\[\?7l\x1b\[H[^\n]* in [^\n]*, every 100ms, [^\n]*\x1b\[K\r\nno locks are held\x1b\[K`)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
 	s.shows(`\x1b\[H[^\n]*\r\nKEY  OWNER[^\n]*\x1b\[K\r\nk    [^\n]*\x1b\[K\x1b\[J`)
 	s.types(ctrlZ)
-	eventually(t, "it is stopped", func() bool { return isStopped(s.cmd.Process.Pid) })
-	s.shows(`\x1b\[\?7h\x1b\[\?25h\x1b\[\?1049l$`) // the shell has its terminal back
-	s.signal(syscall.SIGCONT)
-	s.shows(`\x1b\[\?1049l\x1b\[\?1049h\x1b\[\?25l\x1b\[\?7l`)
+	s.shows(`\x1b\[\?7h\x1b\[\?25h\x1b\[\?1049l[^\x1b]*stopped\r\n$`) // the shell has its terminal back
+	s.types("go\n")
+	s.shows(`\x1b\[\?1049l[^\x1b]*\x1b\[\?1049h\x1b\[\?25l\x1b\[\?7l`)
 	s.types(ctrlC)
-	s.ends(130)
-	s.shows(`\x1b\[\?7h\x1b\[\?25h\x1b\[\?1049l$`)
+	s.shows(`\x1b\[\?7h\x1b\[\?25h\x1b\[\?1049l[^\x1b]*code 130\r\n$`)
+	s.ends(0)
 }
 
 func TestTableInAPipeAWatchWritesWhatChangesAndWhen(t *testing.T) {

@@ -49,8 +49,13 @@ func endsWait(sig syscall.Signal) bool {
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
 // isJob reports whether somebody could stop and continue this process. The first process of
-// a container stops by no signal of its own, and would wait for ever to be continued.
-func isJob() bool { return unix.Getpid() != 1 }
+// a container stops by no signal of its own. No shell looks after the group of a session's
+// leader (ssh -t HOST leasehold run), and TSTP does nothing to others there (POSIX,
+// "orphaned process group"). Either would wait for ever to be continued.
+func isJob() bool {
+	leader, err := unix.Getsid(0)
+	return unix.Getpid() != 1 && (err != nil || leader != unix.Getpgrp())
+}
 
 // StopSelf stops this process until it gets ContinueSignal.
 func StopSelf() { stopUntilContinued(unix.Getpid()) }

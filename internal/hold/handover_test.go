@@ -138,6 +138,45 @@ func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T
 	})
 }
 
+func TestAGrantToANextInLineWhoLeftIsNotCalledLostIfCloseReleasesIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		wire, goOn := w.Wire(), make(chan struct{})
+		cfg := lab.Config()
+		cfg.Logger = slog.New(holdUp{slog.DiscardHandler, goOn}) // as in the test above
+		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = noPool{wire} }), cfg)
+		lock := w.Acquire(c, "job")
+		for i := range 8 {
+			w.Acquire(c, fmt.Sprint("other ", i), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		left := make(chan error)
+		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
+		synctest.Wait()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			wire.SetFault(nil)
+			w.Acquire(c, "other 8", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+			leave()
+			return r.Send()
+		})
+		released := make(chan error)
+		go func() { released <- lock.Release(t.Context()) }()
+		if err := <-left; !errors.Is(err, context.Canceled) {
+			t.Errorf("the one who left: %v", err)
+		}
+		synctest.Wait()
+		closed := make(chan error)
+		go func() { closed <- c.Close(t.Context()) }()
+		synctest.Wait()
+		if !w.IsReleased("job") {
+			t.Error("not what this test is about: Close has not released the grant")
+		}
+		close(goOn)
+		if err := errors.Join(<-released, <-closed); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -85,8 +85,8 @@ type Config struct {
 	// PollMin and PollMax bound the mean pause between two reads of a waiter. The
 	// mean grows with the age of the grant: it is that age, up to 250 ms, and from five
 	// seconds on a twentieth of it. A lock that changes hands often is read often, one
-	// that is held for long is read rarely. Each pause is random, up to twice the mean,
-	// so none is longer than twice PollMax.
+	// that is held for long is read rarely. Each pause is random, from half of the
+	// mean to one and a half times as much.
 	// Defaults 25 ms and 500 ms.
 	PollMin, PollMax time.Duration
 

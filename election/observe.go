@@ -13,7 +13,7 @@ import (
 // and what is an error. A leader that was found dead and renews after all is
 // yielded again.
 //
-// A change shows within one longest poll, twice Config.PollMax. While DynamoDB
+// A change shows within one longest poll, 1.5 x Config.PollMax. While DynamoDB
 // does not answer nothing is yielded: what was yielded last may have changed.
 // With the defaults it looks about four times a second when a term is new, and twice
 // from ten seconds on.

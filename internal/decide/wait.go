@@ -86,11 +86,13 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 // waits for long looks rarely.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns the time between two reads of a grant of that age: uniform between 0
-// and twice a mean from low to high, which is the age, or what is soon for it. Nobody
-// comes late by more than a tenth of a hold of five seconds, or of a longer one.
+// Pause returns the time between two reads of a grant of that age: uniform between half
+// of a mean and as much above it. The mean is the age, or what is soon for it, from low to
+// high. Pauses that differ keep waiters apart; those that differ more come later on average
+// for as many reads. Nobody comes late by more than a tenth of a hold of five seconds, or of
+// a longer one.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
-	return Scale(min(max(min(age, soon(age)), low), high), 2*u)
+	return Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
 
 // pause returns the time between two reads of a grant of that age. The head reads as

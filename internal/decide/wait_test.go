@@ -1,6 +1,7 @@
 package decide
 
 import (
+	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -167,6 +168,27 @@ func TestAWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
 	}
 	if got := Pause(time.Second, 0, 100*ms, 0.5); got != 100*ms {
 		t.Errorf("a mean of %v is above PollMax", got)
+	}
+}
+
+// A release comes at any moment of a pause, in a long one more likely than in a short one:
+// the more they differ, the later a waiter comes for as many reads.
+func TestAWaiterComesLateByLittleMoreThanHalfAPauseOnAverage(t *testing.T) {
+	const n, mean = 1000, 250 * time.Millisecond
+	var sum, squares, shortest, longest float64
+	for i := range n {
+		pause := Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, (float64(i)+0.5)/n).Seconds()
+		sum, squares = sum+pause, squares+pause*pause
+		shortest, longest = min(cmp.Or(shortest, pause), pause), max(longest, pause)
+	}
+	if got := sum / n; math.Abs(got-mean.Seconds()) > 0.001 {
+		t.Errorf("pauses of %.3f s on average, want %v", got, mean)
+	}
+	if late := squares / sum / 2; late > 0.55*mean.Seconds() {
+		t.Errorf("late by %.3f s on average, of pauses of %v", late, mean)
+	}
+	if longest < 2*shortest {
+		t.Errorf("from %.3f to %.3f s: waiters would stay in step", shortest, longest)
 	}
 }
 

@@ -46,9 +46,9 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 		t.Fatalf("handed over a fourth time, to %s", next.Caller)
 	}
 	l.Pass(at("key"), held)
-	// Twice the age of the longest hold among them is the longest pause of
-	// anybody who watched it.
-	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 400*time.Millisecond {
+	// One and a half times the age of the longest hold among them is the longest pause
+	// of anybody who watched it.
+	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 300*time.Millisecond {
 		t.Fatalf("the turn after three hand-overs: %+v", given)
 	}
 	held = &grant{age: time.Hour}
@@ -57,7 +57,7 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
-	if given := hasTurn(t, ws[7]); given.Delay != 2*time.Second {
+	if given := hasTurn(t, ws[7]); given.Delay != 1500*time.Millisecond {
 		t.Errorf("the turn after hours: %+v, want the longest pause of all", given)
 	}
 	l.Pass(at("key"), nil)
@@ -104,7 +104,7 @@ func TestWhoWantsOneOfSeveralKeysSeeksIt(t *testing.T) {
 func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	var given turn
-	for i, delay := range []time.Duration{0, 200 * time.Millisecond, 0, 200 * time.Millisecond} {
+	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
 		if to := l.Successor(at("key"), held); to != nil {
 			t.Fatalf("handed over to %s", to.Caller)
@@ -121,7 +121,7 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 // As with a lock that is released for deletion, or lost: nobody has asked for a successor.
 func TestATurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
-	for i, delay := range []time.Duration{0, 400 * time.Millisecond} {
+	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
 		l.Pass(at("key"), held)
 		if given := hasTurn(t, next); given.Delay != delay {

@@ -26,7 +26,7 @@ type allWaiter struct {
 	began decide.Instant
 
 	*task
-	held    []Holding // taken one by one so far; task.mu guards it
+	held    []Holding // so far, to be given back if not all are granted; task.mu guards it
 	granted []Holding // in order of parts; or
 	err     error     // once the task is done
 }
@@ -50,7 +50,7 @@ func (w *allWaiter) run() {
 	held, err := w.acquire()
 	if w.finish() || err != nil {
 		w.err = err
-		w.c.GiveBack(held)
+		w.c.GiveBack(w.takeHeld())
 		w.giveUpUnanswered()
 		w.passTurns()
 		return
@@ -298,6 +298,7 @@ func (w *allWaiter) newHoldings(attempts []Attempt, items map[protocol.Key]proto
 	for i, part := range w.parts {
 		held[i] = part.newHolding(attempts[i], records[i])
 	}
+	w.keep(held...)
 	return held, nil
 }
 
@@ -327,7 +328,6 @@ func (w *allWaiter) inOrder() ([]Holding, error) {
 	for {
 		held, err := w.takeInOrder()
 		if err != nil {
-			w.c.GiveBack(held)
 			return nil, err
 		}
 		if !slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
@@ -338,7 +338,7 @@ func (w *allWaiter) inOrder() ([]Holding, error) {
 			}
 			return held, nil
 		}
-		w.c.GiveBack(held) // one was lost meanwhile: start again
+		w.c.GiveBack(w.takeHeld()) // one was lost meanwhile: start again
 	}
 }
 
@@ -346,21 +346,21 @@ func (w *allWaiter) inOrder() ([]Holding, error) {
 func (w *allWaiter) takeInOrder() ([]Holding, error) {
 	var held []Holding
 	for i, part := range w.parts {
-		w.setHeld(held)
 		for _, later := range w.parts[i+1:] {
 			w.passTurn(later)
 		}
 		if err := w.takeTurn(part); err != nil {
-			return held, err
+			return nil, err
 		}
 		manual := part.want.Manual
 		part.want.Manual = false
 		_, h, err := w.only(part, w.began).acquire()
 		part.want.Manual = manual
 		if err != nil {
-			return held, err
+			return nil, err
 		}
 		held = append(held, h)
+		w.keep(h)
 		r := h.Lease().Record()
 		w.c.Lines.ReportHolder(part.want.Key, &r) // callers with NoWait need not wait for this call
 		if slices.ContainsFunc(held, func(h Holding) bool { return h.Lease().Ended() != nil }) {
@@ -370,15 +370,30 @@ func (w *allWaiter) takeInOrder() ([]Holding, error) {
 	return held, nil
 }
 
-// setHeld records what is held while more keys are acquired.
-func (w *allWaiter) setHeld(held []Holding) {
+// keep adds what is held while more keys are acquired.
+func (w *allWaiter) keep(held ...Holding) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held = slices.Clone(held)
+	w.held = append(w.held, held...)
 }
 
-func (w *allWaiter) heldSoFar() []Holding {
+// takeHeld returns what is held, once: whoever has it gives it back.
+func (w *allWaiter) takeHeld() []Holding {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.held
+	held := w.held
+	w.held = nil
+	return held
+}
+
+// giveUp is that of the task. It also returns what is held, which the caller gives back at
+// once: the task may have a request under way, and gives back what that brings.
+func (w *allWaiter) giveUp() (held []Holding, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.abandon() {
+		return nil, false
+	}
+	held, w.held = w.held, nil
+	return held, true
 }

@@ -67,16 +67,18 @@ func (c *Client) All(ctx context.Context, wants []*Want) (Result, error) {
 	}
 	w := newAllWaiter(ctx, c, wants)
 	c.Detach(w.run)
-	if why := c.await(ctx, w.done); why != nil && w.giveUp() {
-		given := make(chan struct{})
-		c.Detach(func() { // at once, whatever request is under way
-			defer close(given)
-			c.GiveBack(w.heldSoFar())
-			<-w.done
-		})
-		c.AwaitGrace(given)
-		at, holder := w.waitsFor()
-		return Result{At: at.want.Key}, c.ended(at.want, holder, 0, why, at.lastErr.Load())
+	if why := c.await(ctx, w.done); why != nil {
+		if held, ok := w.giveUp(); ok {
+			given := make(chan struct{})
+			c.Detach(func() { // at once, whatever request is under way
+				defer close(given)
+				c.GiveBack(held)
+				<-w.done
+			})
+			c.AwaitGrace(given)
+			at, holder := w.waitsFor()
+			return Result{At: at.want.Key}, c.ended(at.want, holder, 0, why, at.lastErr.Load())
+		}
 	}
 	<-w.done
 	if w.err != nil {

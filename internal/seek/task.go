@@ -45,6 +45,11 @@ func (t *task) isLate(began, now decide.Instant) bool {
 func (t *task) giveUp() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.abandon()
+}
+
+// abandon is giveUp. t.mu is held.
+func (t *task) abandon() bool {
 	if t.finished {
 		return false
 	}

@@ -94,18 +94,30 @@ type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
+// crowded returns a client that holds job and others, and what acquires one more. A hand-over
+// of job after that waits until then: the warning that so many locks are held comes between
+// the grant and the look at who is in line.
+func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
+	wire = w.Wire()
+	cfg := lab.Config()
+	cfg.Logger = slog.New(holdUp{slog.DiscardHandler, until})
+	c = w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = noPool{wire} }), cfg)
+	job = w.Acquire(c, "job")
+	held := 0
+	another = func() {
+		w.Acquire(c, fmt.Sprint("other ", held), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+		held++
+	}
+	for range 8 {
+		another()
+	}
+	return c, wire, job, another
+}
+
 func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		wire, renewed := w.Wire(), make(chan struct{})
-		cfg := lab.Config()
-		// The warning that so many locks are held comes between the grant and the
-		// look at who is in line.
-		cfg.Logger = slog.New(holdUp{slog.DiscardHandler, renewed})
-		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = noPool{wire} }), cfg)
-		lock := w.Acquire(c, "job")
-		for i := range 8 {
-			w.Acquire(c, fmt.Sprint("other ", i), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
-		}
+		renewed := make(chan struct{})
+		c, wire, lock, another := crowded(w, renewed)
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() {
@@ -118,7 +130,7 @@ func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T
 				defer close(renewed)
 				return r.Send()
 			}))
-			w.Acquire(c, "other 8", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+			another()
 			leave()
 			return lab.Slow(2300 * time.Millisecond)(r) // of 3 s
 		})
@@ -140,21 +152,15 @@ func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T
 
 func TestAGrantToANextInLineWhoLeftIsNotCalledLostIfCloseReleasesIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		wire, goOn := w.Wire(), make(chan struct{})
-		cfg := lab.Config()
-		cfg.Logger = slog.New(holdUp{slog.DiscardHandler, goOn}) // as in the test above
-		c := w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient = noPool{wire} }), cfg)
-		lock := w.Acquire(c, "job")
-		for i := range 8 {
-			w.Acquire(c, fmt.Sprint("other ", i), leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
-		}
+		goOn := make(chan struct{})
+		c, wire, lock, another := crowded(w, goOn)
 		ctx, leave := context.WithCancel(t.Context())
 		left := make(chan error)
 		go func() { _, err := c.Acquire(ctx, "job"); left <- err }()
 		synctest.Wait()
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			wire.SetFault(nil)
-			w.Acquire(c, "other 8", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+			another()
 			leave()
 			return r.Send()
 		})

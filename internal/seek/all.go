@@ -26,9 +26,8 @@ type allWaiter struct {
 	began decide.Instant
 
 	*task
-	held    []Holding // so far, to be given back if not all are granted; task.mu guards it
-	granted []Holding // in order of parts; or
-	err     error     // once the task is done
+	held []Holding // so far, in order of parts, to be given back with err; task.mu guards it until the task is done
+	err  error     // once the task is done; nil: all are held
 }
 
 func newAllWaiter(ctx context.Context, c *Client, wants []*Want) *allWaiter {
@@ -59,7 +58,6 @@ func (w *allWaiter) run() {
 		part.leaveTried()
 		w.c.Lines.Granted(part.want.Key, held[i])
 	}
-	w.granted = held
 }
 
 // acquire asks for the keys until all are granted, one is refused, or nobody

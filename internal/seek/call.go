@@ -84,7 +84,7 @@ func (c *Client) All(ctx context.Context, wants []*Want) (Result, error) {
 	if w.err != nil {
 		return Result{At: w.at.Load().want.Key, Requests: w.requests}, w.err
 	}
-	return Result{Held: w.granted, Requests: w.requests}, nil
+	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
 // await waits until done, and returns what ended the wait before that.

@@ -1,7 +1,6 @@
 package decide
 
 import (
-	"cmp"
 	"math"
 	"testing"
 	"time"
@@ -175,11 +174,13 @@ func TestAWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
 // the more they differ, the later a waiter comes for as many reads.
 func TestAWaiterComesLateByLittleMoreThanHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
-	var sum, squares, shortest, longest float64
+	pause := func(u float64) float64 {
+		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
+	}
+	var sum, squares float64
 	for i := range n {
-		pause := Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, (float64(i)+0.5)/n).Seconds()
-		sum, squares = sum+pause, squares+pause*pause
-		shortest, longest = min(cmp.Or(shortest, pause), pause), max(longest, pause)
+		p := pause((float64(i) + 0.5) / n)
+		sum, squares = sum+p, squares+p*p
 	}
 	if got := sum / n; math.Abs(got-mean.Seconds()) > 0.001 {
 		t.Errorf("pauses of %.3f s on average, want %v", got, mean)
@@ -187,7 +188,7 @@ func TestAWaiterComesLateByLittleMoreThanHalfAPauseOnAverage(t *testing.T) {
 	if late := squares / sum / 2; late > 0.55*mean.Seconds() {
 		t.Errorf("late by %.3f s on average, of pauses of %v", late, mean)
 	}
-	if longest < 2*shortest {
+	if shortest, longest := pause(0), pause(1); longest < 2*shortest {
 		t.Errorf("from %.3f to %.3f s: waiters would stay in step", shortest, longest)
 	}
 }

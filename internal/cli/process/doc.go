@@ -20,7 +20,7 @@
 //   - Both die or are stopped at once: nobody stops CMD in time. On Linux the kernel kills
 //     CMD, but nothing below it, when this process dies.
 //   - CMD is stopped, by Ctrl-Z or as it reads the terminal: so is this process, or the
-//     terminal is given to CMD.
+//     terminal is given to CMD. Where nobody could continue this process, CMD goes on.
 //   - CMD ends, and what it has started does not: the lock stays held (BackgroundWait).
 //
 // The gate and the watchdog are processes of this program. Both run while its packages

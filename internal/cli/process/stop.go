@@ -81,6 +81,7 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 		return nil, err
 	}
 	ended := make(chan struct{})
+	// The wait frees process, which then has no pid any more.
 	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}
 	go func() {
 		defer close(ended)

@@ -105,15 +105,17 @@ func (s *supervision) replaceWatchdog(c *Child) {
 	if s.deaths < mostDeaths {
 		s.watchdog, err = startWatchdog(s.self, s.Stop, s.Grace, s.descent)
 	}
-	if err == nil {
-		s.say.Note("the watchdog process has died, or was stopped: started another")
-	} else {
-		s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs: %v", err)
+	if err != nil {
 		s.watchdog = startWatchdogInProcess(s.Stop, s.Grace, s.descent)
 	}
 	s.descent.Watchdog = s.watchdog.pid
 	s.sendTrust()
 	s.orderStop(c)
+	if err == nil { // only now it knows what to stop
+		s.say.Note("the watchdog process has died, or was stopped: started another")
+	} else {
+		s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs: %v", err)
+	}
 }
 
 // startWatchdogInProcess runs the watchdog in this process, if a second process

@@ -17,12 +17,13 @@ FAULTED    ?= 200000
 SAMPLE     ?= 300
 SEED       ?= 1
 
-# Of bench: what is played, by whom, how often, over which engine.
+# Of bench: what is played, by whom, how often, over which engine; a checkout of dynamolock.
 RUNS       ?= 5
 SCENARIOS  ?=
 CONTENDERS ?=
 ENGINE     ?= dynoxide
 PUBLISH    ?=
+DYNAMOLOCK ?=
 
 .PHONY: help test check lint govulncheck fuzz soak mutants spec bench bench-engine bench-store engines interop screenshots dist tags
 
@@ -32,7 +33,7 @@ help: ## List the targets
 # go test reports packages in the order given, so the four slow ones come last. They
 # are named by their import paths, as a directory may have a space in its name.
 ROOT = github.com/leasehold-go/leasehold
-SLOW = $(ROOT) $(ROOT)/internal/hold $(ROOT)/internal/simulation $(ROOT)/internal/cli
+SLOW = $(ROOT)/internal/behaviour $(ROOT)/internal/hold $(ROOT)/internal/simulation $(ROOT)/internal/cli
 
 test: ## Test the library, the engine and the command; needs Go alone
 	@echo "Builds and tests for about three minutes on two cores, saying each package as it is done; the four longest come last."
@@ -43,13 +44,14 @@ check: lint govulncheck ## Lint and test every module, with the race detector an
 	@# In its own directory go test shows what it prints: how much was done.
 	cd internal/simulation && LEASEHOLD_FIRST=1 LEASEHOLD_FAULTED=$(FAULTED) go test -timeout 60m -run '^TestSimulationAtScale$$'
 	go test -run '^TestTenThousandLocksCostOneRenewalPerPeriod$$' ./internal/hold
-	go test ./internal/ambiguity && cd robustness && go test -timeout 30m ./histories
+	go test ./internal/ambiguity && cd proof/robustness && go test -timeout 30m ./histories
 	$(MAKE) fuzz
-	cd robustness && go test -timeout 30m ./aws ./load
+	cd proof/robustness && go test -timeout 30m ./aws ./load
 	@# Interop mostly waits, for leases and browsers: two packages at once. The others
 	@# have the machine to themselves, as their clocks are real.
-	cd interop && go test -race -p 2 -timeout 50m ./...
-	@for m in $(filter-out interop,$(OTHERS)); do echo "== $$m"; (cd $$m && go test -race -p 1 -timeout 50m ./...) || exit 1; done
+	cd proof && go test -race -p 2 -timeout 50m $$(go list ./interop/... | grep -v /adapters)
+	cd proof && go test -race -p 1 -timeout 50m ./bench/... ./interop/adapters ./release/... ./robustness/... ./spec/...
+	@for m in $(filter-out proof,$(OTHERS)); do echo "== $$m"; (cd $$m && go test -race ./...) || exit 1; done
 
 lint: ## Run gofmt, go vet and golangci-lint (with staticcheck) over every module, actionlint over the workflows
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "gofmt -w these:"; echo "$$unformatted"; exit 1; }
@@ -59,47 +61,47 @@ lint: ## Run gofmt, go vet and golangci-lint (with staticcheck) over every modul
 		go run $(GOLANGCI_LINT) run --config "$(CURDIR)/.golangci.yaml" ./...) || exit 1; done
 
 govulncheck: ## Look for known vulnerabilities in what is released, if their database answers
-	@cd release && go run . govulncheck $(GOVULNCHECK)
+	@cd proof/release && go run . govulncheck $(GOVULNCHECK)
 
 fuzz: ## Fuzz each target for FUZZTIME (20s), or FUZZEXECS times; two at once
-	cd robustness && go run ./fuzz -time $(FUZZTIME) -executions $(FUZZEXECS)
+	cd proof/robustness && go run ./fuzz -time $(FUZZTIME) -executions $(FUZZEXECS)
 
 soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) times; then simulate until Ctrl-C, or for SOAKFOR
-	cd robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
-	cd robustness && LEASEHOLD_CYCLES=1000000 go test -timeout 0 -v -run Cycles ./load
-	cd spec && LEASEHOLD_BOUNDS=1 LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 10)) go run .
+	cd proof/robustness && LEASEHOLD_HISTORIES=$$(($(SOAKSEEDS) * 10)) go test -timeout 0 -v -run 'Histories$$' -skip Broken ./histories
+	cd proof/robustness && LEASEHOLD_CYCLES=1000000 go test -timeout 0 -v -run Cycles ./load
+	cd proof/spec && LEASEHOLD_BOUNDS=1 LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 10)) go run .
 	$(MAKE) fuzz FUZZTIME=10m
-	cd interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
-	cd robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '
+	cd proof/interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
+	cd proof/robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '
 	cd internal/simulation && LEASEHOLD_FOR=$(SOAKFOR) go test $(SOAKFLAGS) -timeout 0 -run '^TestSimulationAtScale$$'
 
 mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests
-	cd robustness && go run ./mutation -sample $(SAMPLE) -seed $(SEED)
+	cd proof/robustness && go run ./mutation -sample $(SAMPLE) -seed $(SEED)
 
 spec: ## Search every state of the models of the protocol, with each rule and without, and ask them for histories of the simulation; needs spin and a C compiler
-	@cd spec && go run .
+	@cd proof/spec && go run .
 
-bench: ## Play lock libraries against each other, RUNS (5) times, in 35 minutes; for less SCENARIOS="cycle takeover", CONTENDERS=ours,Java; PUBLISH=1 writes docs/performance.md
-	cd bench && go run . -runs $(RUNS) -engine "$(ENGINE)" -scenarios "$(SCENARIOS)" -contenders "$(CONTENDERS)" -out ../.engines/bench.json $(if $(PUBLISH),-docs ../docs)
+bench: ## Play lock libraries against each other, RUNS (5) times, in 35 minutes; for less SCENARIOS="cycle takeover", CONTENDERS=ours,Java; DYNAMOLOCK=CHECKOUT; PUBLISH=1 writes docs/internals/performance.md
+	cd proof/bench && $(if $(DYNAMOLOCK),LEASEHOLD_DYNAMOLOCK="$(abspath $(DYNAMOLOCK))") go run . -runs $(RUNS) -engine "$(ENGINE)" -scenarios "$(SCENARIOS)" -contenders "$(CONTENDERS)" -out ../../.engines/bench.json $(if $(PUBLISH),-docs ../../docs/internals)
 
 bench-engine: ## Compare the engine's conditional updates with dynoxide's, five runs
-	cd interop && go run ./cmd/engines run dynoxide \
-		go -C .. test -run '^$$' -bench '^BenchmarkConditionalUpdate$$' -count 5 ./localdynamo | go run ./cmd/benchratio
+	cd proof/interop && go run ./cmd/engines run dynoxide \
+		go -C ../.. test -run '^$$' -bench '^BenchmarkConditionalUpdate$$' -count 5 ./localdynamo | go run ./cmd/benchratio
 
 bench-store: ## Compare the durable writes of one process and of four that share a file with bbolt's floor, five runs
 	go test -run '^$$' -bench '^BenchmarkDurableWrites$$' -benchtime 1000x -count 5 ./localdynamo/boltstore
 
 engines: ## Install the real servers into .engines
-	cd interop && go run ./cmd/engines install
+	cd proof/interop && go run ./cmd/engines install
 
 interop: ## Play the lock libraries of others and ours on one table, and show the results
-	cd interop && go test -count=1 -json -timeout 1h ./sharing | go run ./cmd/sharingtable
+	cd proof/interop && go test -count=1 -json -timeout 1h ./sharing | go run ./cmd/sharingtable
 
 screenshots: ## Write pictures of each view of leasehold ui to .engines/screenshots
-	cd interop && go test -count=1 -run '^TestNoViewIsWiderThanTheScreenOrComplains$$' ./ui -screenshots "$(CURDIR)/.engines/screenshots"
+	cd proof/interop && go test -count=1 -run '^TestNoViewIsWiderThanTheScreenOrComplains$$' ./ui -screenshots "$(CURDIR)/.engines/screenshots"
 
 dist: ## Build the archives of a release into dist, twice, and compare the two
-	cd release && go run . dist -o ../dist
+	cd proof/release && go run . dist -o ../../dist
 
 tags: ## Ask whether the commit may be tagged: make tags VERSION=v0.1.0
-	cd release && go run . tags $(VERSION)
+	cd proof/release && go run . tags $(VERSION)

@@ -2,22 +2,29 @@ package leasehold
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"slices"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Acquire waits until the key is granted or ctx ends. TryAcquire does not wait.
+// Acquire waits until the key is granted or ctx ends. TryAcquire does not wait for a
+// live holder.
 //
 // ctx bounds the wait alone: the lock is held until it is released or lost.
 // Client.Do and Lock.Bind end the work with ctx, too. If ctx ends before the key
-// is granted, the error matches context.Cause(ctx) and, if somebody was seen to
-// hold it, is a *HeldError. If ctx belongs to a lock of the same key, waiting
+// is granted, the error matches context.Cause(ctx) and ctx.Err() and, if somebody was
+// seen to hold it, is a *HeldError. If ctx belongs to a lock of the same key, waiting
 // could never end: the error is ErrDeadlock, unless Reentrant is given. Requests
-// that fail are retried until ctx ends; one that DynamoDB refuses, as without
-// permission, ends the wait with an *OpError.
+// that fail are retried until ctx ends, and an error that ends the wait meanwhile
+// contains the last failure. So are requests that DynamoDB refuses for their
+// credentials, if it has accepted this client before, and those that it denies, if it
+// has answered a request for the key in this wait. Any other refusal ends the wait with
+// an *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(key, opts)
 	if err != nil {
@@ -26,9 +33,10 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	return c.acquireOne(ctx, want)
 }
 
-// TryAcquire is Acquire with NoWait: it returns the lock at once, or a *HeldError.
-// It takes over a dead holder's key if this client has observed the record for as
-// long as its lease. Where calls are too rare for that, add NoWaitUnlessDead.
+// TryAcquire is Acquire with NoWait: it returns the lock at once, or a *HeldError if
+// the holder is live. A holder that appears dead is observed for what is left of one
+// lease, and its key is taken over. To be refused at once then, too, add
+// NoWaitEvenIfDead.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
@@ -36,7 +44,7 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 // acquireOne is Acquire of a checked request.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
-		return nil, c.errorf("acquire", want.key(), "%w", context.Cause(ctx))
+		return nil, c.errorf("acquire", want.key(), "%w", attempts.Cause(ctx))
 	}
 	if h := c.holds.Of(ctx, want.Key); h != nil {
 		if err := want.refuses(c, h); err != nil {
@@ -53,7 +61,14 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 // Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do in one.
 // An error from before fn was called matches ErrNotRun.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
-	return inside{c}.Do(ctx, Key{Partition: key}, func() (*Lock, error) { return c.Acquire(ctx, key, opts...) }, fn)
+	if fn == nil {
+		return &notRunError{c.errorf("do", Key{Partition: key}, "the function is nil")}
+	}
+	lock, err := c.Acquire(ctx, key, opts...)
+	if err != nil {
+		return &notRunError{err}
+	}
+	return lock.Do(ctx, fn)
 }
 
 // sought seeks keys for a call, for which Close waits, and tells what came of it.
@@ -92,22 +107,99 @@ func (r *request) wanted(c *Client) *seek.Want {
 func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.Result, err error) error {
 	if err != nil {
 		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
-			err = c.afterClose("acquire", Key(found.At))
+			err = c.afterClose("acquire", found.At)
 		}
-		c.emitGaveUp(ctx, Key(found.At), began, found.Requests, err)
+		c.emitGaveUp(ctx, found.At, began, found.Requests, err)
 		return err
 	}
 	undo := func() { c.holds.GiveBack(found.Held) }
 	if c.holds.IsClosing() {
 		c.holds.Detach(undo)
-		return c.afterClose("acquire", Key(found.Held[0].(*hold.Lock).Key()))
+		return c.afterClose("acquire", found.Held[0].(*hold.Lock).Key())
 	}
 	requests, took := found.Requests, c.now().Mono-began.Mono
 	for _, held := range found.Held {
 		h := held.(*hold.Lock)
-		c.emitOr(ctx, Event{Kind: EventGranted, Key: Key(h.Key()), Token: h.Token(), Took: took,
+		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
 			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
 		requests = 0 // all of them are in the first event
 	}
 	return nil
+}
+
+// AcquireAny acquires one of keys: the first in the order given that is free. While
+// none is free it watches them all, with one read for up to 100 of them. Options apply
+// to every key. With NoWait the error is a *HeldError of the first key that is held,
+// unless one of the holders appears dead: its key is taken over as soon as possible.
+//
+// A key that ctx holds already is left out, unless Reentrant is given, which
+// shares that grant. Without NoWait, a key that sorts below a key of a Group that
+// ctx belongs to could make it wait for ever. If no other key is left, the error is
+// ErrDeadlock.
+func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
+	wants, err := c.newRequests(keys, opts)
+	if err != nil {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].key(), attempts.Cause(ctx))
+	}
+	var sought []*seek.Want
+	var deadlock error
+	neverFree := true
+	for _, want := range wants {
+		h := c.holds.Of(ctx, want.Key)
+		if h == nil {
+			err := checkOrder(ctx, c, want)
+			sought, deadlock = append(sought, want.wanted(c)), errors.Join(deadlock, err)
+			neverFree = neverFree && err != nil
+			continue
+		}
+		err := want.refuses(c, h)
+		if err == nil {
+			return c.share(ctx, h, want)
+		}
+		deadlock = errors.Join(deadlock, err)
+	}
+	if neverFree {
+		return nil, deadlock
+	}
+	return firstOf(c.sought(ctx, wants[0].key(), func() (seek.Result, error) { return c.seek.First(ctx, sought) }))
+}
+
+// refuses says why a grant is not shared with a request that belongs to it.
+func (r *request) refuses(c *Client, h *hold.Lock) error {
+	if !r.reentrant {
+		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.key(), c.cfg.Table)
+	}
+	if differs := r.differsFrom(h); differs != "" {
+		return c.errorf("acquire", r.key(), "Reentrant shares the grant as it is, and %s", differs)
+	}
+	return nil
+}
+
+// differsFrom says what was asked for that the grant is not and the record does
+// not show; empty: nothing. It sends nothing, so that it can store nothing.
+func (r *request) differsFrom(h *hold.Lock) string {
+	switch lease := h.Duration(); {
+	case r.lease != 0 && r.lease != lease:
+		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
+	case r.policy != byConfig && r.Delete != h.Want().Delete:
+		return "what becomes of its record is settled: say so in the first call, or in Release"
+	case !r.Once.None() && r.Once != h.Want().Once:
+		return "it was not acquired for that work, which is to be done once: release it first"
+	case !r.Changes.In(h.Record()):
+		return "its record has other data or attributes: store them with Renew"
+	}
+	return ""
+}
+
+// share makes another handle on the same grant, with the expiry warnings asked for.
+func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
+	l := newLock(c)
+	l.h.Once = !want.Once.None()
+	if err := h.Share(ctx, &l.h, l.warned(want.warnings)); err != nil {
+		return nil, err
+	}
+	return l, nil
 }

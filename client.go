@@ -52,8 +52,14 @@ const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists
 // everything that is wrong with cfg. A nil *dynamodb.Client is an error, too.
+//
+// The credentials of db are the caller's to renew. The SDK renews those that have an
+// expiry, before it. It never reads a credentials file a second time: if yours may be
+// rewritten while locks are held, call [aws.CredentialsCache.Invalidate] after DynamoDB
+// has refused them, as an example of Config.OnEvent does.
+//
+// [aws.CredentialsCache.Invalidate]: https://pkg.go.dev/github.com/aws/aws-sdk-go-v2/aws#CredentialsCache.Invalidate
 func New(db DB, cfg Config) (*Client, error) {
-	concurrency := cfg.RenewConcurrency
 	if cfg.Layout == nil {
 		cfg.Layout = layout.Native{}
 	}
@@ -68,7 +74,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
 		return nil, err
 	}
-	on := machine.Machine{Now: machine.Now, Wall: time.Now, Chance: rand.Float64, Memory: maxRemembered}
+	on := machine.Machine{Now: machine.Now, Wall: time.Now, Chance: rand.Float64, Memory: maxRemembered, Renewals: mostRenewals}
 	if own, ok := db.(machine.Provider); ok {
 		on = own.Machine(on)
 	}
@@ -79,27 +85,23 @@ func New(db DB, cfg Config) (*Client, error) {
 		owner:  owner, overhead: recordOverhead(owner, cfg.Line), log: cfg.Logger, now: on.Now, wall: on.Wall,
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger}
-	c.holds = newHolds(c)
+	c.holds = newHolds(c, on.Renewals)
 	c.observer = &liveness.Observer{
 		Requests: c.requests, Proto: proto, Caps: c.caps, Now: on.Now, Wall: on.Wall,
 		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: c.holds.DeadExpires,
 		Damaged: userErrors{c}.Unreadable,
-		Records: observed.New[protocol.Key](on.Memory), Entries: observed.New[liveness.Entry](on.Memory),
+		Records: observed.New(on.Memory),
 	}
 	c.leases = &lease.Client{
-		Now: on.Now, Requests: c.requests, ThroughOutage: cfg.HoldThroughOutage,
-		Queue: renewals.New(cfg.RenewConcurrency, c.holds.Detach, on.Chance),
+		Now: on.Now, Requests: c.requests, ThroughOutage: throughOutage(cfg.Layout),
+		Queue: renewals.New(on.Renewals, c.holds.Detach, on.Chance),
 	}
 	c.connections.idle = idleConnections(db)
-	c.connections.check(concurrency, 0, cfg.Logger)
 	c.seek = newSeek(c)
 	c.breaks = newBreaks(c)
 	c.holds.Observer, c.holds.Leases, c.holds.Seek = c.observer, c.leases, c.seek
 	return c, nil
 }
-
-// Capabilities returns what the client's layout can do.
-func (c *Client) Capabilities() layout.Capabilities { return c.caps }
 
 // Held returns the locks this client holds now, in order of acquisition.
 func (c *Client) Held() []*Lock {
@@ -162,3 +164,11 @@ func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	c.emit(ctx, e)
 	told = true
 }
+
+// Close ends the client. Calls that wait for a key return ErrClosed, and so do later
+// calls. Every lock's context ends with the cause ErrClosed. Each lock is released
+// once no function in Do runs under it: those with the least trust left go first, and
+// at most 128 at a time. Errors are joined. Once ctx has ended and
+// Config.ReleaseGrace has passed, locks that are still held are left to their leases.
+// A second Close waits for the first until its own ctx ends, and returns the same.
+func (c *Client) Close(ctx context.Context) error { return c.holds.Close(ctx) }

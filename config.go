@@ -9,8 +9,6 @@ import (
 	"math"
 	"net/http"
 	"os"
-	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -48,14 +46,8 @@ type Config struct {
 	// Layout is how records are written. Default layout.Native{}.
 	Layout layout.Layout
 
-	// Prefixes are those of the keys that this client may use, as its IAM policy has
-	// them (table.Spec.Policy). For another key nothing is sent, and the *PrefixError
-	// names them: DynamoDB's own refusal does not. SharedLease needs table.SharedLeases
-	// among them. Default: every key.
-	Prefixes []string
-
-	// Owner names this client in its records, for people. Default host/pid. A
-	// random suffix is always added, so that no two clients have one owner.
+	// Owner names this client in its records, for people. At most 255 bytes. Default
+	// host/pid. A random suffix is always added, so that no two clients have one owner.
 	Owner string
 
 	// Lease is how long a grant or a renewal lasts, and so how long a dead
@@ -65,6 +57,11 @@ type Config struct {
 	// RenewEvery is the time between renewals. At most a third of Lease - Margin - MaxSkew.
 	// Default Lease/4 (5 s), or that third if it is less. A renewal that fails is retried
 	// until trust ends.
+	//
+	// Up to 128 renewals are in flight at once; the lock with the least trust left goes first.
+	// The SDK's HTTP client keeps 10 idle connections. With hundreds of locks, raise its
+	// MaxIdleConnsPerHost to 128. The log says so, once, when there are more than ten locks
+	// for each connection.
 	RenewEvery time.Duration
 
 	// Margin is how much earlier than its lease expires a holder stops trusting it.
@@ -77,32 +74,17 @@ type Config struct {
 	// has just begun takes over once the lease has ended by the clock and MaxSkew is over: it
 	// need not watch the holder for a lease first. Its own locks are trusted for MaxSkew
 	// less. A clock that is wrong by more lets two clients hold one lock: fence what must not
-	// happen twice. It does not go with HoldThroughOutage. Native layout only; those that go
+	// happen twice. Native layout only; those that go
 	// by the clock have a MaxSkew of their own. Default 0: no wall clock counts. leasehold
 	// doctor measures what is honest.
 	MaxSkew time.Duration
 
-	// PollMin and PollMax bound the mean pause between two reads of a waiter. The
-	// mean grows with the age of the grant: it is that age, up to 250 ms, and from five
+	// PollMax is the longest mean pause between two reads of a waiter. The mean grows
+	// with the age of the grant: it is that age, from 25 ms up to 250 ms, and from five
 	// seconds on a twentieth of it. A lock that changes hands often is read often, one
 	// that is held for long is read rarely. Each pause is random, from half of the
-	// mean to one and a half times as much.
-	// Defaults 25 ms and 500 ms.
-	PollMin, PollMax time.Duration
-
-	// LocalHandOver is how many times in a row a release may hand the key to the
-	// next waiting goroutine of this client, before other processes get their
-	// turn. Default 16; negative: never.
-	LocalHandOver int
-
-	// RenewConcurrency is how many renewals may be in flight at once. The lock with
-	// the least trust left goes first, and a renewal that hangs does not hold up the
-	// others for long. At least 16. Default 128.
-	//
-	// The SDK's HTTP client keeps 10 idle connections. With hundreds of locks,
-	// raise its MaxIdleConnsPerHost to this number. The log says so, once, when
-	// there are more than ten locks for each connection.
-	RenewConcurrency int
+	// mean to one and a half times as much. Default 500 ms.
+	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. With it goes what says that work was
 	// done (Once, Every), so that it is done again. The release of a lock that was acquired
@@ -119,7 +101,8 @@ type Config struct {
 	Retention time.Duration
 
 	// ReleaseGrace is how long Release, Do and Close may still take after their
-	// context has ended. Default 2 s.
+	// context has ended. Default 2 s. A release that stores that work is done (Once,
+	// Every) may take until the lease has ended, whatever its context.
 	ReleaseGrace time.Duration
 
 	// SharedLease renews one record for all locks of this client, instead of one
@@ -147,22 +130,19 @@ type Config struct {
 	//
 	// Some 16 stand in line, or 10 if their names (Owner) have 30 letters; others wait as
 	// without it, and so do calls of AcquireAny and AcquireAll. Those in line read the record
-	// at least once a second, whatever PollMax is. A waiter that dies there costs the others
-	// up to three seconds when its turn has come. Every 16th release is for anybody, so that
-	// TryAcquire and AcquireAll are granted the key now and then. While nobody stands in
-	// line, and goroutines of one client hand the key to each other, it is every 128th, or
-	// about one in ten seconds if they hold the key for longer. A key that was handed over
-	// has a lease of three seconds until its first renewal, within a second: call Renew first
-	// if you Detach it, if your work counts back from Lock.TrustedUntil, or if an expiry
-	// warning is to come more than three seconds before the end.
+	// at least once a second, the first of them four times, whatever PollMax is. A waiter
+	// that dies there costs the others one hand-over lease when its turn has come: half of
+	// Lease, from 3 s to 10 s. If it has never been seen with the key, nobody stands in line
+	// for six leases after that, and all wait as without it.
+	//
+	// Every 16th release is for anybody, so that TryAcquire and AcquireAll are granted the key
+	// now and then. While nobody stands in line, and goroutines of one client hand the key to
+	// each other, it is every 128th, or about one in ten seconds if they hold the key for
+	// longer. A key that was handed over has the hand-over lease until its first renewal,
+	// after a tenth of that: call Renew first if your work counts back from
+	// Lock.TrustedUntil, or if an expiry warning is to come longer before the end than that
+	// lease.
 	Line bool
-
-	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers
-	// every request with a 5xx or throttling. The price: another process may be granted
-	// the lock while this one still works under it, if only this one has the outage, or
-	// if the other has watched the record since before it and is the first to get through
-	// after it. Commit stays safe. Not in layouts that go by the clock.
-	HoldThroughOutage bool
 
 	// Logger gets lost locks and failing renewals as Warn (failing renewals summed
 	// up every ten seconds), renewals that succeed again as Info, and all events as
@@ -176,8 +156,13 @@ type Config struct {
 }
 
 const (
-	minLease    = time.Second
-	minRenewals = 16
+	minLease = time.Second
+
+	// pollMin is the shortest mean pause between two reads of a waiter.
+	pollMin = 25 * time.Millisecond
+
+	// mostRenewals is how many renewals, or releases of Close, may be in flight at once.
+	mostRenewals = 128
 )
 
 // complete fills in defaults and reports every problem in one error. proto is nil
@@ -195,11 +180,14 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		host, _ := os.Hostname()
 		cfg.Owner = fmt.Sprintf("%s/%d", cmp.Or(host, "unknown"), os.Getpid())
 	}
+	if len(cfg.Owner) > protocol.LongestOwner {
+		bad("Owner has %d bytes: at most %d", len(cfg.Owner), protocol.LongestOwner)
+	}
 	for _, d := range []struct {
 		field string
 		value time.Duration
 	}{
-		{"Lease", cfg.Lease}, {"RenewEvery", cfg.RenewEvery}, {"Margin", cfg.Margin}, {"PollMin", cfg.PollMin},
+		{"Lease", cfg.Lease}, {"RenewEvery", cfg.RenewEvery}, {"Margin", cfg.Margin},
 		{"MaxSkew", cfg.MaxSkew}, {"PollMax", cfg.PollMax}, {"Retention", cfg.Retention}, {"ReleaseGrace", cfg.ReleaseGrace},
 	} {
 		if d.value > 0 && d.value < time.Millisecond {
@@ -207,27 +195,30 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 		}
 	}
 	cfg.Lease = cmp.Or(cfg.Lease, protocol.DefaultLease)
-	if cfg.Lease < minLease {
+	long := cfg.Lease >= minLease
+	if !long {
 		bad("Lease is %v: at least %v", cfg.Lease, minLease)
 	}
 	var skew time.Duration
 	if proto != nil {
 		skew = proto.Skew()
 	}
+	margin := cfg.Margin
 	cfg.Margin = cmp.Or(cfg.Margin, lease.Usual(cfg.Lease, skew).Margin)
 	trust := lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Skew: skew}.Trust()
 	every := cfg.RenewEvery
 	cfg.RenewEvery = cmp.Or(cfg.RenewEvery, min(cfg.Lease/4, trust/3))
 	trusted := false
 	switch {
-	case cfg.Margin < 0:
-		bad("Margin is %v: negative", cfg.Margin)
+	case margin < 0:
+		bad("Margin is %v: negative", margin)
+	case !long: // nothing can be said of what depends on it
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < lease.ShortestTrust:
 		bad("Lease is %v: Margin, %v, and MaxSkew, %v, leave %v of it to be trusted: at least %v",
 			cfg.Lease, cfg.Margin, skew, trust, lease.ShortestTrust)
-	case cfg.Lease >= minLease && trust < lease.ShortestTrust:
+	case trust < lease.ShortestTrust:
 		bad("Margin is %v: it leaves %v of Lease, %v, to be trusted: at least %v", cfg.Margin, trust, cfg.Lease, lease.ShortestTrust)
 	default:
 		trusted = true
@@ -241,25 +232,10 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if cfg.MaxSkew < 0 {
 		bad("MaxSkew is %v: negative", cfg.MaxSkew)
 	}
-	if cfg.MaxSkew > 0 && cfg.HoldThroughOutage {
-		bad("MaxSkew and HoldThroughOutage: a lock that is held past its lease would be taken over as soon as DynamoDB answers: set one of them")
+	if cfg.PollMax < 0 {
+		bad("PollMax is %v: negative", cfg.PollMax)
 	}
-	if cfg.HoldThroughOutage && cfg.Layout.Capabilities().Expiry == layout.WallClock {
-		problems = append(problems, cfg.unsupported("HoldThroughOutage: a lock that is held past its expiry is taken over as soon as DynamoDB answers"))
-	}
-	if cfg.PollMin < 0 || cfg.PollMax < 0 {
-		bad("PollMin is %v and PollMax %v: neither may be negative", cfg.PollMin, cfg.PollMax)
-	}
-	cfg.PollMin = cmp.Or(cfg.PollMin, min(25*time.Millisecond, cmp.Or(cfg.PollMax, time.Hour)))
-	cfg.PollMax = cmp.Or(cfg.PollMax, max(500*time.Millisecond, cfg.PollMin))
-	if cfg.PollMin > cfg.PollMax {
-		bad("PollMin is %v: above PollMax, %v", cfg.PollMin, cfg.PollMax)
-	}
-	cfg.LocalHandOver = cmp.Or(cfg.LocalHandOver, 16)
-	cfg.RenewConcurrency = cmp.Or(cfg.RenewConcurrency, 128)
-	if cfg.RenewConcurrency < minRenewals {
-		bad("RenewConcurrency is %d: at least %d, or renewals wait for each other", cfg.RenewConcurrency, minRenewals)
-	}
+	cfg.PollMax = cmp.Or(cfg.PollMax, 500*time.Millisecond)
 	if cfg.Retention < 0 && cfg.Retention != Forever {
 		bad("Retention is %v: negative, and not Forever", cfg.Retention)
 	}
@@ -276,19 +252,11 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	if cfg.DeleteOnRelease && !cfg.Layout.Capabilities().DeleteOnRelease {
 		problems = append(problems, cfg.unsupported("DeleteOnRelease"))
 	}
-	sharing, ok := proto.(protocol.Sharing)
-	if cfg.SharedLease && proto != nil && !ok {
+	if _, ok := proto.(protocol.Native); cfg.SharedLease && proto != nil && !ok {
 		problems = append(problems, cfg.unsupported("SharedLease"))
 	}
-	if _, ok := proto.(protocol.Lining); cfg.Line && proto != nil && !ok {
+	if _, ok := proto.(protocol.Native); cfg.Line && proto != nil && !ok {
 		problems = append(problems, cfg.unsupported("Line"))
-	}
-	cfg.Prefixes = slices.Clone(cfg.Prefixes)
-	if slices.Contains(cfg.Prefixes, "") {
-		bad("Prefixes has an empty one, which every key begins with: leave it out")
-	}
-	if cfg.SharedLease && ok && !cfg.mayUse(sharing.SessionKey("").Partition) {
-		bad("SharedLease needs rows that begin with none of Prefixes: add table.SharedLeases, to the policy, too")
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()
@@ -304,10 +272,11 @@ func (cfg *Config) unvouched() error {
 	return cfg.unsupported("Config.MaxSkew: leave it out, and watch a dead holder for one lease, or use layout native")
 }
 
-// mayUse reports whether a partition key begins with one of Prefixes.
-func (cfg *Config) mayUse(partition string) bool {
-	return len(cfg.Prefixes) == 0 ||
-		slices.ContainsFunc(cfg.Prefixes, func(prefix string) bool { return strings.HasPrefix(partition, prefix) })
+// throughOutage reports whether locks are held past their lease while DynamoDB answers that
+// it cannot.
+func throughOutage(l layout.Layout) bool {
+	java, ok := l.(layout.AWSLabs)
+	return ok && java.HoldThroughOutage
 }
 
 // withUnit is what was probably meant by a number of nanoseconds.
@@ -330,11 +299,11 @@ func checkDB(db DB) error {
 // connections is the idle pool of the SDK's HTTP client. A connection that does not
 // fit into it is closed after its request, and renewals wait for new ones.
 type connections struct {
-	idle int // how many it keeps; math.MaxInt: not known
+	idle int // how many it keeps; math.MaxInt if unknown
 	said sync.Once
 }
 
-// locksPerConnection is for how many locks one idle connection is enough. After the
+// locksPerConnection is how many locks one idle connection is enough for. After the
 // process has paused, all of them are renewed at once.
 const locksPerConnection = 10
 
@@ -347,14 +316,13 @@ func idleConnections(db DB) int {
 	return math.MaxInt
 }
 
-// check warns, once, if there are fewer idle connections than concurrent renewals.
-// locks is how many are held; 0 when the client is made.
-func (c *connections) check(renewals, locks int, log *slog.Logger) {
-	if c.idle >= renewals {
+// check warns, once, if there are too few idle connections for the locks that are held.
+func (c *connections) check(locks int, log *slog.Logger) {
+	if c.idle >= mostRenewals || locks/locksPerConnection <= c.idle {
 		return
 	}
 	c.said.Do(func() {
-		log.Warn("leasehold: the HTTP client keeps fewer idle connections than RenewConcurrency: raise MaxIdleConnsPerHost",
-			"MaxIdleConnsPerHost", c.idle, "RenewConcurrency", renewals, "locks", locks)
+		log.Warn("leasehold: the HTTP client keeps few idle connections for so many locks: raise MaxIdleConnsPerHost",
+			"MaxIdleConnsPerHost", c.idle, "renewals", mostRenewals, "locks", locks)
 	})
 }

@@ -1,13 +1,16 @@
 package leasehold
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Grant is a detached lock as plain data, to be handed to another process. As
@@ -59,7 +62,7 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 		return fmt.Errorf("leasehold: grant of %q: %w", in.Key, err)
 	}
 	*g = Grant{
-		Table: in.Table, Key: Key{in.Key, in.SortKey}, Owner: in.Owner, Token: in.Token, ID: in.Grant,
+		Table: in.Table, Key: Key{Partition: in.Key, Sort: in.SortKey}, Owner: in.Owner, Token: in.Token, ID: in.Grant,
 		Versions: in.Versions, Lease: lease, TrustedUntil: until,
 	}
 	return nil
@@ -71,27 +74,92 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
 		return 0, fmt.Errorf("leaseMs is %d: it must be from 0 to %d", ms, math.MaxInt64/int64(time.Millisecond))
 	}
-	return decide.Times(time.Millisecond, ms), nil
+	return durations.Times(time.Millisecond, ms), nil
 }
 
 // Detach ends this handle without releasing the key: renewals stop, and the
-// context ends with ErrDetached. Client.Resume resumes the grant, in any process,
-// before its lease expires: three seconds of a key that was handed over in line
-// (Config.Line) and has not been renewed since. Nothing is sent.
+// context ends with ErrReleased. Client.Resume resumes the grant, in any process,
+// before its lease expires. Nothing is sent, unless another client has handed the key over
+// (Config.Line) and it has not been renewed since: then Detach renews it first, for as long
+// as it is trusted, and returns an error if it cannot.
+//
+// The resumed lock has forgotten Once and Every: it cannot be released with MarkDone, and
+// the next call does the work again. Release a lock that was acquired so where it was
+// acquired.
 func (l *Lock) Detach() (Grant, error) {
 	switch h := l.h.Lock(); {
 	case l.Err() != nil: // which the handle says
 	case h.UnderSession():
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
-	case h.Want().Mode != protocol.ModePlain:
-		return Grant{}, l.c.cfg.unsupported("Detach of a read/write lock")
 	}
 	d, err := l.h.Detach()
 	if err != nil {
 		return Grant{}, err
 	}
 	return Grant{
-		Table: l.c.cfg.Table, Key: Key(d.Key), Owner: d.Owner, Token: d.Token, ID: d.Grant,
+		Table: l.c.cfg.Table, Key: d.Key, Owner: d.Owner, Token: d.Token, ID: d.Grant,
 		Versions: d.Versions, Lease: d.Lease, TrustedUntil: d.TrustedUntil,
 	}, nil
+}
+
+// Resume resumes a detached lock, by one renewal: the grant that Lock.Detach
+// returned, in this process or another. ErrLost if it has expired and was taken
+// over, or was resumed elsewhere. ErrUnknownOutcome if ctx ended without an
+// answer: call it again on the same client, which knows what it has tried. ErrClosed
+// if the client is closed meanwhile: the grant is left to its lease, not released.
+func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
+	r := hold.Renewal{Lease: g.Lease}
+	if err := noneNil(c, "resume", g.Key, opts); err != nil {
+		return nil, err
+	}
+	for _, o := range opts {
+		o.toRenew(&r)
+	}
+	key, err := c.checkGrant(g, r)
+	if err != nil {
+		return nil, err
+	}
+	want := &request{Want: seek.Want{Key: key, Timing: c.timing.Scaled(r.Lease), Delete: c.cfg.deletesByDefault()}}
+	h, err := c.holds.Resume(ctx, hold.Detached{
+		Key: key, Owner: g.Owner, Token: g.Token, Grant: g.ID, Versions: g.Versions, TrustedUntil: g.TrustedUntil,
+	}, want.wanted(c), r)
+	if err != nil {
+		return nil, err
+	}
+	return lockOf(h.First()), nil
+}
+
+func (c *Client) checkGrant(g Grant, r hold.Renewal) (Key, error) {
+	var missing []string
+	for _, field := range []struct {
+		name string
+		lost bool
+	}{
+		{"table", g.Table == ""},
+		{"key", g.Key.Partition == ""},
+		{"owner", g.Owner == "" && c.proto.Owned()},
+		{"token", g.Token == 0},
+		{"id", g.ID == ""},
+		{"versions", len(g.Versions) == 0},
+		{"lease", r.Lease == 0},
+	} {
+		if field.lost {
+			missing = append(missing, field.name)
+		}
+	}
+	if len(missing) > 0 {
+		return g.Key, c.errorf("resume", g.Key, "the grant lacks its %s: pass what Lock.Detach returned, or its JSON read back",
+			strings.Join(missing, ", "))
+	}
+	if g.Table != c.cfg.Table {
+		return g.Key, c.errorf("resume", g.Key, "the grant is of table %q: use a client of that", g.Table)
+	}
+	key, err := c.checkKey("resume", g.Key)
+	if err != nil {
+		return key, err
+	}
+	if err := c.checkLease("resume", key, r.Lease); err != nil {
+		return key, err
+	}
+	return key, c.checkChanges("resume", key, r.Changes)
 }

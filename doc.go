@@ -43,20 +43,21 @@
 //     wrong by more lets two clients hold one lock. Commits stay safe.
 //   - Machines whose clocks all stop, as a suspended guest's may, learn late
 //     that they have lost.
-//   - [Client.Break] and Config.HoldThroughOutage give up by request that the
-//     holder stops first. Commits stay safe.
+//   - [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up by request that
+//     the holder stops first. Commits stay safe.
 //
 // # When a call fails
 //
 // [ErrHeld]: somebody else has the key. [ErrLost]: the lock is gone, and what a
 // Commit was to write has not been written. [ErrUnknownOutcome]: a write may have
-// been applied, or may be yet. Lost replies and throttling are retried within the bounds
-// of the call. The SDK's own retries are off: a repeated write must carry a new
+// been applied, or may be yet. An error of a call that its context ended matches
+// context.Cause(ctx) and also [context.DeadlineExceeded] or [context.Canceled], whichever
+// ctx.Err() is. Lost replies and throttling are retried within the bounds of the call. The SDK's own retries are off: a repeated write must carry a new
 // version.
 //
 // # Read on
 //
-//   - docs/protocol.md: the states of a record, every request, and what each
+//   - docs/internals/protocol.md: the states of a record, every request, and what each
 //     answer means
 //   - docs/guarantees.md: the promises, and the test of each
 //   - docs/recipes.md: elections, semaphores, read/write locks, and tests of code

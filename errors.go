@@ -26,8 +26,7 @@ var (
 	ErrHeld           = errors.New("leasehold: held by another")             // matches *HeldError
 	ErrDone           = errors.New("leasehold: done already")                // matches *DoneError
 	ErrLost           = hold.ErrLost                                         // matches *LostError
-	ErrReleased       = hold.ErrReleased                                     // why the lock's context ended: Release
-	ErrDetached       = hold.ErrDetached                                     // why the lock's context ended: Detach
+	ErrReleased       = hold.ErrReleased                                     // why the lock's context ended: Release, or Detach
 	ErrClosed         = hold.ErrClosed                                       // Close was called
 	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before it called fn
 	ErrNotFound       = errors.New("leasehold: no such record")              // from Get, Break and IfExists
@@ -36,8 +35,6 @@ var (
 	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
 	ErrRecord         = errors.New("leasehold: record is not of the layout") // matches *RecordError
-	ErrPrefix         = errors.New("leasehold: key not under a prefix")      // matches *PrefixError
-	ErrPermits        = errors.New("leasehold: number of permits differs")   // matches *PermitsError
 	ErrHolderUntold   = breaking.ErrHolderUntold                             // from Break, under a shared lease: the grant is broken
 )
 
@@ -48,12 +45,11 @@ type HeldError struct {
 	Key    Key
 	Holder Record // as last seen
 
-	// Err is what ended the wait: context.Cause of its context. It is nil without a
-	// wait, as in TryAcquire. When several keys were wanted, it also has the
-	// *RecordError of a key that could not be read.
+	// Err is what ended the wait: it matches context.Cause(ctx) and ctx.Err(). It is nil
+	// without a wait, as in TryAcquire. If the last request failed, it also has the
+	// *OpError: the holder may have released the key since. When several keys were wanted,
+	// it also has the *RecordError of a key that could not be read.
 	Err error
-
-	others int // readers beside Holder, if they leave no room for another; else 0
 }
 
 func (e *HeldError) Error() string {
@@ -69,9 +65,6 @@ func (e *HeldError) Error() string {
 	if e.Holder.Token != 0 {
 		fmt.Fprintf(&b, " (token %d)", e.Holder.Token)
 	}
-	if e.others > 0 {
-		fmt.Fprintf(&b, " and %d other readers, and more there cannot be", e.others)
-	}
 	if e.Err != nil {
 		fmt.Fprintf(&b, ": %s", oneLine(e.Err))
 	}
@@ -86,16 +79,16 @@ func inTable(table string) string {
 	return " in table " + table
 }
 
-// oneLine is an error's text on one line, on which all of it shows.
-func oneLine(err error) string { return visible.Error(err).Error() }
+// oneLine returns an error's text on one line, bounded, on which all of it shows.
+func oneLine(err error) string { return visible.Message(err.Error()) }
 
 // holderName is a record's owner, for people. Some layouts name none. The name that
 // a peer wrote is shown whole, even if it looks like one of ours.
 func holderName(r Record) string {
 	if r.Grant != "" {
-		return visible.Name(cmp.Or(protocol.ShortOwner(r.Owner), "somebody"))
+		return visible.Word(cmp.Or(protocol.ShortOwner(r.Owner), "somebody"))
 	}
-	return visible.Name(cmp.Or(r.Owner, "somebody"))
+	return visible.Word(cmp.Or(r.Owner, "somebody"))
 }
 
 // Is reports whether target is ErrHeld.
@@ -118,7 +111,8 @@ func (e *DoneError) Error() string {
 // Is reports whether target is ErrDone.
 func (e *DoneError) Is(target error) bool { return target == ErrDone }
 
-// LostReason says how a lock was lost.
+// LostReason says how a lock was lost. New values may be added: handle those that you do not
+// know as LostExpired.
 type LostReason string
 
 // The reasons.
@@ -201,9 +195,9 @@ func (e *CommitError) Error() string {
 		if code == "" || code == "None" {
 			continue
 		}
-		fmt.Fprintf(&b, " write %d: %s", i, visible.Line(code))
+		fmt.Fprintf(&b, " write %d: %s", i, visible.Word(code))
 		if r.Message != nil {
-			fmt.Fprintf(&b, " (%s)", visible.Line(*r.Message))
+			fmt.Fprintf(&b, " (%s)", visible.Message(*r.Message))
 		}
 		b.WriteByte(';')
 	}
@@ -250,58 +244,18 @@ func (e *RecordError) Error() string {
 	}
 	if e.Key == (Key{}) { // no key to look at the item by
 		return fmt.Sprintf("leasehold: an item%s is not a lock of this layout: %s %s: %s",
-			inTable(e.Table), visible.Name(e.Attribute), visible.Line(e.Problem), decide.OtherSchema)
+			inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), decide.OtherSchema)
 	}
 	return fmt.Sprintf("leasehold: the record of %v%s is not a lock of this layout: %s %s: %s",
-		e.Key, inTable(e.Table), visible.Name(e.Attribute), visible.Line(e.Problem), cmp.Or(e.advice, damagedAdvice))
+		e.Key, inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), cmp.Or(e.advice, damagedAdvice))
 }
 
 // damagedAdvice is what to do about a record that does not read. The command puts the
 // key into it.
-const damagedAdvice = "use the layout that wrote it, or see it with leasehold get --raw and, if nobody can hold it, remove it with leasehold break --damaged"
+const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
 // Is reports whether target is ErrRecord.
 func (e *RecordError) Is(target error) bool { return target == ErrRecord }
-
-// PrefixError says that Config.Prefixes has no prefix of the key: the client's policy
-// would have it refused. Nothing was sent. It matches ErrPrefix.
-type PrefixError struct {
-	Table    string
-	Key      Key
-	Prefixes []string // of the keys that the client may use
-}
-
-func (e *PrefixError) Error() string {
-	prefixes := make([]string, len(e.Prefixes))
-	for i, prefix := range e.Prefixes {
-		prefixes[i] = visible.Name(prefix)
-	}
-	return fmt.Sprintf("leasehold: %v%s is no key that this client may use: those begin with %s",
-		e.Key, inTable(e.Table), strings.Join(prefixes, " or "))
-}
-
-// Is reports whether target is ErrPrefix.
-func (e *PrefixError) Is(target error) bool { return target == ErrPrefix }
-
-// PermitsError says that a semaphore.Semaphore asks for another number of permits than the
-// one that is stored for all processes. It matches ErrPermits.
-type PermitsError struct {
-	Table         string
-	Key           Key // of the semaphore
-	Stored, Asked int
-}
-
-func (e *PermitsError) Error() string {
-	plural := "s"
-	if e.Stored == 1 {
-		plural = ""
-	}
-	return fmt.Sprintf("leasehold: %v%s has %d permit%s, and this process asks for %d: give all processes the same number; Resize stores a new one for all",
-		e.Key, inTable(e.Table), e.Stored, plural, e.Asked)
-}
-
-// Is reports whether target is ErrPermits.
-func (e *PermitsError) Is(target error) bool { return target == ErrPermits }
 
 // UnsupportedError says that the layout, as it is configured, cannot do what was
 // asked for, whatever the key. Nothing was sent. It matches
@@ -388,12 +342,12 @@ func adviseSilence(err error) string {
 
 // errorf is the error of a call for a key that sent nothing.
 func (c *Client) errorf(op string, key Key, format string, args ...any) error {
-	return c.holds.Errorf(op, protocol.Key(key), format, args...)
+	return c.holds.Errorf(op, key, format, args...)
 }
 
 // afterClose is the error of a call that Close came before.
 func (c *Client) afterClose(op string, key Key) error {
-	return c.holds.AfterClose(op, protocol.Key(key))
+	return c.holds.AfterClose(op, key)
 }
 
 // opError wraps an error of the SDK.
@@ -414,45 +368,23 @@ func (e *notRunError) Unwrap() error        { return e.err }
 
 // recordError is the error for an item that could not be read as a lock of the layout.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
-	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error(), otherKind: otherKind(c.proto, item)}
-	if protocol.IsPermits(c.proto, item) {
-		bad.advice = "use package semaphore, " + orStartOver
+	if errors.Is(err, protocol.ErrLastToken) {
+		return &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "fencingToken", Problem: err.Error(), otherKind: lastToken}
 	}
+	bad := &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "item", Problem: err.Error()}
 	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
 		bad.Attribute, bad.Problem = d.Attribute, d.Problem
 	}
-	if r, held := records.HeldBut(c.proto, item, bad.Attribute); held && bad.advice == "" {
-		bad.advice = fmt.Sprintf("without it this is a lock, held by %s: rename the attribute, or use the leasehold that wrote it",
-			holderName(recordOf(r)))
+	if r, ok := records.LockBut(c.proto, item, bad.Attribute); ok {
+		lock := "a free lock of layout " + c.cfg.Layout.Name()
+		if !r.Released {
+			lock = fmt.Sprintf("a lock of layout %s, held by %s", c.cfg.Layout.Name(), holderName(recordOf(r)))
+		}
+		bad.advice = fmt.Sprintf("without it this is %s: rename the attribute %s, or use the leasehold that wrote it", lock, visible.Word(bad.Attribute))
 	}
 	return bad
 }
 
-// orStartOver is what else to do about a key that is used as something else. The
-// command puts the key into it.
-const orStartOver = "or choose another key, or once it is free start over with leasehold forget"
-
-// otherKind says what an item is, and what to do, if it is a record of another kind
-// than the caller expected; "" if it is damaged, or of another layout.
-func otherKind(proto protocol.Protocol, item protocol.Item) string {
-	if rw, ok := proto.(protocol.ReadWriting); ok && protocol.IsReadWrite(item) {
-		if entries, err := rw.Entries(item); err == nil {
-			return held(entries[0].Released) + " as a read/write lock: acquire it with package rwlock, " + orStartOver
-		}
-		return ""
-	}
-	if protocol.PermitRowsOf(proto) == nil { // of a layout that has one kind alone
-		return ""
-	}
-	if r, err := proto.Decode(item); err == nil {
-		return held(r.Released) + " as a plain lock: acquire it with Acquire, " + orStartOver
-	}
-	return ""
-}
-
-func held(released bool) string {
-	if released {
-		return "kept, and free now,"
-	}
-	return "held"
-}
+// lastToken says what a record with protocol.MaxToken is, and what to do.
+const lastToken = "at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +
+	"delete its record: tokens begin anew then, below those that targets have seen"

@@ -31,7 +31,7 @@ func Example_moveOffDynamolock() {
 			log.Fatal(err)
 		}
 		err = locks.Do(ctx, "invoices", func(ctx context.Context, lock *leasehold.Lock) error {
-			fmt.Printf("%s: every grant has a token: %v\n", name, locks.Capabilities().EveryGrantFenced)
+			fmt.Printf("%s: every grant has a token: %v\n", name, l.Capabilities().EveryGrantFenced)
 			return ctx.Err()
 		})
 		if err := errors.Join(err, locks.Close(ctx)); err != nil {

@@ -53,8 +53,47 @@ func report(ctx context.Context, token int64) error {
 	return ctx.Err()
 }
 
-// Work that another process is at already is skipped. A job that starts on every host
-// once a night takes NoWaitUnlessDead: nobody has watched a holder that died.
+// Cron starts this process on every host, once a night. It ends at once if another host
+// is at work. If the holder of last night has died, it observes the record for a lease
+// and acquires the key.
+func ExampleClient_TryAcquire() {
+	ctx := context.Background()
+	db := openDB(ctx)
+	nightly := func() {
+		locks, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+		defer locks.Close(ctx)
+		lock, err := locks.TryAcquire(ctx, "nightly-report")
+		if errors.Is(err, leasehold.ErrHeld) {
+			fmt.Println("another host is at work")
+			return
+		}
+		if err != nil {
+			log.Fatal(err)
+		}
+		err = lock.Do(ctx, func(ctx context.Context, lock *leasehold.Lock) error { return report(ctx, lock.Token()) })
+		if err != nil {
+			log.Fatal(err)
+		}
+	}
+
+	other, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
+	defer other.Close(ctx)
+	theirs, err := other.Acquire(ctx, "nightly-report")
+	if err != nil {
+		log.Fatal(err)
+	}
+	nightly()
+	if err := theirs.Release(ctx); err != nil {
+		log.Fatal(err)
+	}
+	nightly()
+
+	// Output:
+	// another host is at work
+	// reported
+}
+
+// Work that another process does already is skipped.
 func ExampleNoWait() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -179,7 +218,7 @@ func ExampleWithData() {
 
 	for range 2 {
 		err := locks.Do(ctx, "migrations/shop", func(ctx context.Context, lock *leasehold.Lock) error {
-			fmt.Printf("was at %q\n", lock.Data())
+			fmt.Printf("was at %q\n", lock.Record().Data)
 			return lock.Renew(ctx, leasehold.WithData([]byte("version 7")))
 		})
 		if err != nil {
@@ -224,4 +263,56 @@ func ExampleClient_Watch() {
 	// Output:
 	// migrates to version 7
 	// done
+}
+
+// A report once a day, by whichever process comes first, and again if it fails.
+func ExampleEvery() {
+	ctx := context.Background()
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+
+	attempt := 0
+	report := func(context.Context, *leasehold.Lock) error {
+		if attempt++; attempt == 1 {
+			return errors.New("no data yet")
+		}
+		return nil
+	}
+	for range 3 { // three hosts, say
+		err := locks.Do(ctx, "nightly-report", report, leasehold.Every(24*time.Hour))
+		switch {
+		case errors.Is(err, leasehold.ErrDone):
+			fmt.Println("done before")
+		case err != nil:
+			fmt.Println(err)
+		default:
+			fmt.Println("done")
+		}
+	}
+	// Output:
+	// no data yet
+	// done
+	// done before
+}
+
+// One deployment for each commit. The release after it says that it is done.
+func ExampleOnce() {
+	ctx := context.Background()
+	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
+	defer locks.Close(ctx)
+
+	for _, commit := range []string{"8c1f", "8c1f", "a07e"} {
+		lock, err := locks.Acquire(ctx, "deploy", leasehold.Once(commit))
+		var done *leasehold.DoneError
+		if errors.As(err, &done) {
+			fmt.Println(done.Done.Once, "is deployed, by token", done.Done.Token > 0)
+			continue
+		}
+		fmt.Println("deploying", commit)
+		_ = lock.Release(ctx, leasehold.MarkDone())
+	}
+	// Output:
+	// deploying 8c1f
+	// 8c1f is deployed, by token true
+	// deploying a07e
 }

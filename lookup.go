@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
@@ -15,9 +16,7 @@ import (
 
 // Get returns the record of one key, by a consistent read. The error is
 // ErrNotFound if there is none, and a *RecordError if it is not a lock of this
-// layout. For a read/write lock it returns the record of the writer, or of the
-// reader that has held it longest; List yields all of them. Requests that fail are
-// retried, for about ten seconds at most.
+// layout. Requests that fail are retried, for about ten seconds at most.
 func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
 	k := Key{Partition: key}
 	if err := noneNil(c, "get", k, opts); err != nil {
@@ -32,7 +31,7 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 	}
 	var item protocol.Item
 	err = c.retryRead(ctx, "get", k, func(ctx context.Context) error {
-		found, err := c.requests.Read(ctx, protocol.Key(k))
+		found, err := c.requests.Read(ctx, k)
 		item = found
 		return err
 	})
@@ -40,10 +39,10 @@ func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record
 		return Record{}, err
 	}
 	if item == nil {
-		return Record{}, userErrors{c}.Missing(protocol.Key(k))
+		return Record{}, userErrors{c}.Missing(k)
 	}
-	all, err := c.decodeAll(k, item)
-	return all[0], err
+	r, err := c.observer.Decode(k, item)
+	return recordOf(r), err
 }
 
 // retryRead repeats a read that was throttled or had no answer, for as long as
@@ -64,7 +63,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		return nil
 	})
 	if f := attempts.FailureOf(err); f != nil {
-		return opError(op, c.cfg.Table, key, attempts.Joined(context.Cause(ctx), f.Err))
+		return opError(op, c.cfg.Table, key, attempts.Joined(attempts.Cause(ctx), f.Err))
 	}
 	return err
 }
@@ -87,17 +86,11 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			yield(Record{}, errors.New("leasehold: list: ListPartition needs a key, and does not go with ListPrefix"))
 			return
 		}
-		if l.partitioned {
-			if err := c.checkPrefix(Key{Partition: l.Partition}); err != nil {
-				yield(Record{}, err)
-				return
-			}
-		}
 		var at attempts.Walk
 		if l.after != nil {
 			key, err := c.checkKey("list after", *l.after)
 			if err == nil {
-				at.Start, err = c.proto.Key(protocol.Key(key))
+				at.Start, err = c.proto.Key(key)
 			}
 			if err != nil {
 				yield(Record{}, err)
@@ -115,15 +108,13 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 				return
 			}
 			for _, item := range items {
-				key := Key(c.proto.Schema().KeyOf(item))
-				if protocol.IsSessionKey(c.proto, protocol.Key(key)) || protocol.IsPermits(c.proto, item) {
+				key := c.proto.Schema().KeyOf(item)
+				if protocol.IsSessionKey(c.proto, key) {
 					continue // not a lock, and not damaged either
 				}
-				all, err := c.decodeAll(key, item)
-				for _, r := range all {
-					if !yield(r, err) {
-						return
-					}
+				r, err := c.observer.Decode(key, item)
+				if !yield(recordOf(r), err) {
+					return
 				}
 			}
 			if len(at.Start) == 0 {
@@ -131,4 +122,216 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 			}
 		}
 	}
+}
+
+// Sighting is what one read of a record has shown.
+type Sighting struct {
+	Holder   *Record // as stored; nil: the key is free
+	Dead     bool    // Holder is dead, and its key can be taken over
+	NewGrant bool    // this read is the first that shows this grant
+}
+
+// Watch reads the record of key again and again, and yields what each read has
+// shown. It never acquires the key. The first read is sent at once. Then it pauses
+// for longer and longer while nothing changes, up to about Config.PollMax, but it
+// reads when the holder will be dead if it does not renew. It ends when ctx does.
+//
+// A holder is dead once its record has not changed for one lease, by this process's
+// monotonic clock. With Config.SharedLease the holder's session is watched instead.
+// In layouts whose records say when they expire, that time counts. A dead holder
+// that renews after all, because clocks run apart, is not dead any more. Changes
+// that are faster than the reads may be seen as one.
+//
+// Requests that DynamoDB does not answer are repeated for as long as it takes. So are
+// those that it refuses for their credentials, if it has accepted the client before, and
+// those that it denies, once Watch has yielded. Meanwhile nothing is yielded, and the
+// client reports it with an EventWaitError and in its log, at once and then once a
+// minute. An error that does not pass is yielded with the zero Sighting, and ends the
+// sequence: no such table, ErrClosed, or a *RecordError. Each look costs
+// one read, or two if the holder has a shared lease.
+func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.Seq2[Sighting, error] {
+	return func(yield func(Sighting, error) bool) {
+		k := Key{Partition: key}
+		if err := noneNil(c, "watch", k, opts); err != nil {
+			yield(Sighting{}, err)
+			return
+		}
+		for _, o := range opts {
+			o.toGet(&k)
+		}
+		k, err := c.checkKey("watch", k)
+		if err != nil {
+			yield(Sighting{}, err)
+			return
+		}
+		ctx, cancel := c.holds.UntilClosing(ctx)
+		defer cancel()
+		c.observer.Records.Watch(k)
+		defer c.observer.Records.Unwatch(k)
+		w := c.seek.Watch(k)
+		var trouble seek.Trouble
+		answered := false
+		pauses := c.seek.Pauses()
+		for {
+			seen, err := w.Look(ctx)
+			f := attempts.FailureOf(err).After(answered)
+			switch {
+			case c.holds.IsClosing():
+				yield(Sighting{}, c.afterClose("watch", k))
+				return
+			case ctx.Err() != nil:
+				return
+			case f != nil && f.Cause == decide.Refused:
+				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
+				return
+			case f != nil:
+				trouble.Report(ctx, c.seek, k, &attempts.Failure{Cause: f.Cause, Err: opError("watch", c.cfg.Table, k, f.Err)})
+				if f.Cause == decide.Busy {
+					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: f.Err})
+				}
+				c.requests.Pause(ctx, &pauses)
+				continue
+			case err != nil:
+				yield(Sighting{}, err)
+				return
+			}
+			pauses.Reset()
+			trouble.Passed()
+			answered = true
+			shown := Sighting{Dead: seen.Dead, NewGrant: seen.NewGrant}
+			if seen.Holder != nil {
+				r := recordOf(*seen.Holder)
+				shown.Holder = &r
+			}
+			if !yield(shown, nil) {
+				return
+			}
+			attempts.Wait(ctx, w.Pause())
+		}
+	}
+}
+
+// Break frees the grant in r, as Get or List returned it, whoever holds it. If the
+// record shows another grant by now, nothing is freed and the error is a
+// *ChangedError. The holder learns of it at its next renewal, or at that of its shared
+// lease: until then its unfenced work may overlap with the next holder's; its Commits
+// fail at once. ErrHolderUntold if the grant is broken, and the shared lease that it was
+// under could not be told, for one because its client is of an older version: then the
+// holder learns within twenty minutes.
+// ErrUnknownOutcome if ctx ended without an answer, and, joined with the
+// *ChangedError or ErrNotFound, if a reply was lost: then Break itself may have
+// freed the grant before the record changed. With a ctx that has ended before,
+// nothing is sent.
+//
+// The record keeps who broke it, when and why (Record.Broken), and the holder is told
+// it in its LostError; in layouts whose free keys have no record, nobody can be told.
+func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
+	b := breaking.Request{Grant: r.protocol()}
+	if err := noneNil(c, "break", r.Key, opts); err != nil {
+		return err
+	}
+	for _, o := range opts {
+		o.toBreak(&b)
+	}
+	key, err := c.checkKey("break", r.Key)
+	if err != nil {
+		return err
+	}
+	b.Grant.Key = key
+	if err := c.refuseSession("break", key); err != nil {
+		return err
+	}
+	if r.Version == "" {
+		return c.errorf("break", key, "the record lacks its version: pass one that Get or List returned")
+	}
+	if b.Reason != "" && !c.caps.KeepOnRelease {
+		return c.cfg.unsupported("reason of Break: a free key has no record")
+	}
+	if problem := protocol.ReasonProblem(b.Reason); problem != "" {
+		return c.errorf("break", key, "%s", problem)
+	}
+	if ctx.Err() != nil {
+		return c.errorf("break", key, "%w", attempts.Cause(ctx))
+	}
+	if !c.holds.Enter() {
+		return c.afterClose("break", key)
+	}
+	defer c.holds.Leave()
+	ctx, stop := c.holds.UntilClosing(ctx)
+	defer stop()
+	return c.breaks.Break(ctx, b)
+}
+
+// newBreaks returns what breaks grants for the client.
+func newBreaks(c *Client) *breaking.Client {
+	return &breaking.Client{
+		Requests: c.requests, Proto: c.proto, Caps: c.caps, Owner: c.owner, Wall: c.wall, Expires: c.holds.Expires,
+		Detach: c.holds.Detach, Errors: userErrors{c},
+		Throttled: func(ctx context.Context, key protocol.Key, token int64, err error) {
+			c.emit(ctx, Event{Kind: EventThrottled, Key: key, Token: token, Requests: 1, Err: err})
+		},
+	}
+}
+
+// ForgetDone removes the mark that r shows, as Get or List returned it: what was done by
+// mistake, or has to be done again, the next call does. If the record has another mark by
+// now, that stays, and the error matches ErrChanged. ErrUnknownOutcome if ctx ended without
+// an answer: call it again. Who holds the key goes on holding it. With a ctx that has
+// ended before, nothing is sent.
+func (c *Client) ForgetDone(ctx context.Context, r Record) error {
+	marking, ok := c.proto.(protocol.Native)
+	if !ok {
+		return c.cfg.unsupported("Once or Every")
+	}
+	key, err := c.checkKey("forget", r.Key)
+	switch {
+	case err != nil:
+		return err
+	case r.Done == nil:
+		return c.errorf("forget", key, "the record does not say that anything was done: pass one that Get or List returned")
+	case ctx.Err() != nil:
+		return c.errorf("forget", key, "%w", attempts.Cause(ctx))
+	case !c.holds.Enter():
+		return c.afterClose("forget", key)
+	}
+	defer c.holds.Leave()
+	ctx, stop := c.holds.UntilClosing(ctx)
+	defer stop()
+	f := forgetting{c: c, proto: marking, key: key, mark: protocol.Done(*r.Done)}
+	if _, unknown := attempts.Outlive(ctx, c.holds.Detach, &f.tried, func() { err = f.run(ctx) }); unknown != nil {
+		return c.holds.UnknownOutcome("forget", f.key, unknown)
+	}
+	return err
+}
+
+// forgetting removes one mark. It writes no version, and needs none: that the record does
+// not have the mark is all it is for, whichever attempt did it.
+type forgetting struct {
+	c     *Client
+	proto protocol.Native
+	key   protocol.Key
+	mark  protocol.Done
+	tried attempts.Sequence[attempts.Version]
+}
+
+func (f *forgetting) run(ctx context.Context) error {
+	r := f.tried.Run(context.WithoutCancel(ctx), ctx, f.c.requests, attempts.Operation[attempts.Version]{
+		Key: f.key,
+		Next: func() (attempts.Version, *protocol.Write) {
+			return attempts.Version(protocol.NewVersion()), f.proto.Unmark(f.key, f.mark)
+		},
+		Shows: func(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
+			shown, err := f.proto.Decode(item)
+			return sent[len(sent)-1], item == nil || err == nil && shown.Done == nil
+		},
+	})
+	switch r.Outcome {
+	case attempts.Applied:
+		return nil
+	case attempts.Rejected:
+		return f.c.errorf("forget", f.key, "%w: it does not say any more that this was done: look again", ErrChanged)
+	case attempts.Unanswered:
+		return f.c.holds.UnknownOutcome("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
+	}
+	return opError("forget", f.c.cfg.Table, f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -63,7 +64,7 @@ type request struct {
 	period    *time.Duration // of Every
 }
 
-func (r *request) key() Key { return Key(r.Key) }
+func (r *request) key() Key { return r.Key }
 
 // policy is what becomes of the record at its release.
 type policy int
@@ -91,21 +92,27 @@ func (f acquireFunc) toAcquire(r *request) { f(r) }
 // none, the error is ErrNotFound.
 func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists = true }) }
 
-// NoWait returns a *HeldError instead of waiting for the holder. Requests that
-// fail are still retried, for about ten seconds at most.
+// NoWait returns a *HeldError at once instead of waiting for a live holder. Requests
+// that fail are still retried, for about ten seconds at most.
+//
+// A holder appears dead if its record was written a lease ago or longer, by the wall
+// clocks. NoWait observes such a holder for what is left of that lease, by the monotonic
+// clock as Acquire does, and takes its key over. It returns the *HeldError as soon as the
+// holder has renewed, or another client has acquired the key. So a wrong clock costs a
+// wait or a refusal, never a lock. Bound the wait by the context, or use
+// NoWaitEvenIfDead.
+//
+// Of several keys NoWait observes dead holders only if no live holder
+// would refuse the call anyway. A holder whose version contains no time, as another
+// library's, counts as live.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitUnlessDead is NoWait for calls that are rare, as under cron or in AWS Lambda,
-// where a dead holder may never be watched for long enough: it waits for nobody who
-// lives. A holder looks dead if its record was written a lease ago or longer, by the
-// wall clocks. Then it is watched, by the monotonic clock as any holder, for what is
-// left of that lease, and taken over; the *HeldError comes as soon as it has renewed,
-// or somebody else has the key. So a wrong clock costs a wait or a try, never a lock.
-// Of several keys, and of permits, it waits only where no living holder would refuse it
-// all the same; over 100 keys may each take a lease. A holder of another library's, whose
-// version tells no time, counts as alive.
-func NoWaitUnlessDead() AcquireOption {
-	return acquireFunc(func(r *request) { r.NoWait, r.Watch = true, true })
+// NoWaitEvenIfDead is NoWait that is also refused at once by a holder that appears dead.
+// It takes over a dead holder only if this client has already observed the record for a
+// lease, over several calls. So a process that calls once, as under cron, never acquires
+// the key of a holder that died.
+func NoWaitEvenIfDead() AcquireOption {
+	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
 
 // Reentrant shares the grant if ctx belongs to a lock of the same key. Without it
@@ -169,7 +176,7 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 		if c.Attributes == nil {
 			c.Attributes = protocol.Item{}
 		}
-		maps.Copy(c.Attributes, cloneAttributes(a))
+		maps.Copy(c.Attributes, attribute.Clone(a))
 	})
 }
 
@@ -237,3 +244,44 @@ func WithReason(text string) BreakOption {
 // It is for a holder that was found dead. If it has renewed, the error is a
 // *ChangedError.
 func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking.Request) { b.Unrenewed = true }) }
+
+// Once acquires the key unless label names what was done last under it. Then the error is
+// a *DoneError: at once, whoever holds the key, or behind another goroutine of this client
+// when that one releases. A label is a commit, a date or the hash of a file, of at most 256
+// bytes.
+//
+// It is done when the lock is released with MarkDone, by a Do whose function returned
+// nil, or by CommitAndRelease. The record keeps the label then, until another is done,
+// and no TTL deletes it, whatever Config.Retention. If the function fails, or its process
+// dies, the next call does it: whoever waits, or comes. What CommitAndRelease writes is
+// written exactly once, until another label is done. All else is done once or more: again,
+// if a holder died after its work and before its release, lost the lock between the two, or
+// could not store the mark before its lease ended. Release and Do repeat the write for so
+// long, and return nil only if the record says that it is done. If handles share a grant (Reentrant), the last of
+// those that were acquired for the work says whether it is done; Do of the others returns
+// nil. That one must be the last handle of all, or its Do is an error.
+//
+// Nothing more is sent for it. Layout Native has it, for plain locks of one key; elsewhere
+// the error is an *UnsupportedError: there give each label a key of its own. A waiter is
+// handed the key by no other goroutine. A lock that was detached is resumed without it:
+// MarkDone is an error then.
+func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
+
+// Every acquires the key unless the work of this period, or of a later one, was done under
+// it: as Once, with the period as the label. The period is the one in which the call was
+// made, by this machine's clock: one that is wrong moves the edge of the period, and one
+// that is behind repeats nothing. Periods are counted from 1970 in UTC: 24 hours are a day
+// in UTC. At least 1 s.
+func Every(period time.Duration) AcquireOption {
+	return acquireFunc(func(r *request) { r.period = &period })
+}
+
+type markDone struct{}
+
+func (markDone) toRelease(t *hold.Terms) { t.Done = true }
+
+// MarkDone has the release store that the work is done for which the lock was acquired
+// with Once or Every. Do and CommitAndRelease do so by themselves. The release is repeated
+// until the lease has ended, and returns nil only if that is stored: it is an error too if the key had been freed before without it,
+// by Close or another release.
+func MarkDone() ReleaseOption { return markDone{} }

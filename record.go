@@ -5,23 +5,26 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // Key names a lock by its partition key and, in a table that has one, its sort
-// key; otherwise Sort is empty.
+// key; otherwise Sort is empty: it is a struct{ Partition, Sort string }. Its String is
+// for people: do not compare or parse it.
 //
 // A call for one key takes the partition key as a string, which is usually the
 // whole key, and WithSortKey. A call for several keys takes Keys of strings, or a
 // []Key with sort keys. Break takes the Record that its caller has read: it frees
 // that grant, not whatever holds the key by then.
-type Key struct{ Partition, Sort string }
+type Key = protocol.Key
 
 // Keys returns keys without a sort key, for AcquireAll and AcquireAny.
 func Keys(partitions ...string) []Key {
@@ -31,12 +34,6 @@ func Keys(partitions ...string) []Key {
 	}
 	return keys
 }
-
-// String returns the partition key, followed by the sort key in parentheses if
-// there is one. A key that could be misread in a line of text is quoted, as an
-// empty one or one with a space, and of more than 120 characters the middle is left
-// out. It is for people: do not compare or parse it.
-func (k Key) String() string { return protocol.Key(k).String() }
 
 // Record is a lock as stored. Its JSON is what the command's get and ls print.
 type Record struct {
@@ -50,10 +47,9 @@ type Record struct {
 	Released   bool                            // the key is free, and the record kept
 	ExpiresAt  time.Time                       // of the lease or, once released, of the record; by the writer's clock; zero: not stored
 	Data       []byte                          // from WithData or WithInitialData; nil: none
-	Attributes map[string]types.AttributeValue // from WithAttributes; nil: none
+	Attributes map[string]types.AttributeValue // from WithAttributes, and others that the layout does not use; nil if none
 
-	Broken    *Broken    // the last break of one of this key's grants, even if others were made since; nil: none is known
-	TakenOver *TakenOver // the last of this key's grants that was taken over, even if others were made since; nil: none is known
+	Broken *Broken // the last break of one of this key's grants, even if others were made since; nil: none is known
 
 	Done *Done // what was done last, with Once or Every; nil: nothing is known to be
 
@@ -61,16 +57,25 @@ type Record struct {
 
 	Session string // id of the shared lease that is renewed in the record's place; empty: none. Lease is then for those who know no shared leases
 
-	mode protocol.Mode // of a holder of a read/write lock
+	takenOver *protocol.TakenOver // the last of this key\'s grants that was taken over, for Former
 }
 
 func recordOf(r protocol.Record) Record {
 	return Record{
-		Key: Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
+		Key: r.Key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(copied(r.Broken)), TakenOver: (*TakenOver)(copied(r.TakenOver)),
-		Done: (*Done)(copied(r.Done)), Waiting: waitersOf(r.Waiters), Session: r.Session, mode: r.Mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(copied(r.Broken)), takenOver: copied(r.TakenOver),
+		Done: (*Done)(copied(r.Done)), Waiting: waitersOf(r.Waiters), Session: r.Session,
 	}
+}
+
+// LogValue returns the record as a group for package slog, without its data and attributes,
+// which may be secret or long.
+func (r Record) LogValue() slog.Value {
+	return slog.GroupValue(
+		slog.String("key", r.Key.String()), slog.String("owner", r.Owner), slog.Int64("token", r.Token),
+		slog.String("grant", r.Grant), slog.Duration("lease", r.Lease), slog.Bool("released", r.Released),
+	)
 }
 
 // Waiter is who stands in line for a key. It may have died since.
@@ -87,21 +92,6 @@ func waitersOf(line []protocol.Waiter) []Waiter {
 	return waiting
 }
 
-// TakenOver says whose grant was taken over, after its holder had died.
-type TakenOver struct {
-	From  string    // owner of that grant
-	At    time.Time // by the clock of who took it over: GrantedAt of the next grant
-	Token int64     // of that grant; 0: it had none
-}
-
-// before reports whether t is the grant before that of r.
-func (t *TakenOver) before(r Record) bool {
-	if t == nil || t.Token == 0 {
-		return t != nil && t.At.Equal(r.GrantedAt)
-	}
-	return t.Token == r.Token-1
-}
-
 // Broken says who broke a grant, and why.
 type Broken struct {
 	By     string    // owner of the client that broke it
@@ -115,9 +105,9 @@ func (b *Broken) isOf(token int64) bool { return b != nil && b.Token == token &&
 
 // String says it in one line, for people.
 func (b *Broken) String() string {
-	s := "broken by " + visible.Name(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
+	s := "broken by " + visible.Word(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
 	if b.Reason != "" {
-		s += ": " + visible.Name(b.Reason)
+		s += ": " + visible.Word(b.Reason)
 	}
 	return s
 }
@@ -133,8 +123,8 @@ func clockText(t time.Time) string {
 // clone returns a copy that shares nothing with r: its caller may change the data and
 // attributes.
 func (r Record) clone() Record {
-	r.Data, r.Attributes = bytes.Clone(r.Data), cloneAttributes(r.Attributes)
-	r.Broken, r.TakenOver, r.Done, r.Waiting = copied(r.Broken), copied(r.TakenOver), copied(r.Done), slices.Clone(r.Waiting)
+	r.Data, r.Attributes = bytes.Clone(r.Data), attribute.Clone(r.Attributes)
+	r.Broken, r.takenOver, r.Done, r.Waiting = copied(r.Broken), copied(r.takenOver), copied(r.Done), slices.Clone(r.Waiting)
 	return r
 }
 
@@ -149,9 +139,9 @@ func copied[T any](p *T) *T {
 
 func (r Record) protocol() protocol.Record {
 	return protocol.Record{
-		Key: protocol.Key(r.Key), Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
+		Key: r.Key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), TakenOver: (*protocol.TakenOver)(r.TakenOver), Done: (*protocol.Done)(r.Done), Session: r.Session, Mode: r.mode,
+		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), TakenOver: r.takenOver, Done: (*protocol.Done)(r.Done), Session: r.Session,
 	}
 }
 
@@ -200,7 +190,6 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Key        string         `json:"key"`
 		SortKey    string         `json:"sortKey,omitempty"`
 		State      string         `json:"state"`
-		Mode       protocol.Mode  `json:"mode,omitempty"` // of a holder of a read/write lock
 		Owner      string         `json:"owner"`
 		Token      int64          `json:"token,omitempty"`
 		Version    string         `json:"version"`
@@ -218,7 +207,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Done       *Done          `json:"done,omitempty"`
 		Waiting    []waiterJSON   `json:"waiting,omitempty"`
 	}{
-		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Mode: r.mode, Owner: r.Owner, Token: r.Token,
+		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Owner: r.Owner, Token: r.Token,
 		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), Session: r.Session, GrantedAt: formatTime(r.GrantedAt),
 		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data, Former: r.Former(), Done: r.Done,
 	}
@@ -239,8 +228,100 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		out.HeldMs = max(time.Since(r.GrantedAt), 0).Milliseconds()
 	}
 	var err error
-	if out.Attributes, err = attributesJSON(r.Attributes); err != nil {
+	if out.Attributes, err = attribute.JSON(r.Attributes); err != nil {
 		return nil, fmt.Errorf("leasehold: attributes: %w", err)
 	}
 	return json.Marshal(out)
+}
+
+// Done says what was done last under a key, of that which was to be done once.
+type Done struct {
+	Once   string    // its label; empty: it was the work of a period
+	Period time.Time // when that began
+	Owner  string    // whose grant it was
+	At     time.Time // by that client's clock
+	Token  int64     // of the grant
+}
+
+// MarshalJSON writes what the command prints.
+func (d Done) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Once   string `json:"once,omitempty"`
+		Period string `json:"period,omitempty"`
+		By     string `json:"by"`
+		At     string `json:"at,omitempty"`
+		Token  int64  `json:"token,omitempty"`
+	}{d.Once, formatTime(d.Period), d.Owner, formatTime(d.At), d.Token})
+}
+
+// String says it in one line, for people.
+func (d *Done) String() string {
+	what := visible.Word(d.Once)
+	if d.Once == "" {
+		what = "the work of " + visible.Period(d.Period)
+	}
+	s := what + " was done by " + holderName(Record{Owner: d.Owner, Grant: "of ours"})
+	if !d.At.IsZero() {
+		s += " at " + clockText(d.At)
+	}
+	if d.Token != 0 {
+		s += fmt.Sprintf(" (token %d)", d.Token)
+	}
+	return s
+}
+
+// Former is the grant of a key that ended last.
+type Former struct {
+	Owner string    // empty: the record does not say
+	Token int64     // 0: it had none
+	Until time.Time // by the clock of who ended it; zero: unknown
+	Ended Ending
+}
+
+// Ending is how a grant ended. New values may be added.
+type Ending string
+
+// How a grant ended.
+const (
+	EndedReleased  Ending = "released"
+	EndedTakenOver Ending = "taken over" // its holder had died
+	EndedBroken    Ending = "broken"     // Record.Broken says by whom
+)
+
+// Former returns who held the key last or, while it is held, who held it before. nil:
+// the record does not tell, as after a release and another grant, which leaves no trace
+// of the one before.
+func (r Record) Former() *Former {
+	switch {
+	case r.Released && r.Owner == "":
+		return nil
+	case r.Released && r.Broken.isOf(r.Token):
+		return &Former{r.Owner, r.Token, r.Broken.At, EndedBroken}
+	case r.Released:
+		return &Former{r.Owner, r.Token, r.WrittenAt(), EndedReleased}
+	case r.tookOver():
+		return &Former{r.takenOver.From, r.takenOver.Token, r.takenOver.At, EndedTakenOver}
+	case r.Broken.isOf(r.Token - 1):
+		return &Former{"", r.Broken.Token, r.Broken.At, EndedBroken}
+	}
+	return nil
+}
+
+// tookOver reports whether the record's grant took the key over from the grant before it.
+func (r Record) tookOver() bool {
+	t := r.takenOver
+	if t == nil || t.Token == 0 {
+		return t != nil && t.At.Equal(r.GrantedAt)
+	}
+	return t.Token == r.Token-1
+}
+
+// MarshalJSON writes what the command prints.
+func (f Former) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Owner string `json:"owner,omitempty"`
+		Token int64  `json:"token,omitempty"`
+		Until string `json:"until,omitempty"`
+		Ended Ending `json:"ended"`
+	}{f.Owner, f.Token, formatTime(f.Until), f.Ended})
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -27,7 +28,7 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 	for _, o := range opts {
 		o.toAcquire(r)
 	}
-	if c.holds.Shares() && r.Mode == protocol.ModePlain {
+	if c.holds.Shares() {
 		if r.Timing != c.timing {
 			return c.cfg.unsupported("WithLease together with SharedLease")
 		}
@@ -40,21 +41,18 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 	if err != nil {
 		return err
 	}
-	r.Key = protocol.Key(key)
-	if protocol.IsSessionKey(c.proto, protocol.Key(key)) {
-		return c.errorf("acquire", key, "the key is that of a session: choose one that does not begin so")
-	}
-	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
+	r.Key = key
+	if err := c.refuseSession("acquire", key); err != nil {
 		return err
 	}
-	if err := c.cfg.checkAlone(r.Mode, r.policy == deleteRecord, r.Changes); err != nil {
+	if err := c.checkLease("acquire", key, r.Timing.Lease); err != nil {
 		return err
 	}
 	if err := c.completeOnce(r); err != nil {
 		return err
 	}
 	switch {
-	case r.Mode != protocol.ModePlain, !r.Once.None(): // others may be in the record, or it has the mark
+	case !r.Once.None(): // the record has the mark
 	case r.policy == byConfig:
 		r.Delete = c.cfg.deletesByDefault()
 	default:
@@ -73,15 +71,12 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 
 // newTerms applies the options of a release to what was agreed at the grant, and checks them.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
-	key, t := Key(h.Key()), hold.Terms{Delete: h.Want().Delete}
+	key, t := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	if err := noneNil(c, "release", key, opts); err != nil {
 		return t, err
 	}
 	for _, o := range opts {
 		o.toRelease(&t)
-	}
-	if err := c.cfg.checkAlone(h.Want().Mode, t.Delete, t.Changes); err != nil {
-		return t, err
 	}
 	if err := c.cfg.checkRelease(t.Delete); err != nil {
 		return t, err
@@ -92,7 +87,10 @@ func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error
 	if t.Delete && !t.Changes.None() {
 		return t, c.errorf("release", key, "it deletes the record, and with it the data and attributes that it is to store: leave them out, or have it keep the record")
 	}
-	if t.Done && h.Want().Once.None() {
+	switch once := h.Want().Once; {
+	case t.Done && once.None() && h.IsResumed():
+		return t, c.errorf("release", key, "the lock was resumed, and a resumed lock has forgotten Once and Every: leave MarkDone out, and the work may be done again, or release with MarkDone instead of Detach")
+	case t.Done && once.None():
 		return t, c.errorf("release", key, "it was not acquired with Once or Every: leave MarkDone out, or acquire it so")
 	}
 	if t.Delete && !h.Want().Once.None() {
@@ -114,21 +112,11 @@ func (c *Client) checkKey(op string, key Key) (Key, error) {
 	if key.Sort != "" && !c.caps.SortKey {
 		return key, c.cfg.unsupported("sort key")
 	}
-	key = Key(c.proto.Complete(protocol.Key(key)))
-	if err := c.checkPrefix(key); err != nil {
-		return key, err
-	}
-	if err := c.proto.CheckKey(protocol.Key(key)); err != nil {
+	key = c.proto.Complete(key)
+	if err := c.proto.CheckKey(key); err != nil {
 		return key, c.errorf(op, key, "%w", err)
 	}
 	return key, nil
-}
-
-func (c *Client) checkPrefix(key Key) error {
-	if c.cfg.mayUse(key.Partition) {
-		return nil
-	}
-	return &PrefixError{Table: c.cfg.Table, Key: key, Prefixes: slices.Clone(c.cfg.Prefixes)}
 }
 
 func (c *Client) checkLease(op string, key Key, length time.Duration) error {
@@ -174,11 +162,11 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 			return c.errorf(op, key, "attribute %q is part of the lock record itself: choose another name", name)
 		}
 		if v != nil { // which removes one
-			if where := emptyIn(v); where != "" {
+			if where := attribute.EmptyIn(v); where != "" {
 				return c.errorf(op, key, "attribute %q%s is a nil value: give it one, or leave it out", name, where)
 			}
 		}
-		size += len(name) + valueBytes(v)
+		size += len(name) + attribute.Bytes(v)
 	}
 	if size > maxItemBytes {
 		return c.errorf(op, key, "the record would have about %d bytes: DynamoDB takes %d: keep large data elsewhere and a reference here",
@@ -189,12 +177,46 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 
 // recordOverhead is the size in bytes of what a record of this client has besides key,
 // data and attributes: names, ids and numbers, rounded up, a mark of what was done, and
-// the line of those who wait for it.
+// the queue of those who wait for it and what is said of that.
 func recordOverhead(owner string, inLine bool) int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(owner)
 	if inLine {
-		size += 20 + protocol.MostLineBytes
+		size += 60 + protocol.MostLineBytes
 	}
 	return size
+}
+
+// completeOnce is what the caller wants to be done once, if it can be.
+func (c *Client) completeOnce(r *request) error {
+	var problem string
+	switch _, marks := c.proto.(protocol.Native); {
+	case r.label == nil && r.period == nil:
+		return nil
+	case !marks:
+		return c.cfg.unsupported("Once or Every: give each label or period a key of its own")
+	case r.label != nil && r.period != nil:
+		problem = "Once and Every: use one of them"
+	case r.policy == deleteRecord:
+		problem = "DeleteOnRelease deletes the record, and with it what says that the work is done: leave it out, or Once and Every"
+	case r.label != nil:
+		problem = protocol.LabelProblem(*r.label)
+		r.Once = protocol.Once{Label: *r.label}
+	default:
+		if problem = protocol.PeriodProblem(*r.period); problem == "" {
+			r.Once = protocol.PeriodOf(c.wall(), *r.period)
+		}
+	}
+	if problem != "" {
+		return c.errorf("acquire", r.key(), "%s", problem)
+	}
+	return nil
+}
+
+// refuseSession refuses the key of a session's row, which is no lock's.
+func (c *Client) refuseSession(op string, key Key) error {
+	if protocol.IsSessionKey(c.proto, key) {
+		return c.errorf(op, key, "the key is that of a session: choose one that does not begin so")
+	}
+	return nil
 }

@@ -54,6 +54,7 @@ type Election struct {
 	key   string
 	place chan struct{} // one place: who runs Lead's function
 	asked atomic.Bool   // to step down, since the last campaign
+	led   atomic.Bool   // a campaign was won
 }
 
 // New returns the election under key. It sends nothing. Layouts without data
@@ -78,8 +79,8 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 // errors.ErrUnsupported, and nothing is sent.
 //
 // ctx bounds the wait, not the term, as in leasehold.Client.Acquire, whose
-// errors are Campaign's. With leasehold.NoWaitUnlessDead it asks who leads, and waits
-// for no leader who lives: for a process that may do without leading. After a term that was
+// errors are Campaign's. With leasehold.NoWait it does not wait for a live leader, and
+// replaces a dead one: for a process that need not lead. After a term that was
 // asked for (OnStepDown) it first lets every other candidate look.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) {
@@ -88,10 +89,17 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))
-	case e.locks.Capabilities().Data: // not that of the leader before
+	case e.in.Seeking().Observer.Caps.Data: // not that of the leader before
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
-	return e.locks.Acquire(ctx, e.key, opts...)
+	if e.led.Load() { // a denial may pass: the policy has allowed it before
+		opts = append(slices.Clip(opts), e.in.Answered())
+	}
+	term, err := e.locks.Acquire(ctx, e.key, opts...)
+	if err == nil {
+		e.led.Store(true)
+	}
+	return term, err
 }
 
 // Leader is who leads, as stored.

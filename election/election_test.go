@@ -57,7 +57,7 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	}
 }
 
-func TestALeaderIsReadAsItIsStored(t *testing.T) {
+func TestLeaderIsReadAsItIsStored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, wire := elects(w, lab.Config())
@@ -88,20 +88,20 @@ func TestALeaderIsReadAsItIsStored(t *testing.T) {
 	})
 }
 
-func TestACandidateThatWaitsForNobodyWhoLivesReplacesADeadLeader(t *testing.T) {
+func TestCandidateThatWaitsForNobodyWhoLivesReplacesADeadLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := elects(w, lab.Config())
 		b, _, _ := elects(w, lab.Config())
 		campaign(w, a, "")
 		began := time.Now()
-		if _, err := b.Campaign(t.Context(), "", leasehold.NoWaitUnlessDead()); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
+		if _, err := b.Campaign(t.Context(), "", leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
 			t.Errorf("while it lives: %v after %v", err, time.Since(began))
 		}
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
 		c, _, _ := elects(w, lab.Config()) // which has seen nothing
 		began = time.Now()
-		term, err := c.Campaign(t.Context(), "", leasehold.NoWaitUnlessDead())
+		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())
 		if err != nil || time.Since(began) != 20*time.Second {
 			t.Fatalf("an hour after its death: %v after %v", err, time.Since(began))
 		}
@@ -109,7 +109,7 @@ func TestACandidateThatWaitsForNobodyWhoLivesReplacesADeadLeader(t *testing.T) {
 	})
 }
 
-func TestAValueThatTheLayoutCannotCarryIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestCampaignRejectsUnsupportedValueBeforeAnyRequest(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		if _, err := e.Campaign(t.Context(), "here"); !errors.Is(err, errors.ErrUnsupported) {
@@ -131,7 +131,7 @@ func TestAValueThatTheLayoutCannotCarryIsRefusedBeforeAnythingIsSent(t *testing.
 	})
 }
 
-func TestAnElectionIsUnderAKeyThatCanBeAcquired(t *testing.T) {
+func TestElectionIsUnderAKeyThatCanBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		if _, err := election.New(nil, seat); err == nil {

@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
 // Lead campaigns and calls fn for each term won. When a term is lost, fn's
 // context ends; once fn has returned, Lead campaigns again, whatever fn
 // returned. It returns when fn returns while still leading (fn's error,
-// resigned) or when ctx ends (its cause, joined with fn's error if that is
-// another).
+// resigned) or when ctx ends (its cause, which matches ctx.Err() too, joined with
+// fn's error if that is another).
 //
 // Somebody may ask this leader to step down (StepDown). Then fn's context ends with
 // ErrAsked while the term goes on, for fn to end its work under it: what is left goes
@@ -27,7 +28,8 @@ import (
 // no second fn begins before the first has returned.
 //
 // If fn panics or exits its goroutine the term is given up first. Errors of
-// Campaign that waiting does not cure are returned.
+// Campaign that waiting does not cure are returned. A denial of access is one only until
+// this Election has won a term: later it may pass, and Lead goes on campaigning.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error) error {
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
@@ -35,8 +37,8 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	for {
 		term, err := e.Campaign(ctx, value)
 		if err != nil {
-			if cause := context.Cause(ctx); cause != nil && errors.Is(err, cause) {
-				return cause
+			if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
+				return attempts.Cause(ctx)
 			}
 			return err
 		}
@@ -55,7 +57,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
-	e.OnStepDown(term, func() { resign(ErrAsked) })
+	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // which accepts each term of Campaign
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
 		select {
@@ -73,11 +75,11 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	}
 	switch {
 	case asked != nil:
-		return false, besides(asked, called)
+		return false, besides(asked, attempts.Cause(ctx), called)
 	case errors.Is(ended, leasehold.ErrLost):
 		return true, nil
 	case errors.Is(ended, leasehold.ErrClosed):
-		return false, besides(leasehold.ErrClosed, called)
+		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
 		return true, nil // as its release has shown
 	case errors.Is(context.Cause(until), ErrAsked):
@@ -86,9 +88,10 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	return false, called
 }
 
-// besides joins what fn returned to why it was asked to.
-func besides(asked, called error) error {
-	if called == nil || errors.Is(called, asked) {
+// besides joins what fn returned to asked, which says why its context ended, unless fn
+// returned that cause.
+func besides(cause, asked, called error) error {
+	if called == nil || errors.Is(called, cause) {
 		return asked
 	}
 	return errors.Join(asked, called)

@@ -65,7 +65,7 @@ func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 }
 
 // A term of the same leader with the same number: a peer's, which has none.
-func TestANewTermOfTheSameLeaderIsAChange(t *testing.T) {
+func TestNewTermOfTheSameLeaderIsAChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
@@ -119,13 +119,13 @@ func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
 		e, c, wire := elects(w, lab.Config())
 		o := observe(t, e)
 		wire.SetFault(func(*lab.Request) (*http.Response, error) {
-			return lab.Refusal(400, "AccessDeniedException"), nil
+			return lab.Refusal(400, "ResourceNotFoundException"), nil
 		})
 		lab.Elapse(polls)
 		<-o.over
 		var op *leasehold.OpError
 		if !errors.As(o.err, &op) || op.Key.Partition != seat {
-			t.Errorf("access denied: %v", o.err)
+			t.Errorf("no such table: %v", o.err)
 		}
 		wire.SetFault(nil)
 
@@ -174,7 +174,7 @@ func TestObservingMayBeBrokenOff(t *testing.T) {
 	})
 }
 
-func TestASeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
+func TestSeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
@@ -202,7 +202,7 @@ func TestASeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
 }
 
 // What observers of this client learn is no news to its candidates.
-func TestAnObserverDoesNotDisturbTheCandidateOfItsClient(t *testing.T) {
+func TestObserverDoesNotDisturbTheCandidateOfItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())
 		campaign(w, leader, "a")

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestADeadLeaderIsFoundAfterItsLease(t *testing.T) {
+func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
@@ -43,7 +43,7 @@ func TestADeadLeaderIsFoundAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestASessionThatWasEndedIsNoLeaders(t *testing.T) {
+func TestSessionThatWasEndedIsNoLeaders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -67,7 +67,7 @@ func TestASessionThatWasEndedIsNoLeaders(t *testing.T) {
 	})
 }
 
-func TestALeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
+func TestLeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		term := campaign(w, e, "")
@@ -97,7 +97,7 @@ func TestALeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
 	})
 }
 
-func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
+func TestLeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
@@ -127,7 +127,7 @@ func TestALeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 }
 
 // A reply says what was when it was asked for, not what is when it comes.
-func TestALateReplyMakesNoLeaderDead(t *testing.T) {
+func TestLateReplyMakesNoLeaderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -162,7 +162,7 @@ func TestALateReplyMakesNoLeaderDead(t *testing.T) {
 	})
 }
 
-func TestATermThatNobodyBelievesInIsNoLeader(t *testing.T) {
+func TestTermThatNobodyBelievesInIsNoLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -188,11 +188,11 @@ func TestATermThatNobodyBelievesInIsNoLeader(t *testing.T) {
 	})
 }
 
-func TestALeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
+func TestLeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()
-		cfg.PollMin, cfg.PollMax = time.Minute, time.Minute // three hours in few steps
+		cfg.PollMax = time.Minute // three hours in few steps
 		watching, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
 		o := observe(t, watching)

@@ -3,11 +3,13 @@ package election
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -24,16 +26,12 @@ var (
 // inside is what an election needs of what is inside a client.
 type inside interface {
 	Seeking() *seek.Client
-	OnAsked(l *leasehold.Lock, fn func())
+	OnAsked(l *leasehold.Lock, key string, fn func()) (ok bool)
+	Answered() leasehold.AcquireOption // DynamoDB has answered an earlier call, which this one goes on from
 	Enter(ctx context.Context) (until context.Context, leave func(), ok bool)
 	Unsupported(feature string) error
 	AfterClose(op string, key leasehold.Key) error
 	Failed(op string, key leasehold.Key, err error) error
-}
-
-// asking spells the request, in layouts that have one.
-type asking interface {
-	Ask(h protocol.Hold, by string, at time.Time) *protocol.Write
 }
 
 // StepDown asks the leader to resign, and returns nil once it does not lead any more. A
@@ -49,7 +47,7 @@ type asking interface {
 // leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	s := e.in.Seeking()
-	proto, can := s.Proto.(asking)
+	proto, can := s.Proto.(protocol.Native)
 	if !can {
 		return e.in.Unsupported("request to step down: break the term instead")
 	}
@@ -71,7 +69,7 @@ func (e *Election) StepDown(ctx context.Context) error {
 	defer leave()
 	for {
 		if err := ask(until, s, proto, r); err != nil {
-			return e.in.Failed("step down", r.Key, attempts.Joined(context.Cause(until), err))
+			return e.in.Failed("step down", r.Key, attempts.Joined(attempts.Cause(until), err))
 		}
 		replaced, err := e.awaitEnd(ctx, r)
 		if replaced == nil {
@@ -83,8 +81,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 
 // ask sends the request until it is answered. A condition that fails says that another
 // grant is there, as far as one request can tell.
-func ask(ctx context.Context, s *seek.Client, proto asking, r leasehold.Record) error {
-	w := proto.Ask(protocol.Hold{Key: protocol.Key(r.Key), Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, s.Owner, s.Wall())
+func ask(ctx context.Context, s *seek.Client, proto protocol.Native, r leasehold.Record) error {
+	w := proto.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, s.Owner, s.Wall())
 	silent := false
 	err := s.Requests.Repeat(ctx, func() error {
 		reply := s.Requests.Write(ctx, w, attempts.Limit)
@@ -119,7 +117,7 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 		}
 		renewed = renewed || seen.Holder.Version != r.Version
 	}
-	return nil, context.Cause(ctx)
+	return nil, attempts.Cause(ctx)
 }
 
 // wasRenewed reports whether a record shows that it was written after its grant. A hand-over
@@ -130,12 +128,20 @@ func wasRenewed(r leasehold.Record) bool {
 
 // OnStepDown has fn called, once and on a goroutine that must not wait, if the leader of a
 // term is asked to step down: for terms of Campaign, as Lead listens by itself. Whoever is
-// asked ends what it does, and releases the term.
-func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) {
-	e.in.OnAsked(term, func() {
+// asked ends what it does, and releases the term. It returns an error, and calls fn never, if
+// fn is nil or if term is no term that this Election's client was granted.
+func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
+	if fn == nil {
+		return fmt.Errorf("election: step down from %s: the function is nil", e.key)
+	}
+	heard := func() {
 		e.asked.Store(true)
 		fn()
-	})
+	}
+	if !e.in.OnAsked(term, e.key, heard) {
+		return fmt.Errorf("election: step down from %s: the lock is no term of this election: pass what Campaign returned", e.key)
+	}
+	return nil
 }
 
 // letOthers waits until every other candidate has looked. Who has resigned would be the first
@@ -146,7 +152,7 @@ func (e *Election) letOthers(ctx context.Context) {
 	if s.Line != nil {
 		longest = max(longest, decide.LongestLinePause)
 	}
-	pause, cancel := context.WithTimeout(ctx, 2*longest)
+	pause, cancel := context.WithTimeout(ctx, durations.Times(longest, 2))
 	defer cancel()
 	<-pause.Done()
 }

@@ -26,7 +26,7 @@ func works(ends time.Duration, why chan<- error) func(context.Context, *leasehol
 	}
 }
 
-func TestALeaderThatIsAskedToStepDownEndsItsWorkAndResigns(t *testing.T) {
+func TestLeaderThatIsAskedToStepDownEndsItsWorkAndResigns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -96,7 +96,7 @@ func TestALeaderThatIsAskedToStepDownEndsItsWorkAndResigns(t *testing.T) {
 	})
 }
 
-func TestALeaderThatIsAskedComesBackIfThereIsNobodyElse(t *testing.T) {
+func TestLeaderThatIsAskedComesBackIfThereIsNobodyElse(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -121,13 +121,13 @@ func TestALeaderThatIsAskedComesBackIfThereIsNobodyElse(t *testing.T) {
 	})
 }
 
-func TestATermOfACampaignTellsThatItIsAskedFor(t *testing.T) {
+func TestTermOfACampaignTellsThatItIsAskedFor(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "")
 		asked := 0
-		listen := func() { e.OnStepDown(term, func() { asked++; w.Release(term) }) }
+		listen := func() { _ = e.OnStepDown(term, func() { asked++; w.Release(term) }) }
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()
 		if err := operator.StepDown(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -174,7 +174,7 @@ func TestNobodyIsAskedWhoIsNotThere(t *testing.T) {
 	})
 }
 
-func TestARequestThatIsLateAsksNoLaterLeader(t *testing.T) {
+func TestRequestThatIsLateAsksNoLaterLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -208,13 +208,13 @@ func TestARequestThatIsLateAsksNoLaterLeader(t *testing.T) {
 	})
 }
 
-func TestARequestWithoutAnAnswerIsRepeatedAndIsOne(t *testing.T) {
+func TestRequestWithoutAnAnswerIsRepeatedAndIsOne(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
 		term := campaign(w, e, "")
 		asked := 0
-		e.OnStepDown(term, func() { asked++; w.Release(term) })
+		_ = e.OnStepDown(term, func() { asked++; w.Release(term) })
 		lost := 0
 		asking.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Op == "UpdateItem" && lost < 3 {
@@ -300,7 +300,7 @@ func hears(t *testing.T, why <-chan error) {
 }
 
 // A leader that was handed the key in line has a value to store: it replaces that grant.
-func TestALeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
+func TestLeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Line = true
@@ -328,7 +328,7 @@ func TestALeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
 
 // Who waits for a leader with a long stop looks rarely by then: it may see the next term of that
 // leader, and not the free key between the two.
-func TestALeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
+func TestLeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -353,7 +353,7 @@ func TestALeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-func TestALeaderOfTheSameClientIsNotAskedForTheOneBefore(t *testing.T) {
+func TestLeaderOfTheSameClientIsNotAskedForTheOneBefore(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -377,7 +377,7 @@ func TestALeaderOfTheSameClientIsNotAskedForTheOneBefore(t *testing.T) {
 	})
 }
 
-func TestALeaderWhoseGrantHadNoReplyHearsWhoeverAsked(t *testing.T) {
+func TestLeaderWhoseGrantHadNoReplyHearsWhoeverAsked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -409,7 +409,7 @@ func TestWhoeverListensToATermHearsWhoAsked(t *testing.T) {
 		go func() {
 			led <- e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
 				for range 2 {
-					e.OnStepDown(term, func() { heard++ })
+					_ = e.OnStepDown(term, func() { heard++ })
 				}
 				<-ctx.Done()
 				return nil
@@ -427,7 +427,7 @@ func TestWhoeverListensToATermHearsWhoAsked(t *testing.T) {
 }
 
 // Who stands in line looks once a second, however short the pauses of others are.
-func TestALeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
+func TestLeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Line = true
@@ -457,5 +457,31 @@ func TestALeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
 		cancel()
 		<-led
 		<-led
+	})
+}
+
+func TestOnStepDownRefusesForeignTermAndNil(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, _ := elects(w, lab.Config())
+		other, _, _ := elects(w, lab.Config())
+		term := campaign(w, e, "")
+		lock := w.Acquire(c, "job")
+		fn := func() {}
+		if err := e.OnStepDown(term, fn); err != nil {
+			t.Errorf("a term: %v", err)
+		}
+		for name, err := range map[string]error{
+			"lock of another key": e.OnStepDown(lock, fn),
+			"term of another":     other.OnStepDown(term, fn),
+			"no lock":             e.OnStepDown(nil, fn),
+			"lock that is none":   e.OnStepDown(&leasehold.Lock{}, fn),
+			"nil function":        e.OnStepDown(term, nil),
+		} {
+			if err == nil {
+				t.Errorf("%s is not refused", name)
+			}
+		}
+		w.Release(lock)
+		w.Release(term)
 	})
 }

@@ -11,6 +11,13 @@ type AWSLabs struct {
 	PartitionKey string // attribute name; default "key"
 	SortKey      string // attribute name; default: no sort key
 	SortValue    string // sort key of calls that name none; default: such a call is an error
+
+	// HoldThroughOutage keeps locks held past their lease while DynamoDB answers every
+	// request with a 5xx or throttling, as withHoldLockOnServiceUnavailable does. The price:
+	// another process may be granted the lock while this one still works under it, if only
+	// this one has the outage, or if the other has watched the record since before it and is
+	// the first to get through after it. Commit stays safe. Default false.
+	HoldThroughOutage bool
 }
 
 // Name returns "awslabs".

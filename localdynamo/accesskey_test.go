@@ -30,7 +30,7 @@ func guarded(t *testing.T) string {
 	return server.URL
 }
 
-func TestAServerWithAnAccessKeyAnswersNobodyElse(t *testing.T) {
+func TestServerWithAnAccessKeyAnswersNobodyElse(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider
@@ -81,7 +81,7 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-func TestASignatureIsWorthNothingForAnotherRequest(t *testing.T) {
+func TestSignatureIsWorthNothingForAnotherRequest(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
 	if w := signedAs(t, e, func(*http.Request) {}); w.Code != http.StatusOK {

@@ -14,6 +14,8 @@ const (
 	smallBody     = 64 << 10         // bytes of a body that never waits for others: a lock's has hundreds
 	maxLarge      = 64 << 20         // bytes of larger bodies that are under way at once
 	largePatience = 30 * time.Second // how long a large body waits for them
+	maxDrained    = 4 * maxBody      // bytes of a body that are read after its request was refused
+	drainPatience = 5 * time.Second  // how long that may take
 )
 
 // bodies reads the bodies of requests of the network, and bounds how much of them is in
@@ -79,4 +81,20 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 		return "", func() {}, errNoRoom
 	}
 	return whole.String(), func() { b.turn.Release(1); leave() }, nil
+}
+
+// drain prepares the refusal of a body that is too large for a client that sends all of it
+// before it reads. Call read after the refusal was written: it reads and forgets the rest.
+// To close the connection with bytes unread would reset it, and the client would not see
+// why its request was refused. Nothing is read where no deadline can be set.
+func drain(w http.ResponseWriter, r *http.Request) (read func()) {
+	control := http.NewResponseController(w)
+	_ = control.EnableFullDuplex() // if it fails, the deadline does
+	w.Header().Set("Connection", "close")
+	return func() {
+		_ = control.Flush()
+		if control.SetReadDeadline(time.Now().Add(drainPatience)) == nil {
+			_, _ = io.CopyN(io.Discard, r.Body, maxDrained)
+		}
+	}
 }

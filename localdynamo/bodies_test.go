@@ -1,8 +1,11 @@
 package localdynamo
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -81,7 +84,7 @@ func withRoom(t *testing.T, most int64) (*Engine, *underWay) {
 	return e, &underWay{}
 }
 
-func TestTheBytesOfBodiesUnderWayAreBounded(t *testing.T) {
+func TestBytesOfBodiesUnderWayAreBounded(t *testing.T) {
 	if maxLarge < maxBody {
 		t.Fatal("no room for the largest body")
 	}
@@ -110,7 +113,7 @@ func TestTheBytesOfBodiesUnderWayAreBounded(t *testing.T) {
 	}
 }
 
-func TestASmallRequestIsNotKeptWaitingByLargeOnesThatTrickle(t *testing.T) {
+func TestSmallRequestIsNotKeptWaitingByLargeOnesThatTrickle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		var all sync.WaitGroup
@@ -141,7 +144,7 @@ func TestASmallRequestIsNotKeptWaitingByLargeOnesThatTrickle(t *testing.T) {
 	})
 }
 
-func TestALargeBodyThatFindsNoRoomIsToldToTryAgain(t *testing.T) {
+func TestLargeBodyThatFindsNoRoomIsToldToTryAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		if err := e.bodies.room.Acquire(t.Context(), fourRoom); err != nil {
@@ -156,7 +159,7 @@ func TestALargeBodyThatFindsNoRoomIsToldToTryAgain(t *testing.T) {
 }
 
 // What ends early gives its room back: all of it is there again.
-func TestAClientThatGoesAwayTakesNoRoomWithIt(t *testing.T) {
+func TestClientThatGoesAwayTakesNoRoomWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
 		var all sync.WaitGroup
@@ -189,7 +192,7 @@ func TestAClientThatGoesAwayTakesNoRoomWithIt(t *testing.T) {
 	})
 }
 
-func TestABodyThatIsTooLongIsReadNoFurtherThanThat(t *testing.T) {
+func TestBodyThatIsTooLongIsReadNoFurtherThanThat(t *testing.T) {
 	for length, most := range map[int64]int64{maxBody + slowPart: 0, -1: maxBody + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			e, u := withRoom(t, maxBody)
@@ -199,6 +202,39 @@ func TestABodyThatIsTooLongIsReadNoFurtherThanThat(t *testing.T) {
 			}
 			if !e.bodies.room.TryAcquire(maxBody) {
 				t.Error("it has kept room")
+			}
+		})
+	}
+}
+
+func TestServeHTTPAnswersTooLargeBodyBeforeClosing(t *testing.T) {
+	const longer = maxBody + 4<<20
+	spaces := strings.Repeat(" ", longer)
+	for name, tc := range map[string]struct{ head, body string }{
+		"of a length":    {fmt.Sprintf("Content-Length: %d", longer), spaces},
+		"in chunks":      {"Transfer-Encoding: chunked", fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", longer, spaces)},
+		"without an end": {"Content-Length: 1000000000000", spaces},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(seededEngine(t))
+			defer server.Close()
+			conn, err := net.Dial("tcp", server.Listener.Addr().String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+			// As a client that reads nothing before it has sent all.
+			if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"+tc.head+"\r\n\r\n"+tc.body); err != nil {
+				t.Fatalf("sending: %v", err)
+			}
+			reply, err := http.ReadResponse(bufio.NewReader(conn), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer reply.Body.Close()
+			said, err := io.ReadAll(reply.Body)
+			if err != nil || reply.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(said), "larger than 16 MB") {
+				t.Errorf("%d %.200s, %v", reply.StatusCode, said, err)
 			}
 		})
 	}

@@ -72,6 +72,35 @@ func send(e *Engine, operation, body string) *httptest.ResponseRecorder {
 	return w
 }
 
+func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
+	repeated := func(one string, n int) string { return strings.Repeat(one+",", n-1) + one }
+	item := func(list string) string {
+		return `{"TableName":"locks","Item":{"id":{"S":"many"},"l":{"L":[` + list + `]}}}`
+	}
+	for name, body := range map[string]string{
+		"maps in a list":       item(repeated(`{"M":{}}`, maxValues/2+1)),
+		"elements of a set":    `{"TableName":"locks","Item":{"id":{"S":"many"},"s":{"SS":[` + repeated(`""`, maxValues+1) + `]}}}`,
+		"keys":                 `{"Keys":[` + repeated(`{}`, maxValues+1) + `]}`,
+		"names":                `{"ExpressionAttributeNames":{` + repeated(`"":""`, maxValues+1) + `}}`,
+		"an ignored member":    `{"Unknown":[` + repeated(`0`, maxValues+1) + `]}`,
+		"more than one can be": item(repeated(`{"NULL":true}`, maxValues)),
+	} {
+		e := seededEngine(t)
+		before := storedBy(t, e)
+		w := send(e, "PutItem", body)
+		if said := w.Body.String(); w.Code != http.StatusBadRequest || !strings.Contains(said, "#ValidationException") || !strings.Contains(said, strconv.Itoa(maxValues)) {
+			t.Errorf("%s: %d %.300s", name, w.Code, said)
+		}
+		if !maps.Equal(before, storedBy(t, e)) {
+			t.Errorf("%s: something was stored", name)
+		}
+	}
+	// The largest item of the smallest values that DynamoDB stores: 2 bytes each.
+	if w := send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))); w.Code != http.StatusOK {
+		t.Errorf("a full item: %d %.300s", w.Code, w.Body)
+	}
+}
+
 // storedBy is all that the engine stores.
 func storedBy(t testing.TB, e *Engine) map[string]string {
 	t.Helper()

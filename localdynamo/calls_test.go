@@ -156,7 +156,7 @@ func TestElementsLeaveAndJoinAListByTheirOldIndexes(t *testing.T) {
 	want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"b"}},"UpdateExpression":"REMOVE l[0], l[1][0]","ReturnValues":"ALL_NEW"}`, `{"Attributes":{"id":{"S":"b"},"l":{"L":[{"L":[{"S":"3"}]}]}}}`)
 }
 
-func TestAnUpdateThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
+func TestUpdateThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
 	number := `":v":{"N":"1"}`
 	for _, test := range []struct{ update, values, message string }{
 		{"SET x.y = :v", number, wrongPath},
@@ -256,7 +256,7 @@ func TestRequestsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestAWrongKeyCancelsATransaction(t *testing.T) {
+func TestWrongKeyCancelsATransaction(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"locks","Item":{"id":{"S":"b"}}}},{"Delete":{"TableName":"locks","Key":{"id":{"N":"1"}}}}]}`,
 		`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
@@ -294,7 +294,7 @@ func TestBatchesReadAndWriteSeveralItems(t *testing.T) {
 	})
 }
 
-func TestATransactionReadsOneState(t *testing.T) {
+func TestTransactionReadsOneState(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"locks","Key":{"id":{"S":"a"}},"ProjectionExpression":"m.y[1], n"}},{"Get":{"TableName":"locks","Key":{"id":{"S":"z"}}}}]}`,
 		`{"Responses":[{"Item":{"m":{"M":{"y":{"L":[{"N":"2"}]}}},"n":{"N":"5"}}},{}]}`)
@@ -314,7 +314,7 @@ func TestReturnValuesShowWhatWasAskedFor(t *testing.T) {
 	}
 }
 
-func TestAnUpdateOfNothingMakesAnItemOfItsKey(t *testing.T) {
+func TestUpdateOfNothingMakesAnItemOfItsKey(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"new"}},"ReturnValues":"ALL_NEW"}`, `{"Attributes":{"id":{"S":"new"}}}`)
 	want(t, e, "GetItem", `{"TableName":"locks","Key":{"id":{"S":"new"}}}`, `{"Item":{"id":{"S":"new"}}}`)

@@ -48,6 +48,8 @@
 //     service's.
 //   - An idempotency token is kept for exactly ten minutes of the wall clock. If that
 //     is set forward by more, between two sends of a transaction, both are executed.
+//   - A request with more than 500,000 values, members and list elements counted, is
+//     refused with a ValidationException. One item cannot have so many.
 //   - The size of a string is in UTF-16 units, as in DynamoDB Local. AWS does not
 //     document the unit.
 //   - For a nested path, UPDATED_OLD and UPDATED_NEW return only the value at that

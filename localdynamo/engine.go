@@ -19,6 +19,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	smithyendpoints "github.com/aws/smithy-go/endpoints"
+	"github.com/leasehold-go/leasehold/internal/filefault"
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
@@ -128,12 +129,16 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 // is given: serve it on loopback only. It refuses pages of browsers, which would otherwise reach loopback
 // from anywhere. Set the time-outs of the http.Server: it waits for a body as long as
 // that does. Of bodies of more than 64 KB at most 64 MB are under way at once: the
-// others wait, for up to 30 seconds, and smaller ones for nobody.
+// others wait, for up to 30 seconds, and smaller ones for nobody. A client whose
+// body is too large has its answer before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
+	}
+	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // else the client asks before it sends
+		defer drain(w, r)()
 	}
 	for name, values := range e.header(reply) {
 		w.Header()[name] = values
@@ -220,6 +225,8 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	case err == nil:
 		return http.StatusOK, reply, nil
 	case errors.As(err, &refused):
+	case filefault.IsLasting(err):
+		refused = newError(typeUnusable, err.Error())
 	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
 		return 0, nil, err
 	default:

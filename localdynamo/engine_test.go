@@ -40,7 +40,7 @@ func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
 	})
 }
 
-func TestTheSDKUnderstandsAFailedCondition(t *testing.T) {
+func TestSDKUnderstandsAFailedCondition(t *testing.T) {
 	client := newTable(t, localdynamo.New())
 	if err := increment(t.Context(), client, "k"); err != nil {
 		t.Fatal(err)
@@ -61,7 +61,7 @@ func TestTheSDKUnderstandsAFailedCondition(t *testing.T) {
 	}
 }
 
-func TestAnEngineIsFitForSynctest(t *testing.T) {
+func TestEngineIsFitForSynctest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newTable(t, localdynamo.New())
 		start := time.Now()
@@ -87,7 +87,7 @@ func TestAnEngineIsFitForSynctest(t *testing.T) {
 	})
 }
 
-func TestAnEndedContextSendsNothing(t *testing.T) {
+func TestEndedContextSendsNothing(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		ctx, cancel := context.WithCancel(t.Context())
@@ -103,7 +103,7 @@ func TestAnEndedContextSendsNothing(t *testing.T) {
 	})
 }
 
-func TestAClosedEngineFails(t *testing.T) {
+func TestClosedEngineFails(t *testing.T) {
 	e := localdynamo.New()
 	client := newTable(t, e)
 	if err := e.Close(); err != nil {
@@ -115,7 +115,7 @@ func TestAClosedEngineFails(t *testing.T) {
 	}
 }
 
-func TestAnEngineServesHTTP(t *testing.T) {
+func TestEngineServesHTTP(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	for _, test := range []struct {
@@ -141,7 +141,7 @@ func TestAnEngineServesHTTP(t *testing.T) {
 	}
 }
 
-func TestARequestOverSixteenMegabytesIsRefused(t *testing.T) {
+func TestRequestOverSixteenMegabytesIsRefused(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://localdynamo/", bytes.NewReader(make([]byte, 17<<20)))

@@ -3,6 +3,8 @@ package localdynamo
 import (
 	"fmt"
 	"net/http"
+
+	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
 // Error types, by the names that SDKs decode.
@@ -16,6 +18,7 @@ const (
 	typeNoToken        = "com.amazon.coral.service#MissingAuthenticationTokenException"
 	typeIncomplete     = "com.amazon.coral.service#IncompleteSignatureException"
 	typeSignature      = "com.amazon.coral.service#InvalidSignatureException"
+	typeUnusable       = "com.amazon.coral.service#" + filefault.Code
 	typeConditionFails = "com.amazonaws.dynamodb.v20120810#ConditionalCheckFailedException"
 	typeNotFound       = "com.amazonaws.dynamodb.v20120810#ResourceNotFoundException"
 	typeInUse          = "com.amazonaws.dynamodb.v20120810#ResourceInUseException"

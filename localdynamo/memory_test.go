@@ -32,7 +32,7 @@ func contents(t *rapid.T, m *memory) map[string]string {
 	return all
 }
 
-func TestAnUpdateHappensWholeOrNotAtAll(t *testing.T) {
+func TestUpdateHappensWholeOrNotAtAll(t *testing.T) {
 	boom := errors.New("boom")
 	rapid.Check(t, func(t *rapid.T) {
 		m, model := newMemory(), map[string]string{}
@@ -74,7 +74,7 @@ func TestAnUpdateHappensWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestAPanicUndoesAnUpdate(t *testing.T) {
+func TestPanicUndoesAnUpdate(t *testing.T) {
 	m := newMemory()
 	func() {
 		defer func() {
@@ -99,7 +99,7 @@ func TestAPanicUndoesAnUpdate(t *testing.T) {
 	}
 }
 
-func TestARangeIsHalfOpen(t *testing.T) {
+func TestRangeIsHalfOpen(t *testing.T) {
 	m := newMemory()
 	if err := m.Update(func(tx Tx) error {
 		for _, key := range []string{"a", "b", "ba", "c"} {
@@ -130,7 +130,7 @@ func TestARangeIsHalfOpen(t *testing.T) {
 	}
 }
 
-func TestAViewChangesNothing(t *testing.T) {
+func TestViewChangesNothing(t *testing.T) {
 	m := newMemory()
 	if err := m.View(func(tx Tx) error { return tx.Put([]byte("k"), nil) }); !errors.Is(err, errReadOnly) {
 		t.Errorf("Put: %v", err)

@@ -55,7 +55,7 @@ func TestPagesAndSegmentsOfAScanMeetEveryItemOnce(t *testing.T) {
 	}
 }
 
-func TestAPageEndsAtAMegabyte(t *testing.T) {
+func TestPageEndsAtAMegabyte(t *testing.T) {
 	e := localdynamo.New()
 	client := newTable(t, e)
 	for i := range 12 {
@@ -71,7 +71,7 @@ func TestAPageEndsAtAMegabyte(t *testing.T) {
 	}
 }
 
-func TestAFilterHidesItemsThatWereStillRead(t *testing.T) {
+func TestFilterHidesItemsThatWereStillRead(t *testing.T) {
 	_, client := newScanned(t)
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{
 		TableName: aws.String("locks"), FilterExpression: aws.String("n < :n"), ProjectionExpression: aws.String("n"),
@@ -85,7 +85,7 @@ func TestAFilterHidesItemsThatWereStillRead(t *testing.T) {
 	}
 }
 
-func TestAQueryGoesThroughAPartitionInTheOrderOfTheSortKey(t *testing.T) {
+func TestQueryGoesThroughAPartitionInTheOrderOfTheSortKey(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		newTable(t, e)
 		want(t, e, "DeleteTable", `{"TableName":"none"}`, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource not found: Table: none not found"}`)
@@ -144,7 +144,7 @@ func TestAQueryGoesThroughAPartitionInTheOrderOfTheSortKey(t *testing.T) {
 	})
 }
 
-func TestATextSortKeyTakesAPrefix(t *testing.T) {
+func TestTextSortKeyTakesAPrefix(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	call(t, e, "CreateTable", `{"TableName":"texts","KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"r","KeyType":"RANGE"}],

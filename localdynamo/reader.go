@@ -11,6 +11,11 @@ import (
 // maxSkipped bounds the nesting of JSON values that the engine ignores.
 const maxSkipped = 512
 
+// maxValues bounds the members and elements of a request, as each may take ten times its
+// bytes in memory. The values of one item are fewer: the smallest, a NULL in a list, takes
+// 2 bytes of the 400 KB that an item may have, and counts as an element and a member.
+const maxValues = 500_000
+
 // reader decodes a request's JSON directly into the engine's own values. Strings
 // are substrings of the body. On a syntax error it panics with *apiError, which
 // readJSON recovers.
@@ -21,6 +26,7 @@ const maxSkipped = 512
 type reader struct {
 	source  string
 	at      int
+	values  int       // members and elements so far
 	refused *apiError // the first value that is not allowed
 }
 
@@ -53,6 +59,13 @@ func readJSON(body string, fn func(*reader)) (err error) {
 
 func (r *reader) fail(format string, args ...any) {
 	panic(malformed(fmt.Sprintf(format, args...)))
+}
+
+// count notes one more member or element.
+func (r *reader) count() {
+	if r.values++; r.values > maxValues {
+		panic(invalidf("The request has more than %d values, which is more than this engine reads: split it", maxValues))
+	}
 }
 
 func (r *reader) refuse(err error) {
@@ -135,6 +148,7 @@ func (r *reader) object(fn func(name string)) {
 		if !first {
 			r.token(',')
 		}
+		r.count()
 		name := r.string()
 		r.token(':')
 		if !r.null() {
@@ -157,6 +171,7 @@ func (r *reader) array(fn func()) {
 		if !first {
 			r.token(',')
 		}
+		r.count()
 		fn()
 	}
 	r.token(']')

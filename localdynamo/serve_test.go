@@ -33,7 +33,7 @@ func (tx *fragileTx) Put(key, value []byte) error {
 
 const twoPuts = `{"RequestItems":{"locks":[{"PutRequest":{"Item":{"id":{"S":"b"}}}},{"PutRequest":{"Item":{"id":{"S":"c"}}}}]}}`
 
-func TestAPanicIsAnInternalServerErrorThatIsLoggedOnceAndStoresNothing(t *testing.T) {
+func TestPanicIsInternalServerErrorLoggedOnceAndStoresNothing(t *testing.T) {
 	var log bytes.Buffer
 	before := slog.Default()
 	slog.SetDefault(slog.New(slog.NewTextHandler(&log, nil)))
@@ -66,7 +66,7 @@ func TestAPanicIsAnInternalServerErrorThatIsLoggedOnceAndStoresNothing(t *testin
 	}
 }
 
-func TestAPageInABrowserReachesNothing(t *testing.T) {
+func TestPageInABrowserReachesNothing(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"evil"}}}`
 	const allow = "Access-Control-Allow-Origin"
 	for name, change := range map[string]func(*http.Request){
@@ -108,7 +108,7 @@ func (c cut) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestABodyThatIsCutOffChangesNothing(t *testing.T) {
+func TestBodyThatIsCutOffChangesNothing(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"half"}}}`
 	for name, length := range map[string]int64{"in chunks": -1, "of a length": int64(len(put)) + 1} {
 		e := seededEngine(t)

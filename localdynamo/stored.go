@@ -3,6 +3,8 @@ package localdynamo
 import (
 	"encoding/binary"
 	"errors"
+
+	"github.com/leasehold-go/leasehold/internal/filefault"
 )
 
 // The stored form of an item is the number of attributes, then the name and the
@@ -47,7 +49,7 @@ func appendValue(b []byte, v value) []byte {
 	return b
 }
 
-var errDamaged = errors.New("a stored item cannot be read: the file is damaged or was written by a newer version")
+var errDamaged = filefault.Lasting(errors.New("a stored item cannot be read: the file is damaged or was written by a newer version"))
 
 // stored decodes the stored form. All texts of the item are substrings of one
 // string.

@@ -62,7 +62,7 @@ func reads(t *testing.T, b []byte, want item) {
 }
 
 // A file whose bytes have changed may nest what it holds as deep as it is long.
-func TestADamagedItemIsAnErrorHoweverDeepItIsNested(t *testing.T) {
+func TestDamagedItemIsAnErrorHoweverDeepItIsNested(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {
 		t.Errorf("error %v", err)

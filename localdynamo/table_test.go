@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestADeletedTableTakesItsItemsAlong(t *testing.T) {
+func TestDeletedTableTakesItsItemsAlong(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		if err := increment(t.Context(), client, "k"); err != nil {
@@ -25,7 +25,7 @@ func TestADeletedTableTakesItsItemsAlong(t *testing.T) {
 	})
 }
 
-func TestAProtectedTableIsNotDeleted(t *testing.T) {
+func TestProtectedTableIsNotDeleted(t *testing.T) {
 	e := localdynamo.New()
 	client := newTable(t, e)
 	if _, err := client.UpdateTable(t.Context(), &dynamodb.UpdateTableInput{TableName: aws.String("locks"), DeletionProtectionEnabled: aws.Bool(true)}); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestTheSDKUnderstandsACancelledTransaction(t *testing.T) {
+func TestSDKUnderstandsACancelledTransaction(t *testing.T) {
 	client := newTable(t, localdynamo.New())
 	if err := increment(t.Context(), client, "taken"); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestTheSDKUnderstandsACancelledTransaction(t *testing.T) {
 	}
 }
 
-func TestAClientRequestTokenWritesOnce(t *testing.T) {
+func TestClientRequestTokenWritesOnce(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		write := func(token, id string) error {
@@ -68,7 +68,7 @@ func TestAClientRequestTokenWritesOnce(t *testing.T) {
 	})
 }
 
-func TestAClientRequestTokenIsForgottenAfterTenMinutes(t *testing.T) {
+func TestClientRequestTokenIsForgottenAfterTenMinutes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newTable(t, localdynamo.New())
 		write := func() {

@@ -64,7 +64,7 @@ func sameItem(a, b item) bool {
 	return value{kind: kindM, item: a}.equal(value{kind: kindM, item: b})
 }
 
-func TestAnItemIsStoredAndReadBack(t *testing.T) {
+func TestItemIsStoredAndReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := anyItem(3).Draw(t, "item")
 		stored := appendItem(nil, it)
@@ -79,7 +79,7 @@ func TestAnItemIsStoredAndReadBack(t *testing.T) {
 	})
 }
 
-func TestAnItemIsWrittenAsJSONAndReadBack(t *testing.T) {
+func TestItemIsWrittenAsJSONAndReadBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it := anyItem(3).Draw(t, "item")
 		written := appendJSONItem(nil, it)
@@ -93,7 +93,7 @@ func TestAnItemIsWrittenAsJSONAndReadBack(t *testing.T) {
 	})
 }
 
-func TestAnItemIsAMapOfItsAttributes(t *testing.T) {
+func TestItemIsAMapOfItsAttributes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it, model := item{}, map[string]value{}
 		for range 20 {

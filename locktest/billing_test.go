@@ -17,7 +17,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }
 
-func TestAMonthIsClosedByOneAtATime(t *testing.T) {
+func TestMonthIsClosedByOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		var now, most int // closing at the same time
@@ -49,7 +49,7 @@ func TestAMonthIsClosedByOneAtATime(t *testing.T) {
 	})
 }
 
-func TestAMonthThatAnotherClosesIsWaitedForNoLongerThanAsked(t *testing.T) {
+func TestMonthThatAnotherClosesIsWaitedForNoLongerThanAsked(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})
@@ -82,7 +82,7 @@ func TestClosingAMonthStopsWhenTheLockIsStolen(t *testing.T) {
 	})
 }
 
-func TestAProcessThatDiesLeavesTheMonthToAnother(t *testing.T) {
+func TestProcessThatDiesLeavesTheMonthToAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})

@@ -36,6 +36,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
@@ -153,7 +154,7 @@ func (p *process) setClock(m *machine.Machine) {
 	now := machine.BootedAt(p.env.began)
 	m.Now = func() decide.Instant {
 		at, ahead := now(), time.Duration(p.ahead.Load())
-		return decide.Instant{Mono: at.Mono + ahead, Boot: at.Boot + ahead}
+		return decide.Instant{Mono: durations.Sum(at.Mono, ahead), Boot: durations.Sum(at.Boot, ahead)}
 	}
 }
 

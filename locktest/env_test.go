@@ -46,7 +46,7 @@ func release(t *testing.T, lock *leasehold.Lock) {
 	}
 }
 
-func TestALockLeftHeldIsAnErrorThatNamesIt(t *testing.T) {
+func TestLockLeftHeldIsAnErrorThatNamesIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -100,7 +100,7 @@ func TestWhatTheCodeUnderTestGaveUpIsNoLeak(t *testing.T) {
 	}
 }
 
-func TestTheEnvsOwnLocksAreNoLeak(t *testing.T) {
+func TestEnvsOwnLocksAreNoLeak(t *testing.T) {
 	inBubble(t, func(_ *testing.T, env *locktest.Env) {
 		env.Hold("held")
 		env.Steal("stolen")
@@ -108,7 +108,7 @@ func TestTheEnvsOwnLocksAreNoLeak(t *testing.T) {
 	})
 }
 
-func TestAWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
+func TestWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -141,7 +141,7 @@ func TestWhatHoldHeldIsNotForWaitersLeftBehind(t *testing.T) {
 	// In real time: in a bubble no client polls while others close.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
-	locks := env.Client(leasehold.Config{PollMin: time.Millisecond, PollMax: time.Millisecond})
+	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})
 	var waiting sync.WaitGroup
 	for i := range 20 {
 		key := strconv.Itoa(i)
@@ -208,7 +208,7 @@ func TestNothingIsLoggedOnceTheTestHasEnded(t *testing.T) {
 	})
 }
 
-func TestAConfigKeepsItsOwnLoggerAndOwner(t *testing.T) {
+func TestConfigKeepsItsOwnLoggerAndOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var log bytes.Buffer
 		locks := env.Client(leasehold.Config{Table: "prod", Owner: "billing", Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -282,7 +282,7 @@ func TestEveryLayoutCanBeTested(t *testing.T) {
 	}
 }
 
-func TestASecondLayoutIsRefused(t *testing.T) {
+func TestSecondLayoutIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -295,7 +295,7 @@ func TestASecondLayoutIsRefused(t *testing.T) {
 	})
 }
 
-func TestABadConfigIsTheTestsError(t *testing.T) {
+func TestBadConfigIsTheTestsError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -309,7 +309,7 @@ func TestABadConfigIsTheTestsError(t *testing.T) {
 	})
 }
 
-func TestAnEnvIsOfUseOutsideOfABubble(t *testing.T) {
+func TestEnvIsOfUseOutsideOfABubble(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 	env.Hold("held")

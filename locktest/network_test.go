@@ -26,7 +26,7 @@ func put(t *testing.T, env *locktest.Env, key string) {
 	}
 }
 
-func TestADisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
+func TestDisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		lock := acquire(t, first, "k")
@@ -44,7 +44,7 @@ func TestADisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
 	})
 }
 
-func TestAShortCutIsSurvived(t *testing.T) {
+func TestShortCutIsSurvived(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k")
@@ -59,7 +59,7 @@ func TestAShortCutIsSurvived(t *testing.T) {
 	})
 }
 
-func TestARequestOfADisconnectedClientIsNeverDelivered(t *testing.T) {
+func TestRequestOfADisconnectedClientIsNeverDelivered(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		env.Disconnect(locks)
@@ -144,7 +144,7 @@ func TestOnlyTheClientsNamedAreDisconnected(t *testing.T) {
 	})
 }
 
-func TestAClientOfSomebodyElseIsRefused(t *testing.T) {
+func TestClientOfSomebodyElseIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -18,7 +19,7 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 	e.t.Helper()
 	p := e.newOther("holder")
 	defer e.follow(p)
-	lock, err := p.client.TryAcquire(context.WithoutCancel(e.t.Context()), key, opts...)
+	lock, err := p.client.TryAcquire(context.WithoutCancel(e.t.Context()), key, append(slices.Clip(opts), leasehold.NoWaitEvenIfDead())...)
 	switch {
 	case errors.Is(err, leasehold.ErrHeld):
 		e.t.Fatalf("locktest: hold %q: %v: release it first, or take it with Steal", key, err)
@@ -65,26 +66,26 @@ const (
 // steal tries once, by breaking the grant if byForce. ErrHeld, ErrChanged and
 // ErrNotFound mean that another process was faster.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
-	lock, err := p.client.TryAcquire(ctx, key)
+	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 	var held *leasehold.HeldError
 	if !errors.As(err, &held) {
 		return lock, err
 	}
 	r := held.Holder
 	if byForce || !p.canOutwait(r) {
-		return seize(ctx, p.client, r)
+		return p.seize(ctx, r)
 	}
 	// The thief has looked at this version. Once its clock says that a lease has passed
 	// since, it takes over as any client does.
 	p.ahead.Add(int64(r.Lease))
-	return p.client.TryAcquire(ctx, key)
+	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
 // canOutwait reports whether the holder in r is dead, and nobody else with it, once p's
 // clock has gone on by its lease. Not where records say when they expire; nor if other
 // locks share the lease, or the clock cannot show its end.
 func (p *process) canOutwait(r leasehold.Record) bool {
-	return p.client.Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
+	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
 // longestJump is as much as a clock is set ahead at once: maxTakeovers of it, and the
@@ -92,14 +93,14 @@ func (p *process) canOutwait(r leasehold.Record) bool {
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r and acquires the key.
-func seize(ctx context.Context, thief *leasehold.Client, r leasehold.Record) (*leasehold.Lock, error) {
-	if !thief.Capabilities().FencingSurvivesRelease {
+func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
+	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
 		time.Sleep(time.Microsecond) // the next token is the time, and must differ
 	}
-	if err := thief.Break(ctx, r); err != nil {
+	if err := p.client.Break(ctx, r); err != nil {
 		return nil, err
 	}
-	return thief.TryAcquire(ctx, r.Key.Partition)
+	return p.client.TryAcquire(ctx, r.Key.Partition, leasehold.NoWaitEvenIfDead())
 }
 
 // newOther returns a process that does not belong to the code under test.

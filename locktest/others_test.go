@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-func TestAHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
+func TestHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		theirs := env.Hold("k", leasehold.WithData([]byte("d")))
@@ -23,14 +23,14 @@ func TestAHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
 		}
 		release(t, theirs)
 		lock := acquire(t, locks, "k")
-		if string(lock.Data()) != "d" || lock.Token() <= theirs.Token() {
-			t.Errorf("data %q, token %d after %d", lock.Data(), lock.Token(), theirs.Token())
+		if string(lock.Record().Data) != "d" || lock.Token() <= theirs.Token() {
+			t.Errorf("data %q, token %d after %d", lock.Record().Data, lock.Token(), theirs.Token())
 		}
 		release(t, lock)
 	})
 }
 
-func TestAHolderWithoutRenewalIsAProcessThatDied(t *testing.T) {
+func TestHolderWithoutRenewalIsAProcessThatDied(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
@@ -63,7 +63,7 @@ func TestHoldDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestAStolenLockIsBelievedInUntilItsNextRenewal(t *testing.T) {
+func TestStolenLockIsBelievedInUntilItsNextRenewal(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k", leasehold.WithData([]byte("half done")))
@@ -91,7 +91,7 @@ func TestAStolenLockIsBelievedInUntilItsNextRenewal(t *testing.T) {
 	})
 }
 
-func TestAStolenLockCommitsNothing(t *testing.T) {
+func TestStolenLockCommitsNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{}), "k")
 		env.Steal("k")
@@ -185,7 +185,7 @@ func TestStealIsNotKeptFromItsAimByThoseWhoComeInBetween(t *testing.T) {
 	})
 }
 
-func TestADamagedRecordCannotBeStolen(t *testing.T) {
+func TestDamagedRecordCannotBeStolen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)

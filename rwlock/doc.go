@@ -1,41 +1,36 @@
-// Package rwlock is a lock held by one writer or by up to 100 readers, on
-// package leasehold.
+// Package rwlock is a lock for up to n readers or one writer, on the public API of package
+// leasehold.
 //
-//	rw, err := rwlock.New(locks, "dataset/7")
+//	rw, err := rwlock.New(locks, "dataset/7", 8)
 //	...
 //	r, err := rw.AcquireRead(ctx)  // beside other readers
 //	w, err := rw.AcquireWrite(ctx) // alone
 //
-// Both return a *leasehold.Lock: its context, Do, Commit, Guards, Renew and
-// Release are those of a plain lock. A read lock fences as well: what is
-// committed under it lands only while no writer can have been granted the key.
+// The lock is n keys, KEY/reader/0 to KEY/reader/n-1. A reader acquires one of them with
+// Client.AcquireAny, the writer all of them with Client.AcquireAll. Each key is an ordinary
+// lock, so every layout has read/write locks, and what holds for a lock and a group holds
+// here: contexts that end in time, Do, Commit, Guards, Break, and one record a key in
+// listings. A read lock fences as well: its commits land only while no writer can have
+// been granted its key.
 //
-// # Fairness
+// # What it costs
 //
-// A waiting writer keeps new readers out; a writer that leaves lets the readers
-// that wait go first. So, if holders end, a reader waits for the readers before
-// a waiting writer, that writer, and one longest poll; a writer waits for that
-// poll and the readers that are in. Among several writers it is chance. A dead
-// holder, or a dead writer that waits, keeps others out for its lease and a poll.
-// A call with leasehold.NoWait does not let readers go first. The moment for readers
-// is as long as they pause in the client of the writer that leaves: one whose
-// Config.PollMax is greater, or whose requests take longer than Config.PollMin, may
-// miss it, more than once, and waits for another writer each time.
+// A reader costs what a lock costs: two writes. While several readers come at once, a
+// grant may be rejected because another reader has the key: one more write each time. The
+// writer pays for each of the n keys, a grant, a release, and a renewal in each period, and
+// its Commit checks each of them. So choose n as small as the readers allow: reader n+1 waits.
+//
+// # Who waits for whom
+//
+// A writer that waits for readers acquires the keys in their order and keeps what it has,
+// so that new readers find fewer and fewer keys free. For each key it waits as any waiter
+// does, beside the readers that want the same key. Writers acquire in the same order and
+// cannot deadlock. A dead holder keeps its key for one lease, as any lock.
 //
 // # Limits
 //
-//   - The native layout alone: others are errors that match errors.ErrUnsupported.
-//   - At most 100 readers; the 101st waits. All are in one row: each adds about
-//     250 bytes to it, and a write costs a unit for each KB of it.
-//   - No data and no attributes, no DeleteOnRelease and no Detach: options for
-//     them are errors that match errors.ErrUnsupported.
-//   - A read lock is no way to a write lock: asking for one inside the context of
-//     the other is leasehold.ErrDeadlock.
-//   - Goroutines of one client do not wait in a line: each waits for itself.
-//   - With Config.SharedLease these locks are renewed one by one.
-//   - The row stays when it is free; after a writer TTL may collect it, as it may
-//     collect a released lock.
-//
-// The row and its requests are in docs/protocol.md, under Read/write locks; when
-// to use one, and when not, in docs/recipes.md.
+//   - There is no way from a read lock to a write lock: AcquireWrite inside the context of a
+//     read lock is leasehold.ErrDeadlock. Release, acquire to write, and read again.
+//   - Tokens grow for each key by itself. A target outside of DynamoDB that compares
+//     tokens must compare those of one key: the writer's is that of the first lock of its group.
 package rwlock

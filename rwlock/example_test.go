@@ -25,7 +25,7 @@ func Example() {
 	}
 	defer locks.Close(ctx)
 
-	rw, err := rwlock.New(locks, "dataset/7")
+	rw, err := rwlock.New(locks, "dataset/7", 2)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -48,8 +48,8 @@ func Example() {
 	done.Wait()
 	fmt.Println("two read at a time")
 
-	err = rw.DoWrite(ctx, func(ctx context.Context, lock *leasehold.Lock) error {
-		return lock.Commit(ctx, nil) // the writes of the new version; they land only under this lock
+	err = rw.DoWrite(ctx, func(ctx context.Context, group *leasehold.Group) error {
+		return group.Commit(ctx, nil) // the writes of the new version; they land only under this lock
 	})
 	fmt.Println("written alone:", err == nil)
 

@@ -2,7 +2,6 @@ package semaphore_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log"
 	"sync"
@@ -77,43 +76,4 @@ func Example() {
 	fmt.Println("done:", done.Load(), "too many:", tooMany.Load())
 
 	// Output: done: 20 too many: 0
-}
-
-// Who has permits, and how many there are from now on.
-func ExampleSemaphore_Resize() {
-	ctx := context.Background()
-	locks, err := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks", Owner: "worker"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer locks.Close(ctx)
-	gpu, err := semaphore.New(locks, "gpu", 1)
-	if err != nil {
-		log.Fatal(err)
-	}
-	if _, err := gpu.Acquire(ctx); err != nil {
-		log.Fatal(err)
-	}
-	_, err = gpu.TryAcquire(ctx)
-	fmt.Println("a second one, of one:", errors.Is(err, leasehold.ErrHeld))
-	if err := gpu.Resize(ctx, 2); err != nil {
-		log.Fatal(err)
-	}
-	_, err = gpu.TryAcquire(ctx)
-	fmt.Println("a second one, of two:", err)
-
-	holders, err := gpu.Holders(ctx)
-	for _, r := range holders {
-		fmt.Println(r.Key, "is held")
-	}
-	counts, _ := semaphore.New(locks, "gpu", 1) // a process that was not told
-	_, other := counts.Acquire(ctx)
-	fmt.Println(err, errors.Is(other, leasehold.ErrPermits))
-
-	// Output:
-	// a second one, of one: true
-	// a second one, of two: <nil>
-	// gpu/0 is held
-	// gpu/1 is held
-	// <nil> true
 }

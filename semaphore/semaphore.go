@@ -1,103 +1,93 @@
-// Package semaphore grants at most N permits at a time, on package leasehold.
+// Package semaphore lets at most n hold a key at a time, on the public API of package
+// leasehold.
 //
 //	gpu, err := semaphore.New(locks, "gpu", 3)
 //	...
 //	permit, err := gpu.Acquire(ctx)
 //
-// A permit is an ordinary lock, KEY/0 to KEY/N-1, with all that a lock has. A
-// row under KEY itself says how many there are, and is never granted to anybody.
+// The permits are n keys, KEY/0 to KEY/n-1, and Acquire acquires one of them with
+// Client.AcquireAny. Each is an ordinary lock, so every layout has semaphores, and what
+// holds for a lock holds here: its context ends in time, a dead holder's permit is taken
+// over, and Do, Commit, Guards, Break and listings work as they do for any key.
+//
+// # How many there are
+//
+// The caller says how many, and nothing stores the number. Give all processes the same
+// one. Two processes with different numbers share the permits that both count, the first
+// ones, and as many hold the key as the greater number says. A smaller number is in force
+// once the last permit above it is released.
 //
 // # What it costs
 //
-// A permit costs one write and one consistent read, of that row, and its release
-// one write. The permits are tried in random order, so each one that another
-// process has may cost a write that is refused: N-1 at most, nothing for those
-// that this process knows of. The first Acquire of a Semaphore reads the row once
-// more, or creates it. A waiter looks at all permits by one read, as often as it
-// would at a lock, and now and then at the row; it writes nothing.
+// A permit costs what a lock costs: two writes. The keys are tried from a random one on.
+// Each that another process holds may cost a rejected write: n-1 at most, none for those
+// that this process knows of. A waiter reads all permits at once, as often as it would a
+// lock, and writes nothing. Within one client, goroutines wait for each permit in the
+// order in which they came; between processes there is no order.
 //
-// Holders costs two reads, Resize a read and a write.
+// # Limits
+//
+// Tokens grow for each permit by itself, not over all of them. Fence with Commit or
+// Guards, not by comparing tokens of two permits.
 package semaphore
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"slices"
-	"sync"
+	"strconv"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/bridge"
-	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Semaphore is a key with n permits. Each permit is an ordinary lock, and at most n are
-// held at a time. It is safe for concurrent use.
+// MostPermits is the most permits that a Semaphore may have: one request of DynamoDB reads
+// at most 100 items (API reference, BatchGetItem).
+const MostPermits = 100
+
+// Semaphore is a key with n permits, at most n of which are held at a time. It is safe for
+// concurrent use.
 type Semaphore struct {
-	locks *leasehold.Client
-	in    inside
-	c     *seek.Client
-	key   leasehold.Key
-	all   []leasehold.Key // of as many permits as there can be
-	row   *row            // stores how many there are; nil: the layout has none
-
-	mu    sync.Mutex // guards known; never held across I/O
-	known number
+	client *leasehold.Client
+	keys   []leasehold.Key // of the permits
 }
 
-// New returns the semaphore of n permits (1 to 100) under key. It sends nothing. The
-// first Acquire stores n. Another process whose n differs gets a
-// *leasehold.PermitsError from Acquire. A Semaphore that has acquired once follows every
-// Resize.
-//
-// With layout.DynamoDLM the permits are dynamo-dlm's own slots. That library does not
-// store how many there are, so nobody notices when two processes use different
-// numbers: the greatest one counts. With a layout that has no permits, the error is a
-// *leasehold.UnsupportedError.
-func New(locks *leasehold.Client, key string, n int) (*Semaphore, error) {
-	if locks == nil {
+// New returns the semaphore of n permits under key, 1 to MostPermits. It sends nothing.
+func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
+	switch {
+	case client == nil:
 		return nil, errors.New("semaphore: the client is nil: pass what leasehold.New returned")
+	case key == "":
+		return nil, errors.New("semaphore: the key is empty: name one")
+	case n < 1 || n > MostPermits:
+		return nil, fmt.Errorf("semaphore: %d permits of %s: use 1 to %d", n, strconv.Quote(key), MostPermits)
 	}
-	in := bridge.Inside(locks).(inside)
-	s := &Semaphore{
-		locks: locks, in: in, c: in.Seeking(), key: leasehold.Key{Partition: key},
-		known: number{n: n, changed: make(chan struct{})},
+	keys := make([]leasehold.Key, n)
+	for i := range keys {
+		keys[i].Partition = fmt.Sprintf("%s/%d", key, i)
 	}
-	if err := s.checkNumber(n); err != nil {
-		return nil, err
-	}
-	proto, ok := s.c.Proto.(protocol.Counting)
-	if !ok {
-		return nil, in.Unsupported("semaphores")
-	}
-	if key == "" || protocol.IsSessionKey(proto, protocol.Key(s.key)) {
-		return nil, fmt.Errorf("leasehold: semaphore %v in table %s: the key is empty, or a session's: choose another", s.key, s.table())
-	}
-	if err := in.CheckPrefix(s.key); err != nil {
-		return nil, err
-	}
-	for i := range protocol.MostPermits {
-		permit := proto.PermitKey(key, i)
-		if err := proto.CheckKey(proto.Complete(permit)); err != nil {
-			return nil, fmt.Errorf("leasehold: semaphore %v in table %s: %w", leasehold.Key(permit), s.table(), err)
-		}
-		s.all = append(s.all, leasehold.Key(permit))
-	}
-	if rows := proto.PermitRows(); rows != nil {
-		s.row = &row{in, s.c, rows, rows.Key(key)}
-	}
-	return s, nil
+	return &Semaphore{client, keys}, nil
 }
 
-// Do acquires a permit, calls fn and releases the permit. It is Acquire and Lock.Do in
-// one. An error from before fn was called matches leasehold.ErrNotRun.
+// Acquire acquires a permit. It waits while all of them are held. Its lock, its options and
+// its errors are those of Client.AcquireAny: in a context that holds a permit it acquires
+// another one or, with leasehold.Reentrant, shares that permit.
+func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	// Clients that begin with different keys refuse each other less often.
+	first := rand.IntN(len(s.keys))
+	return s.client.AcquireAny(ctx, slices.Concat(s.keys[first:], s.keys[:first]), opts...)
+}
+
+// Do calls fn with a permit. It is Acquire and Lock.Do in one. An error from before fn was
+// called matches leasehold.ErrNotRun.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
-	return s.in.Do(ctx, s.key, func() (*leasehold.Lock, error) { return s.Acquire(ctx, opts...) }, fn)
+	if fn == nil {
+		return fmt.Errorf("semaphore: %w: the function is nil", leasehold.ErrNotRun)
+	}
+	permit, err := s.Acquire(ctx, opts...)
+	if err != nil {
+		return fmt.Errorf("%w: %w", leasehold.ErrNotRun, err)
+	}
+	return permit.Do(ctx, fn)
 }
-
-// Keys returns the keys of the permits, as many as this process knows of: n of them
-// until the first Acquire, and then as many as are stored.
-func (s *Semaphore) Keys() []leasehold.Key { return slices.Clone(s.all[:s.number().n]) }
-
-func (s *Semaphore) table() string { return s.c.Requests.Table }

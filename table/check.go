@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -39,8 +41,8 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	if err != nil {
 		return nil, err
 	}
-	problems := append(checkStatus(found), checkKeys(found, want)...)
-	problems = append(problems, checkTTL(ttl, want)...)
+	problems := append(checkStatus(found), checkKeys(found, spec, want)...)
+	problems = append(problems, checkTTL(ttl, spec, want)...)
 	problems = append(problems, checkReplicas(found)...)
 	for i, p := range problems {
 		problems[i].What = visible.Line(p.What)
@@ -85,27 +87,23 @@ func checkStatus(t *types.TableDescription) []Problem {
 	return []Problem{{Fatal: true, About: "status", What: fmt.Sprintf("the table's status is %s: wait until it is ACTIVE", t.TableStatus)}}
 }
 
-func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
+func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Problem {
 	have := keysOf(t)
-	advice := "name it in the layout, or use another table"
-	if names := layoutsOf(have); len(names) > 0 {
-		advice = fmt.Sprintf("this is a table of layout %s: use that layout, or another table", strings.Join(names, " or "))
-	}
 	var problems []Problem
 	fatal := func(format string, args ...any) {
 		problems = append(problems, Problem{Fatal: true, About: "keys", What: fmt.Sprintf(format, args...)})
 	}
 	if have.Partition != want.Partition {
-		fatal("the partition key is %q, but the layout's is %q: %s", have.Partition, want.Partition, advice)
+		fatal("the partition key is %q, but the layout's is %q: %s", have.Partition, want.Partition, spec.fitting(have, "PartitionKey", have.Partition))
 	}
 	switch {
 	case have.Sort == want.Sort:
 	case have.Sort == "":
-		fatal("the table has no sort key, but the layout's is %q: %s", want.Sort, strings.Replace(advice, "name it in", "leave it out of", 1))
+		fatal("the table has no sort key, but the layout's is %q: %s", want.Sort, spec.fitting(have, "SortKey", ""))
 	case want.Sort == "":
-		fatal("the table has the sort key %q, but the layout has none: %s", have.Sort, advice)
+		fatal("the table has the sort key %q, but the layout has none: %s", have.Sort, spec.fitting(have, "SortKey", have.Sort))
 	default:
-		fatal("the sort key is %q, but the layout's is %q: %s", have.Sort, want.Sort, advice)
+		fatal("the sort key is %q, but the layout's is %q: %s", have.Sort, want.Sort, spec.fitting(have, "SortKey", have.Sort))
 	}
 	for _, a := range t.AttributeDefinitions {
 		name, wanted := aws.ToString(a.AttributeName), types.ScalarAttributeTypeS
@@ -120,6 +118,42 @@ func checkKeys(t *types.TableDescription, want protocol.Schema) []Problem {
 		}
 	}
 	return problems
+}
+
+// fitting says what would make a table fit whose key is have: another layout, another name
+// for a field of the layout, or another table. name is empty if the table has no such key.
+func (s Spec) fitting(have protocol.Schema, field, name string) string {
+	const orTable = ", or use another table"
+	names := layoutsOf(have)
+	set, ok := s.named(field)
+	switch {
+	case len(names) > 0 && !slices.Contains(names, s.layout().Name()):
+		which := "it"
+		if len(names) > 1 {
+			which = "one of them"
+		}
+		return fmt.Sprintf("this is a table of layout %s: set Layout to %s%s", strings.Join(names, " or "), which, orTable)
+	case !ok, name == "" && set == "":
+		return "use another table, or another layout"
+	case name == "":
+		return fmt.Sprintf("leave %s of the layout unset%s", field, orTable)
+	}
+	return fmt.Sprintf("set %s of the layout to %q%s", field, name, orTable)
+}
+
+// layout returns the layout of the table.
+func (s Spec) layout() layout.Layout {
+	if s.Layout == nil {
+		return layout.Native{}
+	}
+	return s.Layout
+}
+
+// named returns a field of the layout that names an attribute. It reports false if the name
+// is fixed.
+func (s Spec) named(field string) (string, bool) {
+	v := reflect.ValueOf(s.layout()).FieldByName(field)
+	return v.String(), v.IsValid()
 }
 
 // keysOf returns the key of a table.
@@ -166,7 +200,7 @@ func ttlIsOn(ttl *types.TimeToLiveDescription) bool {
 	return ttl != nil && (ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabled || ttl.TimeToLiveStatus == types.TimeToLiveStatusEnabling)
 }
 
-func checkTTL(ttl *types.TimeToLiveDescription, want protocol.Schema) []Problem {
+func checkTTL(ttl *types.TimeToLiveDescription, spec Spec, want protocol.Schema) []Problem {
 	on := ttlIsOn(ttl)
 	switch {
 	case !on && want.TTL != "":
@@ -175,8 +209,12 @@ func checkTTL(ttl *types.TimeToLiveDescription, want protocol.Schema) []Problem 
 		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, which this layout does not write: a record that has this attribute may be deleted while it is held: turn TTL off, or never write this attribute",
 			aws.ToString(ttl.AttributeName))}}
 	case on && aws.ToString(ttl.AttributeName) != want.TTL:
-		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, but the layout's is %q, so released records stay until somebody deletes them, and a record that has the table's may be deleted while it is held: name that one in the layout",
-			aws.ToString(ttl.AttributeName), want.TTL)}}
+		name, advice := aws.ToString(ttl.AttributeName), "use another table"
+		if _, ok := spec.named("TTL"); ok {
+			advice = fmt.Sprintf("set TTL of the layout to %q", name)
+		}
+		return []Problem{{About: "ttl", What: fmt.Sprintf("TTL is on for the attribute %q, but the layout's is %q, so released records stay until somebody deletes them, and a record that has the table's may be deleted while it is held: %s",
+			name, want.TTL, advice)}}
 	}
 	return nil
 }

@@ -102,7 +102,11 @@ func ExampleSpec_CloudFormation() {
 }
 
 func ExampleSpec_Policy() {
-	fmt.Print(table.Spec{Name: "locks"}.Policy("arn:aws:dynamodb:eu-west-1:123456789012:table/locks", table.Read))
+	policy, err := table.Spec{Name: "locks"}.Policy("arn:aws:dynamodb:eu-west-1:123456789012:table/locks", table.Read)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Print(policy)
 	// Output:
 	// {
 	//   "Version": "2012-10-17",

@@ -3,6 +3,7 @@ package table
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -19,10 +20,10 @@ const (
 	Read    Access = "read"    // list locks and get their records
 )
 
-// SharedLeases is the prefix of the rows of shared leases, for Policy and for
-// leasehold.Config.Prefixes. They are everybody's: whoever may write them can end the
-// locks of every client of the table that has a shared lease, under whatever keys, or keep
-// a dead one's alive.
+// SharedLeases is the reserved prefix: the keys of the rows of shared leases begin with
+// it, for Policy. A client that may write these rows can
+// end the locks of every client of the table that has a shared lease, whatever their keys,
+// or keep the locks of a dead client held.
 const SharedLeases = records.SessionPrefix
 
 // actions are the actions that the library needs. For a transaction IAM checks
@@ -62,11 +63,18 @@ var actions = map[Access][]string{
 // them with a separator, or "bill" allows "billing/7" as well. Then there is no
 // dynamodb:Scan: it names no key. Semaphores, read/write locks and elections are under
 // their own keys. The rows of shared leases are not, so Config.SharedLease is denied
-// unless SharedLeases is one of the prefixes.
+// unless SharedLeases is one of the prefixes. A shorter prefix that SharedLeases begins with,
+// such as "lease", would allow these rows unasked: it is an error.
 //
 // The ARN is used as given. If it is empty, or if a is none of the constants of
 // this package, IAM refuses the document.
-func (s Spec) Policy(arn string, a Access, prefixes ...string) string {
+func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
+	for _, prefix := range prefixes {
+		if len(prefix) < len(SharedLeases) && strings.HasPrefix(SharedLeases, prefix) {
+			return "", fmt.Errorf("the prefix %q also allows the reserved keys %s…, the shared leases of all clients: "+
+				"use another prefix or, to allow them, %s itself", prefix, SharedLeases, SharedLeases)
+		}
+	}
 	allowed := statement{Effect: "Allow", Action: append([]string{}, actions[a]...), Resource: arn}
 	if len(prefixes) > 0 {
 		allowed.Action = slices.DeleteFunc(allowed.Action, func(action string) bool { return action == "dynamodb:Scan" })
@@ -81,7 +89,7 @@ func (s Spec) Policy(arn string, a Access, prefixes ...string) string {
 		Version   string
 		Statement []statement
 	}{"2012-10-17", []statement{allowed}})
-	return b.String()
+	return b.String(), nil
 }
 
 type statement struct {

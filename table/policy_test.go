@@ -49,10 +49,14 @@ type document struct {
 func policy(t *testing.T, s table.Spec, arn string, a table.Access, prefixes ...string) document {
 	t.Helper()
 	var d document
-	decoder := json.NewDecoder(strings.NewReader(s.Policy(arn, a, prefixes...)))
+	text, err := s.Policy(arn, a, prefixes...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := json.NewDecoder(strings.NewReader(text))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(&d); err != nil || decoder.More() {
-		t.Fatalf("%v in %s", err, s.Policy(arn, a))
+		t.Fatalf("%v in %s", err, text)
 	}
 	if d.Version != "2012-10-17" || len(d.Statement) != 1 || d.Statement[0].Effect != "Allow" || d.Statement[0].Resource != arn {
 		t.Errorf("policy %+v", d)
@@ -148,9 +152,6 @@ func (a *account) group(keys ...string) *leasehold.Group {
 	return g
 }
 
-// acquisition is a method that acquires of what a recipe has.
-type acquisition[T any] func(T, context.Context, ...leasehold.AcquireOption) (*leasehold.Lock, error)
-
 // election is one that c may be elected in.
 func (a *account) election(c *leasehold.Client) *election.Election {
 	a.Helper()
@@ -167,30 +168,20 @@ func (a *account) term(c *leasehold.Client) *leasehold.Lock {
 	return l
 }
 
-// permit is one of two permits; in layouts that have none, a lock.
-func (a *account) permit(acquire acquisition[*semaphore.Semaphore]) *leasehold.Lock {
+// semaphore returns a semaphore of two permits.
+func (a *account) semaphore() *semaphore.Semaphore {
 	a.Helper()
 	s, err := semaphore.New(a.first, "k", 2)
-	if errors.Is(err, errors.ErrUnsupported) {
-		return a.lock(a.first, "k")
-	}
 	a.must(err)
-	l, err := acquire(s, a.Context())
-	a.must(err)
-	return l
+	return s
 }
 
-// side is a read or a write lock; in layouts that have none, a lock.
-func (a *account) side(c *leasehold.Client, acquire acquisition[*rwlock.RWLock]) *leasehold.Lock {
+// readWrite returns a read/write lock of two keys.
+func (a *account) readWrite() *rwlock.RWLock {
 	a.Helper()
-	rw, err := rwlock.New(c, "k")
-	if errors.Is(err, errors.ErrUnsupported) {
-		return a.lock(c, "k")
-	}
+	rw, err := rwlock.New(a.first, "k", 2)
 	a.must(err)
-	l, err := acquire(rw, a.Context())
-	a.must(err)
-	return l
+	return rw
 }
 
 // nothing is a function for Do.
@@ -245,15 +236,15 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(l.Release(a.Context()))
 		},
 		"Client.AcquireAll": func(a *account) {
-			a.later(a.lock(a.second, "l"))
-			a.must(a.group("k", "l", "m").Release(a.Context()))
+			a.later(a.lock(a.second, "n"))
+			a.must(a.group("k", "n", "m").Release(a.Context()))
 			a.lock(a.second, "dead", leasehold.WithoutRenewal())
 			a.must(a.group("k", "dead").Release(a.Context()))
 		},
 		"Client.AcquireAny": func(a *account) {
 			a.later(a.lock(a.second, "k"))
-			l := a.lock(a.second, "l")
-			one, err := a.first.AcquireAny(a.Context(), leasehold.Keys("k", "l"))
+			l := a.lock(a.second, "n")
+			one, err := a.first.AcquireAny(a.Context(), leasehold.Keys("k", "n"))
 			a.must(err, l.Release(a.Context()))
 			a.must(one.Release(a.Context()))
 		},
@@ -275,7 +266,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		"Config.SharedLease": func(a *account) {
 			c := a.client(a.layout.Name() == "native") // the others have none
 			a.later(a.lock(c, "k"))
-			a.lock(c, "l")
+			a.lock(c, "n")
 			other := a.client(a.layout.Name() == "native")
 			a.must(a.lock(other, "k").Release(a.Context()))
 			a.must(c.Close(a.Context()), other.Close(a.Context()))
@@ -316,19 +307,19 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(err, l.Release(a.Context()))
 		},
 		"Group.Release": func(a *account) {
-			a.must(a.group("k", "l").Release(a.Context()))
-			a.must(a.group("k", "l").Release(a.Context(), leasehold.DeleteOnRelease()))
+			a.must(a.group("k", "n").Release(a.Context()))
+			a.must(a.group("k", "n").Release(a.Context(), leasehold.DeleteOnRelease()))
 		},
 		"Group.Do": func(a *account) {
-			a.must(a.group("k", "l").Do(a.Context(), func(context.Context, *leasehold.Group) error { return nil }))
+			a.must(a.group("k", "n").Do(a.Context(), func(context.Context, *leasehold.Group) error { return nil }))
 		},
 		"Group.Commit": func(a *account) {
-			g := a.group("k", "l")
+			g := a.group("k", "n")
 			a.must(g.Commit(a.Context(), write()), g.Release(a.Context()))
 		},
-		"Group.CommitAndRelease": func(a *account) { a.must(a.group("k", "l").CommitAndRelease(a.Context(), write())) },
+		"Group.CommitAndRelease": func(a *account) { a.must(a.group("k", "n").CommitAndRelease(a.Context(), write())) },
 		"Group.Guards": func(a *account) {
-			g := a.group("k", "l")
+			g := a.group("k", "n")
 			_, err := a.iam.engine.Client(func(o *dynamodb.Options) { o.HTTPClient = a.iam }).TransactWriteItems(a.Context(),
 				&dynamodb.TransactWriteItemsInput{TransactItems: append(write(), g.Guards()...)})
 			a.must(g.GuardError(err, 1), g.Release(a.Context()))
@@ -361,37 +352,18 @@ var calls = map[table.Access]map[string]func(a *account){
 				a.must(term.Release(a.Context()))
 				return
 			}
-			a.election(a.second).OnStepDown(term, func() { a.later(term) })
+			_ = a.election(a.second).OnStepDown(term, func() { a.later(term) })
 			a.must(a.election(a.first).StepDown(a.Context()))
 		},
 		"Semaphore.Acquire": func(a *account) {
 			for range 3 {
-				a.later(a.permit((*semaphore.Semaphore).Acquire))
+				permit, err := a.semaphore().Acquire(a.Context())
+				a.must(err)
+				a.later(permit)
 			}
 			time.Sleep(2 * time.Minute)
 		},
-		"Semaphore.TryAcquire": func(a *account) {
-			a.must(a.permit((*semaphore.Semaphore).TryAcquire).Release(a.Context()))
-		},
-		"Semaphore.Do": func(a *account) {
-			a.permit(func(s *semaphore.Semaphore, ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-				return nil, s.Do(ctx, nothing, opts...)
-			})
-		},
-		"Semaphore.Holders": func(a *account) {
-			l := a.permit((*semaphore.Semaphore).Acquire)
-			if s, err := semaphore.New(a.first, "k", 2); err == nil {
-				_, err := s.Holders(a.Context())
-				a.must(err)
-			}
-			a.must(l.Release(a.Context()))
-		},
-		"Semaphore.Resize": func(a *account) {
-			a.must(a.permit((*semaphore.Semaphore).Acquire).Release(a.Context()))
-			if s, err := semaphore.New(a.first, "k", 2); err == nil && a.layout.Name() == "native" {
-				a.must(s.Resize(a.Context(), 3))
-			}
-		},
+		"Semaphore.Do": func(a *account) { a.must(a.semaphore().Do(a.Context(), nothing)) },
 		"Client.Watch": func(a *account) {
 			a.later(a.lock(a.second, "k"))
 			seen := 0
@@ -403,22 +375,20 @@ var calls = map[table.Access]map[string]func(a *account){
 			}
 		},
 		"RWLock.DoRead": func(a *account) {
-			a.side(a.first, func(rw *rwlock.RWLock, ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-				return nil, rw.DoRead(ctx, nothing, opts...)
-			})
+			a.must(a.readWrite().DoRead(a.Context(), nothing))
 		},
 		"RWLock.DoWrite": func(a *account) {
-			a.side(a.first, func(rw *rwlock.RWLock, ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-				return nil, rw.DoWrite(ctx, nothing, opts...)
-			})
+			a.must(a.readWrite().DoWrite(a.Context(), func(context.Context, *leasehold.Group) error { return nil }))
 		},
 		"RWLock.AcquireRead": func(a *account) {
-			a.later(a.side(a.first, (*rwlock.RWLock).AcquireRead))
-			a.must(a.side(a.second, (*rwlock.RWLock).AcquireWrite).Release(a.Context()))
+			lock, err := a.readWrite().AcquireRead(a.Context())
+			a.must(err)
+			a.later(lock)
 		},
 		"RWLock.AcquireWrite": func(a *account) {
-			a.later(a.side(a.first, (*rwlock.RWLock).AcquireWrite))
-			a.must(a.side(a.second, (*rwlock.RWLock).AcquireWrite).Release(a.Context()))
+			group, err := a.readWrite().AcquireWrite(a.Context())
+			a.must(err)
+			a.must(group.Release(a.Context()))
 		},
 	},
 	table.Read: {
@@ -450,10 +420,10 @@ var calls = map[table.Access]map[string]func(a *account){
 
 // silent are the methods that send nothing.
 var silent = []string{
-	"Client.Capabilities", "Client.Held", "Client.Stats", "Election.OnStepDown",
-	"Lock.Bind", "Lock.Context", "Lock.Data", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Group.GuardError", "Lock.Key", "Lock.Record", "Lock.Token",
+	"Client.Held", "Client.Stats", "Election.OnStepDown",
+	"Lock.Bind", "Lock.Context", "Lock.Detach", "Lock.Err", "Lock.GuardError", "Group.GuardError", "Lock.Key", "Lock.LogValue", "Lock.Record", "Lock.String", "Lock.Token",
 	"Lock.TookOver", "Lock.TrustedUntil",
-	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks", "Semaphore.Keys",
+	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks",
 }
 
 // asked makes the calls of an access in a bubble, and returns the actions that
@@ -474,7 +444,7 @@ func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string
 	return actions
 }
 
-func TestAPolicyAllowsWhatTheLibraryCallsAndNoMore(t *testing.T) {
+func TestPolicyAllowsWhatTheLibraryCallsAndNoMore(t *testing.T) {
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
 		if err != nil {
@@ -519,7 +489,7 @@ func TestEveryMethodOfTheLibraryIsHeldToThePolicies(t *testing.T) {
 	}
 }
 
-func TestThePoliciesAreDisjointFromWhatCreatesATable(t *testing.T) {
+func TestPoliciesAreDisjointFromWhatCreatesATable(t *testing.T) {
 	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
 		for _, action := range policy(t, table.Spec{}, arn, access).Statement[0].Action {
 			if strings.Contains(action, "Table") || strings.Contains(action, "TimeToLive") || strings.Contains(action, "*") {
@@ -529,13 +499,13 @@ func TestThePoliciesAreDisjointFromWhatCreatesATable(t *testing.T) {
 	}
 }
 
-func TestTheARNStandsInThePolicyAsGiven(t *testing.T) {
+func TestARNStandsInThePolicyAsGiven(t *testing.T) {
 	for _, arn := range []string{"", `arn:"\` + "\n\x00", "arn:aws:dynamodb:*:*:table/<&>", "é\u2028"} {
 		policy(t, table.Spec{}, arn, table.Use)
 	}
 }
 
-func TestAnUnknownAccessAllowsNothing(t *testing.T) {
+func TestUnknownAccessAllowsNothing(t *testing.T) {
 	for _, access := range []table.Access{"", "admin", "USE"} {
 		if d := policy(t, table.Spec{}, arn, access); d.Statement[0].Action == nil || len(d.Statement[0].Action) > 0 {
 			t.Errorf("%q allows %v", access, d.Statement[0].Action)
@@ -543,7 +513,7 @@ func TestAnUnknownAccessAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestThePageListsTheActionsOfEveryPolicy(t *testing.T) {
+func TestPageListsTheActionsOfEveryPolicy(t *testing.T) {
 	page, err := os.ReadFile("../docs/table.md")
 	if err != nil {
 		t.Fatal(err)

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -157,7 +158,7 @@ func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []acces
 	return items
 }
 
-func TestAPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
+func TestPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
 		if err != nil {
@@ -165,7 +166,7 @@ func TestAPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
 		}
 		t.Run(name, func(t *testing.T) {
 			spec := table.Spec{Name: "locks", Layout: l}
-			own := policy(t, spec, arn, table.Operate, "k", "l", "m", "dead")
+			own := policy(t, spec, arn, table.Operate, "k", "n", "m", "dead")
 			items := calledUnder(t, l, &own)
 			if len(items) < 100 {
 				t.Errorf("%d accesses: this test tests nothing", len(items))
@@ -182,8 +183,8 @@ func TestAPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
 	}
 }
 
-func TestAPolicyWithSharedLeasesAllowsThoseOfEveryClient(t *testing.T) {
-	own := policy(t, table.Spec{}, arn, table.Use, "k", "l", table.SharedLeases)
+func TestPolicyWithSharedLeasesAllowsThoseOfEveryClient(t *testing.T) {
+	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})
 		a.iam.policy = &own
@@ -214,7 +215,7 @@ func TestAPolicyWithSharedLeasesAllowsThoseOfEveryClient(t *testing.T) {
 	}
 }
 
-func TestAPolicyOfAPrefixAllowsNothingThatNamesNoKey(t *testing.T) {
+func TestPolicyOfAPrefixAllowsNothingThatNamesNoKey(t *testing.T) {
 	for _, a := range []table.Access{table.Use, table.Operate, table.Read} {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {
@@ -235,7 +236,7 @@ func TestAPolicyOfAPrefixAllowsNothingThatNamesNoKey(t *testing.T) {
 	}
 }
 
-func TestAPrefixStandsForItselfAloneInAPolicy(t *testing.T) {
+func TestPrefixStandsForItselfAloneInAPolicy(t *testing.T) {
 	for _, prefix := range []string{"a*b?/", "${aws:username}/", "$", "${*}", "*", "?"} {
 		d := policy(t, table.Spec{}, arn, table.Use, prefix)
 		if d.denies(access{"dynamodb:GetItem", []string{prefix + "7"}}) {
@@ -245,6 +246,21 @@ func TestAPrefixStandsForItselfAloneInAPolicy(t *testing.T) {
 			if !d.denies(access{"dynamodb:GetItem", []string{other}}) {
 				t.Errorf("%q: the key %q is allowed by %v", prefix, other, d.Statement[0].Condition)
 			}
+		}
+	}
+}
+
+func TestPolicyRefusesPrefixThatOverlapsSharedLeases(t *testing.T) {
+	for _, prefix := range []string{"", "l", "lease", "leasehold", "leasehold/", "leasehold/session"} {
+		text, err := table.Spec{}.Policy(arn, table.Use, "billing/", prefix)
+		if err == nil || text != "" || !strings.Contains(err.Error(), strconv.Quote(prefix)) || !strings.Contains(err.Error(), table.SharedLeases) {
+			t.Errorf("%q: %v, and a policy of %d bytes", prefix, err, len(text))
+		}
+	}
+	for _, prefix := range []string{"billing/", "leasehold-app/", "leasehold/billing/", "m", table.SharedLeases, table.SharedLeases + "abc"} {
+		d := policy(t, table.Spec{}, arn, table.Use, prefix)
+		if d.denies(access{"dynamodb:UpdateItem", []string{prefix + "7"}}) {
+			t.Errorf("%q: its own key is denied", prefix)
 		}
 	}
 }

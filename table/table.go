@@ -6,7 +6,6 @@
 package table
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,7 +57,7 @@ func (s Spec) complete() (protocol.Schema, error) {
 	if s.ReadUnits < 0 || s.WriteUnits < 0 || (s.ReadUnits == 0) != (s.WriteUnits == 0) {
 		errs = append(errs, fmt.Errorf("table: ReadUnits is %d and WriteUnits is %d: set both above 0, or both to 0 to pay per request", s.ReadUnits, s.WriteUnits))
 	}
-	proto, err := records.Of(cmp.Or[layout.Layout](s.Layout, layout.Native{}))
+	proto, err := records.Of(s.layout())
 	if err := errors.Join(append(errs, err)...); err != nil {
 		return protocol.Schema{}, err
 	}

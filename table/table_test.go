@@ -31,7 +31,7 @@ func newDB(t *testing.T) *dynamodb.Client {
 	return engine.Client()
 }
 
-func TestALockIsGrantedInACreatedTable(t *testing.T) {
+func TestLockIsGrantedInACreatedTable(t *testing.T) {
 	for name, l := range map[string]layout.Layout{
 		"native":          layout.Native{},
 		"with sort key":   layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
@@ -111,7 +111,7 @@ func TestCreateRefusesATableThatDoesNotFitAndLeavesItAlone(t *testing.T) {
 	}
 }
 
-func TestASpecWithoutNameOrHalfACapacityIsRefusedUnsent(t *testing.T) {
+func TestSpecWithoutNameOrHalfACapacityIsRefusedUnsent(t *testing.T) {
 	for want, spec := range map[string]table.Spec{
 		"Spec.Name is empty": {},
 		"ReadUnits is 5":     {Name: "locks", ReadUnits: 5},
@@ -167,21 +167,25 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 	}{
 		{name: "nothing", spoil: func(*describing) {}},
 		{name: "TTL just turned on", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusEnabling }},
-		{name: "another partition key", fatal: true, about: "keys", want: `the partition key is "id"`,
+		{name: "another partition key", fatal: true, about: "keys", want: `the partition key is "id", but the layout's is "key": set PartitionKey of the layout to "id", or use another table`,
 			spoil: func(d *describing) { d.table.KeySchema[0] = key("id", types.KeyTypeHash) }},
+		{name: "another partition key of a layout that has one", fatal: true, about: "keys", layout: layout.DyndbMutex{}, want: `the layout's is "lockname": use another table, or another layout`,
+			spoil: func(d *describing) {
+				d.table.KeySchema[0], d.ttl.AttributeName = key("id", types.KeyTypeHash), aws.String("ttl")
+			}},
 		{name: "a number as key", fatal: true, about: "keys", want: `"key" has type N`,
 			spoil: func(d *describing) { d.table.AttributeDefinitions[0] = attribute("key", types.ScalarAttributeTypeN) }},
-		{name: "a sort key too many", fatal: true, about: "keys", want: `the table has the sort key "range", but the layout has none`,
+		{name: "a sort key too many", fatal: true, about: "keys", want: `the table has the sort key "range", but the layout has none: set SortKey of the layout to "range", or use another table`,
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("range", types.KeyTypeRange)) }},
-		{name: "no sort key", fatal: true, about: "keys", want: `the table has no sort key, but the layout's is "range"`,
+		{name: "no sort key", fatal: true, about: "keys", want: `the table has no sort key, but the layout's is "range": leave SortKey of the layout unset, or use another table`,
 			layout: layout.Native{SortKey: "range"}, spoil: func(*describing) {}},
-		{name: "another sort key", fatal: true, about: "keys", want: `the sort key is "other", but the layout's is "range"`, layout: layout.Native{SortKey: "range"},
+		{name: "another sort key", fatal: true, about: "keys", want: `the sort key is "other", but the layout's is "range": set SortKey of the layout to "other", or use another table`, layout: layout.Native{SortKey: "range"},
 			spoil: func(d *describing) { d.table.KeySchema = append(d.table.KeySchema, key("other", types.KeyTypeRange)) }},
 		{name: "being deleted", fatal: true, about: "status", want: "status is DELETING",
 			spoil: func(d *describing) { d.table.TableStatus = types.TableStatusDeleting }},
 		{name: "no TTL", about: "ttl", want: "TTL is off", spoil: func(d *describing) { d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled }},
 		{name: "TTL elsewhere", about: "ttl", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
-		{name: "TTL of another layout", about: "ttl", want: `may be deleted while it is held: name that one in the layout`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
+		{name: "TTL of another layout", about: "ttl", want: `may be deleted while it is held: set TTL of the layout to "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
 		{name: "TTL unasked", about: "ttl", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
 		{name: "a global table", about: "replicas", want: "1 replicas with eventual consistency",
 			spoil: func(d *describing) {
@@ -235,13 +239,13 @@ func TestCheckNamesTheLayoutWhoseTableItIs(t *testing.T) {
 				t.Fatal(err)
 			}
 			fits := asked == is || sharing[is] != "" && sharing[is] == sharing[asked]
-			names := is
+			names, which := is, "it"
 			if sharing[is] != "" {
-				names = sharing[is]
+				names, which = sharing[is], "one of them"
 			}
 			named := 0
 			for _, p := range problems {
-				if p.Fatal && strings.Contains(p.What, "this is a table of layout "+names+": use that layout, or another table") {
+				if p.Fatal && strings.Contains(p.What, "this is a table of layout "+names+": set Layout to "+which+", or use another table") {
 					named++
 				} else if p.Fatal {
 					t.Errorf("a table of %s for %s: %s", is, asked, p.What)
@@ -291,7 +295,7 @@ func TestWhatTheServerSaysOfATableShowsAndDoesNotAct(t *testing.T) {
 	}
 }
 
-func TestAReplyWithoutEndIsNotReadToIt(t *testing.T) {
+func TestReplyWithoutEndIsNotReadToIt(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // keeps ends another's lock that ought to be held yet.
@@ -29,12 +28,6 @@ func asks(acquire func(ctx context.Context, x *trial, c *leasehold.Client) (*lea
 var (
 	askForJob = asks(func(ctx context.Context, _ *trial, c *leasehold.Client) (*leasehold.Lock, error) {
 		return c.Acquire(ctx, "job")
-	})
-	askToRead = asks(func(ctx context.Context, _ *trial, c *leasehold.Client) (*leasehold.Lock, error) {
-		return lab.AcquireRead(ctx, c, "rw")
-	})
-	askToWrite = asks(func(ctx context.Context, _ *trial, c *leasehold.Client) (*leasehold.Lock, error) {
-		return lab.AcquireWrite(ctx, c, "rw")
 	})
 	askForPermit = asks(func(ctx context.Context, x *trial, c *leasehold.Client) (*leasehold.Lock, error) {
 		return x.semaphore(c).Acquire(ctx)

@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-var rewrite = flag.Bool("rewrite", false, "write the tables of docs/ambiguity.md anew, to be read as a diff")
+var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
 // firsts are the fates of first requests, in the order of the tables, and of
 // second ones.
@@ -57,7 +57,7 @@ func TestEveryAmbiguityIsAsWritten(t *testing.T) {
 // compare holds the page's tables to these; -run may have left out some.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
-	const page, begins = "../../docs/ambiguity.md", "## The tables\n"
+	const page, begins = "tables.md", "## The tables\n"
 	b, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
@@ -78,11 +78,11 @@ func compare(t *testing.T, tables []string) {
 	}
 	had := strings.Split(written, "\n### ")[1:]
 	if len(had) != len(tables) {
-		t.Fatalf("docs/ambiguity.md has %d tables of %d operations", len(had), len(tables))
+		t.Fatalf("tables.md has %d tables of %d operations", len(had), len(tables))
 	}
 	for i, now := range tables {
 		if had := "### " + had[i]; now != "" && strings.TrimSpace(now) != strings.TrimSpace(had) {
-			t.Errorf("played:\n%s\nin docs/ambiguity.md:\n%s", now, had)
+			t.Errorf("played:\n%s\nin tables.md:\n%s", now, had)
 		}
 	}
 }

@@ -244,7 +244,7 @@ var operations = []*operation{
 				x.T.Fatal(err)
 			}
 			x.term = term
-			theirs.OnStepDown(term, func() { go func() { _ = term.Release(context.Background()) }() })
+			_ = theirs.OnStepDown(term, func() { go func() { _ = term.Release(context.Background()) }() })
 			return x.within(ours.StepDown)
 		},
 		overtake: stolen("job"), shows: keys("job"),
@@ -300,7 +300,7 @@ var operations = []*operation{
 	{
 		name:     "grant of several keys",
 		acquires: true,
-		about:    "`AcquireAll` of two free keys. Another's write: one of them is taken.",
+		about:    "`AcquireAll` of two free keys, `x` and then `y`. Another's write: `y` is taken.",
 		fits:     lab.Call.Grants,
 		prepare: func(x *trial) func() error {
 			return x.within(func(ctx context.Context) error {
@@ -326,7 +326,7 @@ var operations = []*operation{
 	{
 		name:  "release of several keys",
 		frees: true,
-		about: "`Group.Release` of two locks, `x` and `y`: one transaction, and if that does not free them, a release of each. The second fate is that of `x`'s. Another's write: `x` is taken.",
+		about: "`Group.Release` of two locks, `x` and `y`: a release of each, side by side. The fates are those of `x`'s. Another's write: `x` is taken.",
 		fits:  func(c lab.Call) bool { return c.Releases() && slices.Contains(c.Keys(), "x") },
 		prepare: func(x *trial) func() error {
 			g := x.group()
@@ -405,57 +405,6 @@ var operations = []*operation{
 		shows: keys("job"),
 	},
 	{
-		name:     "grant to a reader",
-		acquires: true,
-		about:    "`AcquireRead` of a free key. Another's write: a writer is granted it.",
-		fits:     func(c lab.Call) bool { return c.GrantsReader() },
-		prepare: func(x *trial) func() error {
-			x.makeRow()
-			return x.within(func(ctx context.Context) error {
-				lock, err := lab.AcquireRead(ctx, x.c, "rw")
-				x.believes(lock)
-				return err
-			})
-		},
-		overtake: writerCame, shows: rows, ask: askToWrite,
-	},
-	{
-		name:     "grant to a writer",
-		acquires: true,
-		about:    "`AcquireWrite` of a free key. Another's write: another writer is granted it.",
-		fits:     lab.Call.Grants,
-		prepare: func(x *trial) func() error {
-			return x.within(func(ctx context.Context) error {
-				lock, err := lab.AcquireWrite(ctx, x.c, "rw")
-				x.believes(lock)
-				return err
-			})
-		},
-		overtake: writerCame, shows: rows, ask: askToWrite,
-	},
-	{
-		name:     "intent of a writer",
-		acquires: true,
-		about:    "`AcquireWrite`, while a reader of another process holds the key for 3 s more. Another's write: the intent of another writer, which gives up after a second.",
-		fits:     func(c lab.Call) bool { return c.Op == "UpdateItem" && c.Sets("intent") },
-		prepare:  intends, overtake: anotherIntends, shows: rows, ask: askToRead,
-	},
-	{
-		name:  "release of a reader",
-		frees: true,
-		about: "`Release` of a read lock. Another's write: the row is deleted.",
-		fits:  lab.Call.Releases,
-		prepare: func(x *trial) func() error {
-			lock, err := lab.AcquireRead(x.T.Context(), x.c, "rw")
-			if err != nil {
-				x.T.Fatal(err)
-			}
-			x.believes(lock)
-			return x.within(func(ctx context.Context) error { return lock.Release(ctx) })
-		},
-		overtake: func(x *trial, _ *lab.Request) { x.Delete("rw") }, shows: rows, ask: askToWrite,
-	},
-	{
 		name:     "permit",
 		acquires: true,
 		about:    "`Acquire` of a semaphore of one permit, which is free.",
@@ -469,28 +418,6 @@ var operations = []*operation{
 			})
 		},
 		overtake: stolen("sem/0"), shows: keys("sem/0"), ask: askForPermit,
-	},
-	{
-		name:  "resize",
-		about: "`Resize` of a semaphore from one permit to two. Another's write: it is resized to three.",
-		fits:  func(c lab.Call) bool { return c.Op == "UpdateItem" && c.Sets("permits") },
-		prepare: func(x *trial) func() error {
-			sem := x.semaphore(x.c)
-			if err := x.semaphore(x.other).Resize(x.T.Context(), 1); err != nil {
-				x.T.Fatal(err)
-			}
-			return x.within(func(ctx context.Context) error { return sem.Resize(ctx, 2) })
-		},
-		overtake: func(x *trial, _ *lab.Request) { _ = x.semaphore(x.other).Resize(context.Background(), 3) },
-		shows: func(x *trial) string {
-			switch n := lab.Number(x.Item("sem"), "permits"); n {
-			case "2":
-				return "written once"
-			default:
-				return "not written: " + n
-			}
-		},
-		writes: true,
 	},
 }
 

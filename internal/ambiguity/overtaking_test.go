@@ -6,7 +6,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -82,45 +81,4 @@ func aboutSession(c lab.Call) bool {
 // taken has another's row under the id that a session is to have.
 func taken(x *trial, r *lab.Request) {
 	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
-}
-
-// makeRow has a row for a read/write lock, free for reader and writer.
-func (x *trial) makeRow() {
-	lock, err := lab.AcquireRead(x.T.Context(), x.other, "rw")
-	if err != nil {
-		x.T.Fatal(err)
-	}
-	x.Release(lock)
-}
-
-func writerCame(x *trial, _ *lab.Request) {
-	_, _ = lab.AcquireWrite(context.Background(), x.thief, "rw", leasehold.NoWait(), leasehold.WithoutRenewal())
-}
-
-// intends has the client ask for a key that a reader holds for a while.
-func intends(x *trial) func() error {
-	reader, err := lab.AcquireRead(x.T.Context(), x.other, "rw")
-	if err != nil {
-		x.T.Fatal(err)
-	}
-	return x.within(func(ctx context.Context) error {
-		time.AfterFunc(3*time.Second, func() { _ = reader.Release(context.Background()) })
-		lock, err := lab.AcquireWrite(ctx, x.c, "rw")
-		x.believes(lock)
-		return err
-	})
-}
-
-// anotherIntends has the intent of another writer stand in the row.
-func anotherIntends(x *trial, _ *lab.Request) {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
-	another := x.client(lab.Config())
-	go func() {
-		defer cancel()
-		if lock, err := lab.AcquireWrite(ctx, another, "rw"); err == nil {
-			_ = lock.Release(context.Background())
-		}
-		_ = another.Close(context.Background())
-	}()
-	time.Sleep(500 * time.Millisecond)
 }

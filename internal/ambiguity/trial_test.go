@@ -113,7 +113,7 @@ var always = lab.Chance(func() float64 { return 0.5 })
 // client returns a client of another process, on a good network.
 func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	cfg.Owner = "other"
-	cfg.PollMin, cfg.PollMax = 250*time.Millisecond, time.Second
+	cfg.PollMax = time.Second
 	c, _ := x.Client(cfg, always)
 	return c
 }
@@ -127,7 +127,7 @@ func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string)
 		if op.cfg != nil {
 			cfg = op.cfg()
 		}
-		cfg.PollMin, cfg.PollMax = 250*time.Millisecond, time.Second
+		cfg.PollMax = time.Second
 		x.c, x.wire = x.Client(cfg, always)
 		x.wire.SetFault(x.network)
 		x.other, x.thief = x.client(cfg), x.client(lab.Config())
@@ -274,7 +274,6 @@ func errorsOf(err error) []string {
 		{leasehold.ErrChanged, "`ErrChanged`"},
 		{leasehold.ErrNotFound, "`ErrNotFound`"},
 		{leasehold.ErrReleased, "`ErrReleased`"},
-		{leasehold.ErrPermits, "`ErrPermits`"},
 	} {
 		if errors.Is(err, known.err) {
 			names = append(names, known.name)

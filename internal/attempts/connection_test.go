@@ -85,7 +85,7 @@ func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	})
 }
 
-func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
+func TestConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
 		long := strings.Repeat("k", 1000) // for requests that take more than one write
 		for range 10 {
@@ -100,7 +100,7 @@ func TestAConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
 	})
 }
 
-func TestARequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
+func TestRequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
 		if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}}); err != nil {
 			t.Fatal(err)
@@ -114,7 +114,7 @@ func TestARequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
 
 // The request of whoever gives credentials is as slow to leave, and its reply comes in two
 // parts.
-func TestAReplyOfAnotherServiceIsReadToItsEndThoughTheWriterIsSlower(t *testing.T) {
+func TestReplyOfAnotherServiceIsReadToItsEndThoughTheWriterIsSlower(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{accept: make(chan net.Conn)}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

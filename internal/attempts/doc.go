@@ -38,9 +38,14 @@
 //	signed at a wrong time       failed, if the SDK has learned the right one from the
 //	                             reply
 //	denied, malformed            refused
-//	no credentials               failed if DynamoDB has ever answered this client,
-//	                             since that passes; refused otherwise
+//	credentials not reached      failed: the server that provides them may be late
+//	no credentials, or refused   failed if DynamoDB has ever accepted this client: a
+//	                             success, a failed condition or throttling shows it.
+//	                             Then they will soon be good again. Otherwise refused
 //	timeout, reset, 5xx          unanswered
+//
+// A wait retries a denial as well, if DynamoDB has answered an earlier request of the
+// same wait: see [Failure.After].
 //
 // The SDK's own retries are off: a write that is sent again must be a new attempt,
 // whose condition names the ones before.

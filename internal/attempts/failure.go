@@ -8,10 +8,11 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // Failure is the failure of a request for any reason but its condition. The request
-// can be retried unless it was refused.
+// can be retried unless it was refused. A wait also retries some of those: see After.
 //
 //nolint:errname // a failure says what to do next; most are not the end
 type Failure struct {
@@ -35,10 +36,20 @@ func FailureOf(err error) *Failure {
 	return nil
 }
 
+// After returns the failure as a wait sees it. answered says that DynamoDB has answered
+// an earlier request of the same wait: then a denial may pass, and is retried. It returns
+// nil for nil.
+func (f *Failure) After(answered bool) *Failure {
+	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
+		return &Failure{Cause: decide.Unreachable, Err: f.Err}
+	}
+	return f
+}
+
 // classify returns the error of a request as a *Failure; nil for nil.
 func (s *Sender) classify(ctx context.Context, err error) error {
 	if err == nil {
-		s.answered.Store(true)
+		s.accepted.Store(true)
 		return nil
 	}
 	if f := FailureOf(err); f != nil {
@@ -83,7 +94,7 @@ func (s *Sender) NextPause(p *Pauses) time.Duration {
 		most = time.Second
 	}
 	p.n++
-	return decide.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, most, s.Chance()))
+	return durations.Sum(p.Least, decide.Backoff(p.n-1, 50*time.Millisecond, most, s.Chance()))
 }
 
 // Wait waits for d, or until ctx ends. It reports whether ctx has not ended.
@@ -118,6 +129,27 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 		}
 	}
 }
+
+// ErrClosed is why the contexts of a client end when it closes.
+var ErrClosed = errors.New("leasehold: client closed")
+
+// Cause returns why ctx has ended, nil before that: its cause, which reads alone and matches
+// context.DeadlineExceeded or context.Canceled as well, whichever ended ctx. ErrClosed
+// matches neither: the caller ended nothing.
+func Cause(ctx context.Context) error {
+	cause := context.Cause(ctx)
+	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
+		return cause
+	}
+	return &endedError{cause, ctx.Err()}
+}
+
+// endedError is the cause of a context's end, and the kind of that end.
+type endedError struct{ cause, kind error }
+
+func (e *endedError) Error() string { return e.cause.Error() }
+
+func (e *endedError) Unwrap() []error { return []error{e.cause, e.kind} }
 
 // Joined is errors.Join, but leaves a single error as it is.
 func Joined(errs ...error) error {

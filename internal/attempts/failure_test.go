@@ -15,9 +15,8 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/rwlock"
-	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 // provider gives credentials, but not while it is out.
@@ -54,7 +53,7 @@ func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client
 	return w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.Credentials = p }), cfg)
 }
 
-func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
+func TestMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 	type calls = func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 	for name, do := range map[string]calls{
 		"acquire": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
@@ -96,27 +95,6 @@ func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 			}
 			return err
 		},
-		"semaphore": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			s, err := semaphore.New(c, "slots", 2)
-			if err == nil {
-				_, err = s.Acquire(ctx)
-			}
-			return err
-		},
-		"resize": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			s, err := semaphore.New(c, "slots", 2)
-			if err == nil {
-				err = s.Resize(ctx, 3)
-			}
-			return err
-		},
-		"read lock": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
-			rw, err := rwlock.New(c, "catalog")
-			if err == nil {
-				_, err = rw.AcquireRead(ctx)
-			}
-			return err
-		},
 		"observe": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
 			e, err := election.New(c, "job")
 			if err != nil {
@@ -152,7 +130,7 @@ func TestAMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 	}
 }
 
-func TestAnErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
+func TestErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.Config())
@@ -177,7 +155,7 @@ func TestAnErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
 	})
 }
 
-func TestAClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
+func TestClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		p.failFor(0)
@@ -193,12 +171,10 @@ func TestAClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
 	})
 }
 
-func TestAServerErrorOfWhoGivesCredentialsIsNoOutageOfDynamoDB(t *testing.T) {
+func TestServerErrorOfWhoGivesCredentialsIsNoOutageOfDynamoDB(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
-		cfg := lab.Config()
-		cfg.HoldThroughOutage = true
-		c := clientOf(w, p, cfg)
+		c := clientOf(w, p, lab.OutageConfig())
 		lock := w.Acquire(c, "job")
 		p.set(&smithy.OperationError{ServiceID: "STS", OperationName: "AssumeRole", Err: &types.InternalServerError{}})
 		lab.Elapse(time.Minute)
@@ -210,4 +186,43 @@ func TestAServerErrorOfWhoGivesCredentialsIsNoOutageOfDynamoDB(t *testing.T) {
 			t.Error(err)
 		}
 	})
+}
+
+func TestCauseMatchesOneKindOfEnd(t *testing.T) {
+	why := errors.New("why")
+	deadline := func(cause error) context.Context {
+		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now(), cause)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	canceled := func(cause error) context.Context {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		cancel(cause)
+		return ctx
+	}
+	for name, tc := range map[string]struct {
+		ctx                context.Context
+		deadline, canceled bool
+	}{
+		"deadline":                   {deadline(nil), true, false},
+		"deadline with a cause":      {deadline(why), true, false},
+		"cancelled":                  {canceled(nil), false, true},
+		"cancelled with a cause":     {canceled(why), false, true},
+		"deadline that is passed on": {canceled(attempts.Cause(deadline(why))), true, false},
+		"client closed":              {canceled(attempts.ErrClosed), false, false},
+		"not ended":                  {t.Context(), false, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := attempts.Cause(tc.ctx)
+			if !errors.Is(err, context.Cause(tc.ctx)) {
+				t.Errorf("%v does not match the cause", err)
+			}
+			if errors.Is(err, context.DeadlineExceeded) != tc.deadline || errors.Is(err, context.Canceled) != tc.canceled {
+				t.Errorf("%v matches DeadlineExceeded: %t, Canceled: %t", err, !tc.deadline, !tc.canceled)
+			}
+			if err != nil && err.Error() != context.Cause(tc.ctx).Error() {
+				t.Errorf("it reads %q", err)
+			}
+		})
+	}
 }

@@ -116,7 +116,7 @@ func isForeign(t *testing.T, name string, err error) {
 	}
 }
 
-func TestAServerThatDoesNotAnswerAsDynamoDBIsCalledThat(t *testing.T) {
+func TestServerThatDoesNotAnswerAsDynamoDBIsCalledThat(t *testing.T) {
 	for lie, answer := range lies {
 		for name, call := range foreignCalls {
 			synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestAServerThatDoesNotAnswerAsDynamoDBIsCalledThat(t *testing.T) {
 	}
 }
 
-func TestAServerThatSpeaksFirstIsNotDynamoDB(t *testing.T) {
+func TestServerThatSpeaksFirstIsNotDynamoDB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newPipes()
 		defer network.Close()
@@ -161,7 +161,7 @@ func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	return server
 }
 
-func TestAListingEndsWhenItsKeyDoesNotMoveOn(t *testing.T) {
+func TestListingEndsWhenItsKeyDoesNotMoveOn(t *testing.T) {
 	for round := 1; round < 5; round++ {
 		server := pagesEndingAt(t, func(page int) int { return page % round })
 		isForeign(t, fmt.Sprintf("a circle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))
@@ -169,7 +169,7 @@ func TestAListingEndsWhenItsKeyDoesNotMoveOn(t *testing.T) {
 }
 
 // Nothing but its caller ends a listing whose key always moves on: no table is too large.
-func TestAListingWithoutEndEndsWithItsContext(t *testing.T) {
+func TestListingWithoutEndEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	server := pagesEndingAt(t, func(page int) int {

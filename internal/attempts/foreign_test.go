@@ -46,7 +46,7 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
-func TestAReplyHasTheBoundsOfDynamoDBs(t *testing.T) {
+func TestReplyHasTheBoundsOfDynamoDBs(t *testing.T) {
 	for name, body := range map[string]func(http.ResponseWriter){
 		"a body without end": func(w http.ResponseWriter) {
 			_, err := io.WriteString(w, `{"Item":{"a":{"S":"`)
@@ -70,7 +70,7 @@ func TestAReplyHasTheBoundsOfDynamoDBs(t *testing.T) {
 	}
 }
 
-func TestACompressedReplyIsNotUnpacked(t *testing.T) {
+func TestCompressedReplyIsNotUnpacked(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write([]byte(`{"Item":{"a":{"S":"a"}}}`))
@@ -139,7 +139,7 @@ func senderTo(t *testing.T, body string) *Sender {
 }
 
 // A server that finds one item of a batch, and leaves the whole of it unread.
-func TestABatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
+func TestBatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError
@@ -148,7 +148,7 @@ func TestABatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
 	}
 }
 
-func TestAReplyWithoutWhatDynamoDBAlwaysSendsIsForeign(t *testing.T) {
+func TestReplyWithoutWhatDynamoDBAlwaysSendsIsForeign(t *testing.T) {
 	s := senderTo(t, `{}`)
 	for name, ask := range map[string]func() error{
 		"a write": func() error { return s.Write(t.Context(), protocol.NewUpdate(keyItem), Limit).Err },
@@ -199,7 +199,7 @@ func FuzzAReplyEndsInItsBounds(f *testing.F) {
 
 // What came before the request was sent is no answer to it, and net/http says so in words
 // of its own.
-func TestAServerThatSpeaksBeforeItIsAskedIsForeign(t *testing.T) {
+func TestServerThatSpeaksBeforeItIsAskedIsForeign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()

@@ -51,7 +51,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 		<-done
 		return nil
 	}
-	return Joined(context.Cause(limit), sent.LastErr())
+	return Joined(Cause(limit), sent.LastErr())
 }
 
 // Latest is what has been sent of a write in parts, of which one at a time is under way.

@@ -16,7 +16,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestAResultThatComesAsTheWaitEndsIsTheOneThatCounts(t *testing.T) {
+func TestResultThatComesAsTheWaitEndsIsTheOneThatCounts(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -28,7 +28,7 @@ func TestAResultThatComesAsTheWaitEndsIsTheOneThatCounts(t *testing.T) {
 	}
 }
 
-func TestAWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
+func TestWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -41,7 +41,7 @@ func TestAWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestAWriteWithoutAnAnswerIsNotWaitedForAnyLonger(t *testing.T) {
+func TestWriteWithoutAnAnswerIsNotWaitedForAnyLonger(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAnEngineThatShowsNoOldItemIsAsked(t *testing.T) { // Terraform: an empty holder; old local engines
+func TestEngineThatShowsNoOldItemIsAsked(t *testing.T) { // Terraform: an empty holder; old local engines
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())

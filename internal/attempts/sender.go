@@ -51,7 +51,7 @@ type Sender struct {
 	Chance func() float64 // in [0, 1): for pauses, so that clients do not retry together
 	Log    *slog.Logger
 
-	answered atomic.Bool // by DynamoDB, at least once
+	accepted atomic.Bool // by DynamoDB, at least once
 }
 
 // Reply is the answer to one request.
@@ -90,26 +90,6 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	return r
 }
 
-// transact sends writes as one transaction, once.
-//
-// Each call has an idempotency token of its own. Under one token for all, a retry
-// would have to repeat the versions and conditions of the first transaction. Trust
-// would count from the first, however late it was applied, and no condition could
-// use what was learned since.
-func (s *Sender) transact(ctx context.Context, writes []*protocol.Write, within time.Duration) (decide.Transaction, error) {
-	ctx, cancel := context.WithTimeout(ctx, within)
-	defer cancel()
-	in := &dynamodb.TransactWriteItemsInput{ClientRequestToken: aws.String(protocol.NewVersion())}
-	for _, w := range writes {
-		in.TransactItems = append(in.TransactItems, w.TransactItem(s.Table))
-	}
-	_, err := s.DB.TransactWriteItems(ctx, in, once)
-	t := decide.ClassifyTransaction(err)
-	t.Cause, err = s.CauseOf(t.Cause, err)
-	s.failed(ctx, t.Cause, err)
-	return t, err
-}
-
 // Commit sends the transaction of a caller, once, with what options add. It ends with
 // ctx.
 func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
@@ -123,24 +103,20 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// CauseOf corrects the cause of an error by whether DynamoDB has ever answered this
+// CauseOf corrects the cause of an error by whether DynamoDB has ever accepted this
 // client.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
-	if err == nil {
-		s.answered.Store(true)
-		return cause, nil
-	}
-	if !s.answered.Load() {
-		if !decide.Answered(err) {
+	if !s.accepted.Load() {
+		if !decide.Accepted(err) {
 			return cause.After(false), err
 		}
-		s.answered.Store(true)
+		s.accepted.Store(true)
 	}
-	if without := (*UnsignedError)(nil); cause == decide.Unsigned && !errors.As(err, &without) {
+	if without := (*UnsignedError)(nil); cause == decide.Unidentified && decide.NotSigned(err) && !errors.As(err, &without) {
 		err = &UnsignedError{err}
 	}
 	return cause.After(true), err
 }
 
-// Answered reports whether DynamoDB has ever answered this client.
-func (s *Sender) Answered() bool { return s.answered.Load() }
+// Accepted reports whether DynamoDB has ever accepted this client.
+func (s *Sender) Accepted() bool { return s.accepted.Load() }

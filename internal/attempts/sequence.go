@@ -78,6 +78,12 @@ type Operation[A Attempt] struct {
 	// Throttled is called for each attempt that was throttled, or in conflict. May
 	// be nil.
 	Throttled func(error)
+
+	// Pauses are the pauses between the attempts of Run.
+	Pauses Pauses
+
+	// RetryDenied has Run repeat an attempt whose denial may pass: see [Failure.After].
+	RetryDenied bool
 }
 
 // Sequence holds the attempts of an operation that have had no answer. It is safe for
@@ -255,7 +261,7 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 // than MostUnanswered attempts without an answer. ctx is that of the requests: a write
 // whose effect must be known goes on when nobody waits for it any more.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
-	var pauses Pauses
+	pauses := op.Pauses
 	before := q.len()
 	for last := error(nil); ; {
 		r := q.Try(ctx, s, op)
@@ -263,10 +269,11 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 			return r
 		}
 		tooLate := r.Cause == decide.None // nothing was sent
+		refused := r.Outcome == Refused && FailureOf(r.Failure()).After(op.RetryDenied).Cause == decide.Refused
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
 		}
-		if unanswered := q.len(); tooLate || r.Outcome == Refused || unanswered >= before+MostUnanswered || !s.Pause(limit, &pauses) {
+		if unanswered := q.len(); tooLate || refused || unanswered >= before+MostUnanswered || !s.Pause(limit, &pauses) {
 			if unanswered > 0 {
 				r.Outcome = Unanswered
 			}
@@ -303,33 +310,4 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	q.Drop(r.Attempt.ID())
 	r.Outcome = Rejected
 	return r
-}
-
-// Part is the next attempt of one of several sequences.
-type Part[A Attempt] struct {
-	Sequence *Sequence[A]
-	Attempt  A
-	Write    *protocol.Write
-}
-
-// Together sends the next attempts of several sequences as one transaction, once:
-// all are applied, or none is. An attempt whose condition failed on a record that the
-// answer does not show stays unanswered: this may be the answer to a second copy.
-func Together[A Attempt](ctx context.Context, s *Sender, within time.Duration, parts []Part[A]) (decide.Transaction, error) {
-	writes := make([]*protocol.Write, len(parts))
-	for i, p := range parts {
-		p.Sequence.Add(p.Attempt)
-		writes[i] = p.Write
-	}
-	t, err := s.transact(ctx, writes, within)
-	for i, p := range parts {
-		switch {
-		case t.Effect == decide.Unknown:
-			p.Sequence.NoReply()
-		case len(t.Reasons) == len(parts) && t.Reasons[i].Cause == decide.ConditionFailed && t.Reasons[i].Old == nil:
-		default:
-			p.Sequence.Drop(p.Attempt.ID())
-		}
-	}
-	return t, err
 }

@@ -236,7 +236,7 @@ func play(n *network, s *Sender, course []fate) string {
 	return ""
 }
 
-func TestASequenceEndsUnansweredWhenAConditionCouldNameNoMore(t *testing.T) {
+func TestSequenceEndsUnansweredWhenAConditionCouldNameNoMore(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = slices.Repeat([]fate{dropped}, 1000)
@@ -251,7 +251,7 @@ func TestASequenceEndsUnansweredWhenAConditionCouldNameNoMore(t *testing.T) {
 	})
 }
 
-func TestASequenceEndsWithItsLimit(t *testing.T) {
+func TestSequenceEndsWithItsLimit(t *testing.T) {
 	for _, tc := range []struct {
 		fate fate
 		want Outcome
@@ -271,7 +271,7 @@ func TestASequenceEndsWithItsLimit(t *testing.T) {
 	}
 }
 
-func TestASequenceWhoseTurnsAreOverEnds(t *testing.T) {
+func TestSequenceWhoseTurnsAreOverEnds(t *testing.T) {
 	errOver := errors.New("over")
 	for _, tc := range []struct {
 		fate fate
@@ -296,7 +296,7 @@ func TestASequenceWhoseTurnsAreOverEnds(t *testing.T) {
 	}
 }
 
-func TestASequenceThatHasNoTurnAtAllEndsWithTheReasonAlone(t *testing.T) {
+func TestSequenceThatHasNoTurnAtAllEndsWithTheReasonAlone(t *testing.T) {
 	errOver := errors.New("over")
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		var q Sequence[numbered]
@@ -308,7 +308,7 @@ func TestASequenceThatHasNoTurnAtAllEndsWithTheReasonAlone(t *testing.T) {
 	})
 }
 
-func TestASequenceThatIsRefusedEndsWithThatErrorAlone(t *testing.T) {
+func TestSequenceThatIsRefusedEndsWithThatErrorAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{dropped, throttled, refused}
@@ -319,7 +319,7 @@ func TestASequenceThatIsRefusedEndsWithThatErrorAlone(t *testing.T) {
 	})
 }
 
-func TestARequestThatFailedIsLoggedAndAConditionThatFailedIsNot(t *testing.T) {
+func TestRequestThatFailedIsLoggedAndAConditionThatFailedIsNot(t *testing.T) {
 	for _, tc := range []struct {
 		fate   fate
 		base   string // in the record
@@ -353,7 +353,7 @@ func TestThrottlingAndConflictsAreTold(t *testing.T) {
 	})
 }
 
-func TestAnEngineThatShowsNoItemIsAsked(t *testing.T) {
+func TestEngineThatShowsNoItemIsAsked(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.put("base")
@@ -367,7 +367,7 @@ func TestAnEngineThatShowsNoItemIsAsked(t *testing.T) {
 	}
 }
 
-func TestAConditionThatFailedOnWhatCannotBeReadIsUnanswered(t *testing.T) {
+func TestConditionThatFailedOnWhatCannotBeReadIsUnanswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}
@@ -382,7 +382,7 @@ func TestAConditionThatFailedOnWhatCannotBeReadIsUnanswered(t *testing.T) {
 	})
 }
 
-func TestARejectedAttemptIsAnswered(t *testing.T) {
+func TestRejectedAttemptIsAnswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("another's")
 		var q Sequence[numbered]
@@ -392,7 +392,7 @@ func TestARejectedAttemptIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAnAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
+func TestAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		var q Sequence[numbered]
@@ -412,8 +412,14 @@ func TestAnAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
 	})
 }
 
-func TestMissingCredentialsEndACallUnlessAnyRequestWasAnsweredBefore(t *testing.T) {
-	missing := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")}
+func TestRefusedCredentialsEndCallUnlessClientWasAccepted(t *testing.T) {
+	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
+	refusals := map[string]error{
+		"missing":   &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
+		"expired":   api("ExpiredTokenException"),
+		"unknown":   api("UnrecognizedClientException"),
+		"bad proof": api("InvalidSignatureException"),
+	}
 	for name, tc := range map[string]struct {
 		answers func(ctx context.Context, n *network, s *Sender)
 		want    decide.Cause
@@ -428,21 +434,60 @@ func TestMissingCredentialsEndACallUnlessAnyRequestWasAnsweredBefore(t *testing.
 			var q Sequence[numbered]
 			q.Try(ctx, s, replacing(&q))
 		}, decide.Unreachable},
-		"a refusal": {func(ctx context.Context, _ *network, s *Sender) {
-			_ = s.classify(ctx, &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient})
+		"throttled": {func(ctx context.Context, _ *network, s *Sender) {
+			_ = s.classify(ctx, api("ThrottlingException"))
 		}, decide.Unreachable},
+		"no such table": {func(ctx context.Context, _ *network, s *Sender) {
+			_ = s.classify(ctx, api("ResourceNotFoundException"))
+		}, decide.Unreachable},
+		"denied": {func(ctx context.Context, _ *network, s *Sender) {
+			_ = s.classify(ctx, api("AccessDeniedException"))
+		}, decide.Refused},
+		"refused": {func(ctx context.Context, _ *network, s *Sender) {
+			_ = s.classify(ctx, api("ExpiredTokenException"))
+		}, decide.Refused},
 	} {
-		inBubble(t, func(t *testing.T, n *network, s *Sender) {
-			n.put("base")
-			tc.answers(t.Context(), n, s)
-			if f := FailureOf(s.classify(t.Context(), missing)); f.Cause != tc.want {
-				t.Errorf("%s: cause %v, %v", name, f.Cause, f.Err)
-			}
-		})
+		for refusal, err := range refusals {
+			t.Run(name+"/"+refusal, func(t *testing.T) {
+				inBubble(t, func(t *testing.T, n *network, s *Sender) {
+					n.put("base")
+					tc.answers(t.Context(), n, s)
+					f := FailureOf(s.classify(t.Context(), err))
+					if f.Cause != tc.want {
+						t.Errorf("cause %v, %v", f.Cause, f.Err)
+					}
+					if without := (*UnsignedError)(nil); errors.As(f.Err, &without) != (refusal == "missing" && tc.want == decide.Unreachable) {
+						t.Errorf("%v", f.Err)
+					}
+				})
+			})
+		}
 	}
 }
 
-func TestAReadIsRepeatedUntilItIsAnsweredOrRefused(t *testing.T) {
+func TestDenialPassesForWaitThatWasAnswered(t *testing.T) {
+	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
+	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
+	for _, tc := range []struct {
+		name     string
+		failure  *Failure
+		answered bool
+		want     decide.Cause
+	}{
+		{"denied first", denied, false, decide.Refused},
+		{"denied after an answer", denied, true, decide.Unreachable},
+		{"invalid after an answer", invalid, true, decide.Refused},
+	} {
+		if got := tc.failure.After(tc.answered); got.Cause != tc.want || !errors.Is(got, tc.failure.Err) {
+			t.Errorf("%s: cause %v, %v", tc.name, got.Cause, got)
+		}
+	}
+	if (*Failure)(nil).After(true) != nil {
+		t.Error("no failure is one")
+	}
+}
+
+func TestReadIsRepeatedUntilItIsAnsweredOrRefused(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		asked := 0

@@ -17,7 +17,7 @@ func endsAt(n int) protocol.Item {
 
 // A listing of a server that goes round is ended soon after the first key that comes
 // again, wherever the circle begins and however long it is.
-func TestAListingThatGoesRoundIsEnded(t *testing.T) {
+func TestListingThatGoesRoundIsEnded(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
 		for _, round := range []int{1, 2, 3, 8, 99, 1000} {
 			var w Walk
@@ -38,7 +38,7 @@ func TestAListingThatGoesRoundIsEnded(t *testing.T) {
 	}
 }
 
-func TestAListingThatBeginsAgainWhereItsCallerLetItBeginIsEnded(t *testing.T) {
+func TestListingThatBeginsAgainWhereItsCallerLetItBeginIsEnded(t *testing.T) {
 	w := Walk{Start: endsAt(1)}
 	if err := w.Pass(middleware.Metadata{}, nil, endsAt(1)); err == nil {
 		t.Error("it goes on")
@@ -46,7 +46,7 @@ func TestAListingThatBeginsAgainWhereItsCallerLetItBeginIsEnded(t *testing.T) {
 }
 
 // A filter makes pages empty, and a table has any number of them.
-func TestAListingWhoseKeyMovesOnIsNotEnded(t *testing.T) {
+func TestListingWhoseKeyMovesOnIsNotEnded(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {
 		if err := w.Pass(middleware.Metadata{}, []protocol.Item{}, endsAt(n)); err != nil {

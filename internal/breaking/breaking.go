@@ -13,16 +13,15 @@ import (
 
 // Client breaks grants for one client.
 type Client struct {
-	Requests    *attempts.Sender
-	Proto       protocol.Protocol
-	Caps        layout.Capabilities // of the layout
-	Owner       string              // of this client, which the record keeps
-	Wall        func() time.Time
-	Expires     func(data, mark bool) time.Time // when TTL may delete a record that is freed now
-	DeadExpires func() time.Time                // when it may delete the row of a session that is
-	Detach      func(func())
-	Throttled   func(ctx context.Context, key protocol.Key, token int64, err error) // told of each request that was
-	Errors      Errors
+	Requests  *attempts.Sender
+	Proto     protocol.Protocol
+	Caps      layout.Capabilities // of the layout
+	Owner     string              // of this client, which the record keeps
+	Wall      func() time.Time
+	Expires   func(data, mark bool) time.Time // when TTL may delete a record that is freed now
+	Detach    func(func())
+	Throttled func(ctx context.Context, key protocol.Key, token int64, err error) // told of each request that was
+	Errors    Errors
 }
 
 // Errors makes the errors that callers are told.
@@ -70,50 +69,45 @@ func (c *Client) Break(ctx context.Context, r Request) error {
 	case err = <-told:
 		return err
 	case <-ctx.Done():
-		return c.untold(key, context.Cause(ctx))
+		return c.untold(key, attempts.Cause(ctx))
 	}
 }
 
 // free sends the break until it is answered. maybe: the error does not say whether the
 // grant is broken. now holds the attempts that are under way.
 func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
-	key, proto, at := r.Grant.Key, c.protoOf(r.Grant), c.Wall()
-	session := protocol.IsSessionKey(c.Proto, key)
+	key, at := r.Grant.Key, c.Wall()
 	for {
 		var tried attempts.Sequence[attempts.Version]
 		now.Begin(&tried)
 		res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempts.Version]{
 			Key: key,
 			Next: func() (attempts.Version, *protocol.Write) {
-				b := protocol.Break{Version: protocol.NewVersion(), By: c.Owner, At: at, Reason: r.Reason}
-				if session {
-					b.Expires = c.DeadExpires()
-				} else {
-					b.Expires = c.Expires(protocol.Changes{}.LeaveData(r.Grant), r.Grant.Done != nil)
+				b := protocol.Break{
+					Version: protocol.NewVersion(), By: c.Owner, At: at, Reason: r.Reason,
+					Expires: c.Expires(protocol.Changes{}.LeaveData(r.Grant), r.Grant.Done != nil),
 				}
-				return attempts.Version(b.Version), proto.Break(r.Grant, b)
+				return attempts.Version(b.Version), c.Proto.Break(r.Grant, b)
 			},
-			Shows: func(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
-				return c.shows(proto, item, sent)
-			},
+			Shows:     c.shows,
 			Throttled: func(err error) { c.Throttled(ctx, key, 0, err) },
 		})
 		switch res.Outcome {
 		case attempts.Applied:
 			return false, nil
 		case attempts.Unanswered:
-			return true, c.unknown(key, errors.Join(context.Cause(ctx), res.Err))
+			return true, c.unknown(key, errors.Join(attempts.Cause(ctx), res.Err))
 		case attempts.Rejected:
 		default:
-			return false, c.Errors.Failed("break", key, errors.Join(context.Cause(ctx), res.Err))
+			return false, c.Errors.Failed("break", key, errors.Join(attempts.Cause(ctx), res.Err))
 		}
-		found, gone, err := c.found(proto, r.Grant, res.Item)
+		found, gone, err := c.found(r.Grant, res.Item)
 		switch {
 		case gone && tried.Silent(): // an attempt without a reply may have freed it before
 			return true, c.unknown(key, err)
 		case err != nil:
 			return false, err
-		case session || r.Unrenewed || ctx.Err() != nil:
+		case r.Unrenewed || ctx.Err() != nil:
 			return false, c.Errors.Changed(found)
 		}
 		r.Grant = found // what it contains now says whether TTL may delete it
@@ -125,25 +119,14 @@ func (c *Client) unknown(key protocol.Key, err error) error {
 	return c.Errors.Failed("break", key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err))
 }
 
-// protoOf returns the protocol by which the record of a grant is written and read.
-func (c *Client) protoOf(r protocol.Record) protocol.Protocol {
-	if rw, ok := c.Proto.(protocol.ReadWriting); ok && r.Mode != protocol.ModePlain {
-		return rw.ReadWrite(r.Mode, false).Of(r.Grant)
-	}
-	if protocol.IsSessionKey(c.Proto, r.Key) {
-		return c.Proto.(protocol.Sharing).Session() // none else has such keys
-	}
-	return c.Proto
-}
-
 // shows returns the attempt that freed the key, as a record shows it. In layouts whose free
 // keys have no record, or no version, it may have been any attempt without an answer.
-func (c *Client) shows(proto protocol.Protocol, item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
+func (c *Client) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
 		return last, unanswered && !c.Caps.KeepOnRelease
 	}
-	now, err := proto.Decode(item)
+	now, err := c.Proto.Decode(item)
 	if err != nil || !now.Released {
 		return last, false
 	}
@@ -155,11 +138,11 @@ func (c *Client) shows(proto protocol.Protocol, item protocol.Item, sent []attem
 
 // found returns what a record shows whose break was rejected: the grant, renewed. gone: it
 // shows that no more, as the error says.
-func (c *Client) found(proto protocol.Protocol, grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
+func (c *Client) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)
 	}
-	if now, err = proto.Decode(item); err != nil {
+	if now, err = c.Proto.Decode(item); err != nil {
 		return now, false, c.Errors.Unreadable(grant.Key, item, err)
 	}
 	if now.Released || !c.sameGrant(grant, now) {

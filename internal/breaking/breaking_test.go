@@ -3,7 +3,7 @@ package breaking_test
 import (
 	"errors"
 	"net/http"
-	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestABreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
+func TestBreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before []leasehold.AcquireOption
 		store  leasehold.RenewOption
@@ -55,7 +55,7 @@ func TestABreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
 	}
 }
 
-func TestABreakWhoseReplyIsLostBeforeAnotherGrantMayHaveFreedTheFirst(t *testing.T) {
+func TestBreakWhoseReplyIsLostBeforeAnotherGrantMayHaveFreedTheFirst(t *testing.T) {
 	for name, after := range map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {
@@ -89,7 +89,7 @@ func TestABreakWhoseReplyIsLostBeforeAnotherGrantMayHaveFreedTheFirst(t *testing
 	}
 }
 
-func TestABreakThatNeverArrivedSaysThatNothingWasFreed(t *testing.T) {
+func TestBreakThatNeverArrivedSaysThatNothingWasFreed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -108,7 +108,7 @@ func TestABreakThatNeverArrivedSaysThatNothingWasFreed(t *testing.T) {
 	})
 }
 
-func TestAForeignHolderIsBrokenThoughItRenews(t *testing.T) {
+func TestForeignHolderIsBrokenThoughItRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		op, _ := w.Client(lab.Config())
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
@@ -126,7 +126,7 @@ func TestAForeignHolderIsBrokenThoughItRenews(t *testing.T) {
 	})
 }
 
-func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
+func TestForeignGrantThatChangedIsNotBroken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change map[string]types.AttributeValue
 		opts   []leasehold.BreakOption
@@ -155,45 +155,19 @@ func TestAForeignGrantThatChangedIsNotBroken(t *testing.T) {
 	}
 }
 
-func TestTheRowOfASessionIsBrokenOnlyAtTheVersionThatWasRead(t *testing.T) {
+func TestBreakRefusesRowOfSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(lab.SharedConfig())
+		holder, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")
 		row := w.Sessions()[0]
-		read := func() leasehold.Record {
-			item := w.Item(row)
-			return leasehold.Record{
-				Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
-				Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
-			}
-		}
-		cfg := lab.Config()
-		cfg.Retention = time.Hour // which is too short for a dead session's row
-		c, _ := w.Client(cfg)
-		before := read()
-		lab.Elapse(20 * time.Second) // it is renewed
-		if err := c.Break(t.Context(), before); !errors.Is(err, leasehold.ErrChanged) || lock.Err() != nil || w.Item(row)["dead"] != nil {
-			t.Fatalf("renewed since: %v, the holder: %v, %v", err, lock.Err(), w.Item(row))
-		}
-		wire.SetFault(lab.Cut)
-		lab.Elapse(time.Minute)
-		if err := c.Break(t.Context(), read()); err != nil {
-			t.Fatal(err)
-		}
 		item := w.Item(row)
-		if lab.Text(item, "dead") != "1" || item["isReleased"] != nil {
-			t.Errorf("the row: %v", item)
+		op, wire := w.Client(lab.Config())
+		err := op.Break(t.Context(), leasehold.Record{
+			Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
+			Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
+		})
+		if err == nil || !strings.Contains(err.Error(), "the key is that of a session") || len(wire.Sent()) != 0 || lock.Err() != nil {
+			t.Errorf("%v after %d requests, the holder: %v", err, len(wire.Sent()), lock.Err())
 		}
-		if at, err := strconv.ParseInt(lab.Number(item, "expiresAt"), 10, 64); err != nil || time.Until(time.Unix(at, 0)) < 7*24*time.Hour-time.Second {
-			t.Errorf("the row expires at %v, %v", at, err)
-		}
-		if err := c.Break(t.Context(), read()); !errors.Is(err, leasehold.ErrChanged) {
-			t.Errorf("of a dead session: %v", err)
-		}
-		next, err := c.TryAcquire(t.Context(), "job")
-		if err != nil {
-			t.Fatalf("its lock is not free at once: %v", err)
-		}
-		w.Release(next)
 	})
 }

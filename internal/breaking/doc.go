@@ -8,8 +8,7 @@
 //	 renewed since
 //
 // A break is of one grant, as its record was read. If that has been renewed since, the next
-// attempt is of what the record shows now, by a sequence of its own. The row of a session is
-// broken only as it was read: a session that is renewed lives, and all its locks with it.
+// attempt is of what the record shows now, by a sequence of its own.
 //
 // A holder under a session rarely renews its record. Its row is told, so that the holder
 // looks at the record after the next renewal of that (package hold, sessionbroken.go).

@@ -22,7 +22,7 @@ func (c *Client) untold(key protocol.Key, err error) error {
 // tell tells the session of r, if it is under one, that the grant in r was broken, or may
 // have been. It tries until limit ends, and once at least.
 func (c *Client) tell(limit context.Context, r protocol.Record) error {
-	proto, ok := c.Proto.(protocol.Sharing)
+	proto, ok := c.Proto.(protocol.Native)
 	if !ok || r.Session == "" {
 		return nil
 	}
@@ -55,12 +55,12 @@ func (c *Client) tell(limit context.Context, r protocol.Record) error {
 	if f := attempts.FailureOf(err); f != nil {
 		err = f.Err
 	}
-	return c.untold(r.Key, errors.Join(context.Cause(limit), err))
+	return c.untold(r.Key, errors.Join(attempts.Cause(limit), err))
 }
 
 // whyNot says why the row of a session cannot be told of a break. nil: its locks have ended
 // with it, and there is nobody to tell.
-func (c *Client) whyNot(proto protocol.Sharing, key protocol.Key, row protocol.Item) error {
+func (c *Client) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
 	if row == nil {
 		return nil
 	}

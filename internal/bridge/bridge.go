@@ -1,17 +1,9 @@
-// Package bridge is how the packages semaphore, rwlock, election and holders reach what the
-// root has inside. Permits, read/write locks, leaders who are asked to step down and onlookers
-// need more of it than users may have. The root sets what is here when it is initialized,
-// which is before the packages that import it.
+// Package bridge is how the packages election and holders reach what the root has inside.
+// Leaders who are asked to step down and onlookers need more of it than users may have. The
+// root sets what is here when it is initialized, which is before the packages that import it.
 package bridge
 
-import (
-	"errors"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
-)
-
-// ErrAgain ends a wait that begins again: the event of a call that gives up is not for it.
-var ErrAgain = errors.New("leasehold: semaphore resized")
+import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // Inside returns what is inside a *leasehold.Client. Who uses it declares, as an interface,
 // what it needs of that: the methods name types of the root, which imports this package.

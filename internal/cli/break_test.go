@@ -3,6 +3,7 @@ package cli_test
 import (
 	"bytes"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -10,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestABreakWhoseHolderCouldNotBeToldIsDoneAndSaysWhatComesOfIt(t *testing.T) {
+func TestBreakWhoseHolderCouldNotBeToldIsDoneAndSaysWhatComesOfIt(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{"text", "json"} {
 		t.Run(as, func(t *testing.T) {
@@ -31,7 +32,7 @@ func TestABreakWhoseHolderCouldNotBeToldIsDoneAndSaysWhatComesOfIt(t *testing.T)
 			if err != nil {
 				t.Fatal(err)
 			}
-			args := []string{"break", "job", "--yes", "--if-version", lock.Record().Version}
+			args := []string{"break", "job", "--yes", "--token", strconv.FormatInt(lock.Token(), 10)}
 			want, kind := "broke the grant of job to ", "up to twenty minutes"
 			if as == "json" {
 				args, want, kind = append(args, "--json"), `"key":"job"`, `"error":"untold"`

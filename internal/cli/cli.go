@@ -2,11 +2,9 @@
 // exit codes.
 //
 //	cli.go        runs a command, and makes an exit code of its error
-//	root.go       flags of every command, and the order of commands in the help
-//	help.go       what help prints; advanced.go: what it leaves out; topics: about no command
+//	root.go       flags of every command, and the order of commands in the help; flagerror.go: what is wrong with one
+//	help.go       the command help; topics: what it prints, of a command and about none
 //	completion.go completes keys and flags in a shell
-//	flagerror.go  what is wrong with a flag
-//	manual.go     the tree, for those who print it
 //
 // The commands themselves are in the rooms of commands, by the groups of the help. What
 // several of them need is in rooms below: package invocation is the first to read.
@@ -130,4 +128,13 @@ func troubleCode(cmd *cobra.Command, args []string) int {
 		return failure.CodeNotRun
 	}
 	return failure.CodeTrouble
+}
+
+// Command is the tree of commands, for those who print its manual or ask which
+// flags there are.
+func Command() *cobra.Command {
+	env := invocation.Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
+	root := newRoot(invocation.New(env))
+	root.InitDefaultHelpCmd()
+	return root
 }

@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/table"
 )
 
 func newCompletion(in *invocation.Invocation) *cobra.Command {
@@ -67,6 +66,10 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		call, guard = `out=$(eval ${requestComp} 2>/dev/null)`, "[[ ${requestComp} == *[\\`\\(\\{\\;\\&\\|\\<\\>]* ]] && { _files; return }"
 	case "fish":
 		err = root.GenFishCompletion(&script, true)
+		// Cobra's script evaluates the words before the last one without their quotes.
+		const words = "set -l args (commandline -opc)"
+		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // -x is fish 4's
+		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
 		call, guard = `set -l results (eval $requestComp 2> /dev/null)`, "string match -qr '["+runs+"]' -- $requestComp; and return"
 	case "powershell":
 		err = root.GenPowerShellCompletionWithDesc(&script)
@@ -113,7 +116,6 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
 		"attr":       {"key=", "sort=", "ttl="},
-		"access":     {string(table.Use), string(table.Operate), string(table.Read)},
 		"signal":     {"TERM", "INT", "HUP", "QUIT", "USR1", "USR2", "ALRM", "KILL"},
 		"background": process.BackgroundModes,
 	}

@@ -63,7 +63,7 @@ func TestNoCompletionOffersHostileNamesOfTheTable(t *testing.T) {
 	}
 }
 
-func TestALineThatCouldRunSomethingIsNotEvaluatedByTAB(t *testing.T) {
+func TestLineThatCouldRunSomethingIsNotEvaluatedByTAB(t *testing.T) {
 	root := tree()
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",
@@ -78,5 +78,16 @@ func TestALineThatCouldRunSomethingIsNotEvaluatedByTAB(t *testing.T) {
 		if strings.Contains(after, evaluates) || !strings.Contains(guard, "return") || !strings.Contains(guard, "`") {
 			t.Errorf("%s: before the line is evaluated: %s", shell, guard)
 		}
+	}
+}
+
+// Cobra's script for fish evaluates the words before the last one without their quotes.
+func TestFishCompletionQuotesTheWordsBefore(t *testing.T) {
+	var script bytes.Buffer
+	if err := Completion(tree(), "fish", &script); err != nil {
+		t.Fatal(err)
+	}
+	if words, _, _ := strings.Cut(script.String(), "set -l requestComp"); !strings.Contains(words, "set -l args (string escape -- (commandline") {
+		t.Errorf("the words of the line are not escaped:\n%s", words)
 	}
 }

@@ -18,15 +18,15 @@ import (
 func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
-		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"}, "a shared lease": {"-k", "nightly", "-k", "disk", "--shared"},
+		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
 		"one of two keys": {"--any", "-k", "nightly"}, "a permit": {"-p", "1", "nightly"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
 			line := func(host, home, job string) *process {
-				args := append([]string{"run", "-n", "-E", "0", "-l", "6s", "--owner", host}, flags...)
-				return start(t, dir, append(slices.Clip(env), "XDG_STATE_HOME="+filepath.Join(dir, host+home)), append(args, "--", "sh", "-c", job)...)
+				args := append([]string{"run", "-n", "-E", "0", "-l", "6s"}, flags...)
+				return start(t, dir, append(slices.Clip(env), "LEASEHOLD_OWNER="+host, "XDG_STATE_HOME="+filepath.Join(dir, host+home)), append(args, "--", "sh", "-c", job)...)
 			}
 			a := line("a", "", works)
 			fileNumber(t, filepath.Join(dir, "pid2"))
@@ -102,7 +102,7 @@ func TestTableALineWhoseWaitIsShorterThanALeaseTakesOverADeadHoldersLock(t *test
 }
 
 // A mail of cron's is whatever a line prints.
-func TestTheLineOfTheCrontabSendsNoMailIfItIsDoneAndDoesIfSomethingIsWrong(t *testing.T) {
+func TestLineOfTheCrontabSendsNoMailIfItIsDoneAndDoesIfSomethingIsWrong(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/cron.md")
 	if err != nil {

@@ -18,14 +18,14 @@ import (
 
 // fence is a block of code in a document.
 type fence struct {
-	path           string // of the document, from the module's root
+	path           string // the document's path from the module's root
 	line           int
 	language, text string
 }
 
 func (f fence) String() string { return fmt.Sprintf("%s:%d", f.path, f.line) }
 
-// documents are those that patterns match, by their paths from the module's root.
+// documents returns the documents that patterns match, by their paths from the module's root.
 func documents(t *testing.T, patterns ...string) map[string]string {
 	t.Helper()
 	texts := map[string]string{}
@@ -54,15 +54,16 @@ func fences(documents map[string]string) []fence {
 	var found []fence
 	for _, path := range slices.Sorted(maps.Keys(documents)) {
 		var in *fence
+		var indent string // of a block in a list
 		for i, line := range strings.Split(documents[path], "\n") {
-			switch {
-			case in == nil && strings.HasPrefix(line, "```"):
-				in = &fence{path: path, line: i + 1, language: strings.TrimPrefix(line, "```")}
-			case in != nil && line == "```":
+			switch before, language, ok := strings.Cut(line, "```"); {
+			case in == nil && ok && strings.Trim(before, " ") == "":
+				in, indent = &fence{path: path, line: i + 1, language: language}, before
+			case in != nil && line == indent+"```":
 				found = append(found, *in)
 				in = nil
 			case in != nil:
-				in.text += line + "\n"
+				in.text += strings.TrimPrefix(line, indent) + "\n"
 			}
 		}
 	}
@@ -70,18 +71,114 @@ func fences(documents map[string]string) []fence {
 }
 
 // guides are the documents whose shell lines run here.
-var guides = []string{"README.md", "docs/ci.md", "docs/cron.md", "docs/operating.md", "docs/timing.md"}
+var guides = []string{"README.md", "CONTRIBUTING.md", ".github/*.md", "docs/*.md", "docs/*/*.md", "proof/*/*.md"}
 
-// programs are what the lines of the guides start.
-var programs = []string{"report.sh", "deploy.sh", "render.sh", "scheduler.sh", "sync.sh", "index.sh", "thumbnails.sh", "test.sh"}
+// A place is where a block of shell lines runs.
+type place int
+
+const (
+	inTable place = iota // with a new table on a server of the DynamoDB API
+	inFile               // with the user's own store
+	inClone              // in the repository
+)
+
+// treatment is a block of shell lines that cannot run as printed.
+type treatment struct {
+	path, has string   // the block's document, and a text that only this block has; empty for all its blocks
+	why       string   // why the block does not run here; empty if it does
+	in        place    // where it runs
+	instead   []string // texts of the block, and what is typed instead of each
+	then      string   // what is typed after the block
+}
+
+// ofProof is why the tests of another module do not run here.
+const ofProof = "make check runs it: the module of proof has dependencies of its own"
+
+// treatments are the blocks that do not run as printed with a new table.
+var treatments = []treatment{
+	{path: "README.md", has: "go install ", why: "it downloads a release"},
+	{path: "README.md", has: "make test", in: inClone, instead: []string{"make test", "make -n test"}},
+	{path: "CONTRIBUTING.md", has: "git clone ", in: inClone, instead: []string{
+		"git clone https://github.com/leasehold-go/leasehold && cd leasehold", "", "make test ", "make -n test ", "make check", "make -n check",
+	}},
+	{path: "CONTRIBUTING.md", has: "LEASEHOLD_SEED=", in: inClone, instead: []string{"LEASEHOLD_SEEDS=100000", "LEASEHOLD_SEEDS=10"}},
+	{path: ".github/SECURITY.md", has: "gh attestation", why: "it verifies a release, with GitHub's command"},
+	{path: "docs/getting-started.md", why: "TestGettingStartedRunsAsPrinted types them one after another"},
+	{path: "docs/languages.md", has: "jq", instead: []string{
+		"leasehold ls --json", "leasehold acquire -q -l 1s import/7 >/dev/null; leasehold ls --json", "jq ", "fields ",
+	}},
+	{path: "docs/local-store.md", has: "-m 2770", in: inFile, instead: []string{"/var/lib/leasehold", "store", "GROUP", "$(id -g)"}, then: theStore},
+	{path: "docs/local-store.md", has: "-m 1777", in: inFile, instead: []string{"/var/lib/leasehold", "store"}, then: theStore},
+	{path: "docs/metrics.md", has: "--metrics", instead: []string{"/var/lib/node_exporter/textfile/", ""}, then: "test -s nightly-report.prom"},
+	{path: "docs/recipes.md", has: "leasehold elect", instead: []string{
+		"--http :8081 -- ./scheduler &", "--http 127.0.0.1:0 -- sh -c 'echo >leads; exec sleep 60' 2>said & elect=$!; trap 'kill $elect' EXIT",
+		"curl http://localhost:8081/leader", "until test -s leads; do sleep 0.01; done; fetch $(sed -n 's,.* \\(http://.*\\)/leader.*,\\1,p' said)/leader",
+		"curl http://localhost:8081/live", "fetch $(sed -n 's,.* \\(http://.*\\)/leader.*,\\1,p' said)/live",
+	}, then: "trap - EXIT; kill $elect; wait $elect || test $? = 143"},
+	{path: "docs/ui.md", has: "leasehold ui", instead: []string{"leasehold ui ", "serves leasehold ui ", "127.0.0.1:8765", "127.0.0.1:0"}},
+	{path: "docs/internals/aws-errors.md", has: "go test ./aws", why: ofProof},
+	{path: "docs/internals/engines.md", has: "go run ./cmd/engines", why: "it installs servers of the DynamoDB API"},
+	{path: "docs/internals/performance.md", has: "make bench", in: inClone, instead: []string{"make bench", "make -n bench"}},
+	{path: "docs/internals/releasing.md", has: "git tag", why: "it publishes a release"},
+	{path: "docs/internals/releasing.md", has: "gh attestation", why: "it verifies a release, with GitHub's command"},
+	{path: "docs/internals/reliability.md", has: "./load", why: ofProof},
+	{path: "docs/internals/reliability.md", has: "-run History", why: ofProof},
+	{path: "docs/migrating/README.md", has: "table rewrite", instead: []string{
+		"leasehold table rewrite --table locks --layout dynamolock </dev/null", "leasehold run -q k -- true; ! leasehold table rewrite --table locks --layout dynamolock </dev/null",
+	}, then: "leasehold table rewrite --table locks --layout dynamolock </dev/null"},
+	{path: "proof/interop/README.md", has: "go run ./cmd/record", why: "it installs the other libraries, and " + ofProof},
+	{path: "proof/interop/README.md", has: "LEASEHOLD_DYNAMOLOCK=", why: "it builds a program with a checkout of dynamolock"},
+}
+
+// theStore tests that commands use the store in the directory of a machine.
+const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
+
+// treated returns the treatment of a block, and the block as it is typed here.
+func (f fence) treated(t *testing.T) (treatment, string) {
+	t.Helper()
+	var found []treatment
+	for _, of := range treatments {
+		if of.path == f.path && strings.Contains(f.text, of.has) {
+			found = append(found, of)
+		}
+	}
+	switch {
+	case len(found) == 0:
+		return treatment{}, f.text
+	case len(found) > 1:
+		t.Errorf("%v has %d treatments", f, len(found))
+	}
+	for i := 0; i < len(found[0].instead); i += 2 {
+		if !strings.Contains(f.text, found[0].instead[i]) {
+			t.Errorf("%v has no text %q", f, found[0].instead[i])
+		}
+	}
+	return found[0], strings.NewReplacer(found[0].instead...).Replace(f.text) + found[0].then
+}
+
+// programs are the programs that the lines of the guides start.
+var programs = []string{"report.sh", "deploy.sh", "sync.sh", "index.sh", "thumbnails.sh", "hourly.sh", "test.sh"}
+
+// serves is a program that starts a command which serves until it is terminated, and terminates it once it has
+// printed where.
+const serves = `#!/bin/sh
+rm -f served
+"$@" >served & pid=$!
+until test -s served; do kill -0 $pid || exit; sleep 0.01; done
+kill $pid; wait $pid
+`
 
 // aReader is a directory with the programs of the guides, and a shell that finds
 // them and leasehold.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
+	texts := map[string]string{"serves": serves}
 	for _, name := range programs {
-		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexit 0\n"), 0o755); err != nil {
+		texts[name] = "#!/bin/sh\nexit 0\n"
+	}
+	for name, text := range texts {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -94,14 +191,23 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// reads runs a script as a reader would, with a table where there is AWS.
-func reads(t *testing.T, script string, aws bool) {
+// reads runs a script as a reader would.
+func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)
 	command := []string{"sh", "-euc", script}
-	if aws {
+	switch in {
+	case inTable:
 		command = append([]string{"leasehold", "local", "--addr", "127.0.0.1:0", "--", "sh", "-euc",
 			"leasehold table create --table locks >/dev/null; export LEASEHOLD_TABLE=locks\n" + script}, command[3:]...)
+	case inClone:
+		caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		paths := strings.Fields(string(caches))
+		dir, env = "../..", append(env, "GOCACHE="+paths[0], "GOMODCACHE="+paths[1])
+	case inFile:
 	}
 	cmd := exec.Command(command[0], command[1:]...)
 	cmd.Dir, cmd.Env = dir, env
@@ -110,33 +216,91 @@ func reads(t *testing.T, script string, aws bool) {
 	}
 }
 
-// elsewhere says of a shell block why it does not run here.
-func elsewhere(text string) (why string) {
-	switch {
-	case strings.Contains(text, "go install ") || strings.Contains(text, "go run "):
-		return "it installs, or is for a clone"
-	case strings.Contains(text, "systemctl "):
-		return "it needs systemd"
-	}
-	return ""
-}
-
-func TestTheShellLinesOfTheGuidesRun(t *testing.T) {
+func TestShellLinesOfTheGuidesRun(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	for _, f := range fences(documents(t, guides...)) {
-		if f.language != "sh" || elsewhere(f.text) != "" {
+		if f.language != "sh" {
+			continue
+		}
+		of, script := f.treated(t)
+		if of.why != "" {
 			continue
 		}
 		ran++
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
-			// TestScripts/demo plays the demo.
-			reads(t, strings.ReplaceAll(f.text, "leasehold demo", "true"), f.path != "README.md")
+			reads(t, script, of.in)
 		})
 	}
-	if ran < 3 {
+	if ran < 15 {
 		t.Errorf("only %d blocks were found", ran)
+	}
+}
+
+func TestTreatmentsOfTheGuidesAreOfBlocks(t *testing.T) {
+	t.Parallel()
+	blocks := fences(documents(t, guides...))
+	for _, of := range treatments {
+		if !slices.ContainsFunc(blocks, func(f fence) bool {
+			return (f.language == "sh" || f.language == "crontab") && f.path == of.path && strings.Contains(f.text, of.has)
+		}) {
+			t.Errorf("%s has no block with %q", of.path, of.has)
+		}
+	}
+}
+
+var commandTyped = regexp.MustCompile(`(?m)^ *(?:leasehold|go|make|git|docker|kubectl|aws) `)
+
+func TestCommandsInTheGuidesAreMarkedAsShellLines(t *testing.T) {
+	t.Parallel()
+	for _, f := range fences(documents(t, guides...)) {
+		if f.language == "" && commandTyped.MatchString(f.text) {
+			t.Errorf("%v has commands: mark it as sh, so that they run", f)
+		}
+	}
+}
+
+// theClone is the lines of the walk that make a clone and go there.
+const theClone = "git clone https://github.com/leasehold-go/leasehold\ncd leasehold\n"
+
+// theShell is the line of the walk that starts the shell in which the rest is typed.
+const theShell = "leasehold local -- sh\n"
+
+func TestGettingStartedRunsAsPrinted(t *testing.T) {
+	t.Parallel()
+	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths := strings.Fields(string(caches))
+	var walk strings.Builder
+	for _, f := range fences(documents(t, "docs/getting-started.md")) {
+		walk.WriteString(f.text)
+	}
+	before, typed, ok := strings.Cut(walk.String(), theShell)
+	before, isClone := strings.CutPrefix(before, theClone)
+	if !ok || !isClone {
+		t.Fatalf("the walk has no line %q, or does not begin with %q", theShell, theClone)
+	}
+	// TestScripts/demo plays the demo.
+	script := strings.Replace(before, "\nleasehold demo\n", "\n", 1) + strings.TrimSuffix(theShell, "\n") + " -eu <<'END'\n" + typed + "END\n"
+	cmd := exec.Command("sh", "-euc", script)
+	cmd.Dir = "../.." // the clone
+	goes, err := exec.LookPath("go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The leasehold of PATH is the one that the walk installs, not this test's.
+	cmd.Env = append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin", "GOCACHE="+paths[0], "GOMODCACHE="+paths[1])
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v\n%s\nprinted\n%s", err, script, out)
+	}
+	for _, want := range []string{"it works\n", "exit code 75\n", "written\n", "working on nightly-report\n", " took over from ", "created locks in ", "ok\trights\t", `"Action": [`} {
+		if !strings.Contains(string(out), want) {
+			t.Errorf("it did not print %q, but\n%s", want, out)
+		}
 	}
 }
 
@@ -152,13 +316,13 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestTheLinesForAStuckHolderBreakAKeyThatWasBrokenBefore(t *testing.T) {
+func TestLinesForAStuckHolderBreakAKeyThatWasBrokenBefore(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
-	reads(t, lines+lines, true)
+	reads(t, lines+lines, inTable)
 }
 
-func TestTheLineThatAsksWhetherAKeyIsHeldDoesNotCallItFreeInTrouble(t *testing.T) {
+func TestLineThatAsksWhetherAKeyIsHeldDoesNotCallItFreeInTrouble(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)
@@ -177,7 +341,7 @@ func TestTheLineThatAsksWhetherAKeyIsHeldDoesNotCallItFreeInTrouble(t *testing.T
 
 var crontabTime = regexp.MustCompile(`^(?:\S+ ){5}`)
 
-func TestTheCrontabLinesOfTheGuidesRun(t *testing.T) {
+func TestCrontabLinesOfTheGuidesRun(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	for _, f := range fences(documents(t, guides...)) {
@@ -199,10 +363,15 @@ func TestTheCrontabLinesOfTheGuidesRun(t *testing.T) {
 			}
 		}
 		ran += len(jobs)
+		f.text = strings.Join(append(settings, jobs...), "\n") + "\n"
+		of, script := f.treated(t)
+		in := of.in
+		if strings.Contains(script, "--file") {
+			in = inFile
+		}
 		t.Run(f.String(), func(t *testing.T) {
 			t.Parallel()
-			script := strings.Join(append(settings, jobs...), "\n")
-			reads(t, script, !strings.Contains(script, "--file"))
+			reads(t, script, in)
 		})
 	}
 	if ran == 0 {
@@ -210,53 +379,47 @@ func TestTheCrontabLinesOfTheGuidesRun(t *testing.T) {
 	}
 }
 
-func TestTheCommandOfTheREADMEWorksInAShellThatIsForAWS(t *testing.T) {
-	t.Parallel()
-	cmd := exec.Command("go", "run", "./cmd/leasehold", "run", "hello", "--", "echo", "it works")
-	cmd.Dir = "../.."
-	environ := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "LEASEHOLD_") })
-	cmd.Env = append(environ, "XDG_STATE_HOME="+t.TempDir(),
-		"AWS_PROFILE=no-such-profile", "AWS_REGION=eu-west-3", "AWS_ENDPOINT_URL=http://127.0.0.1:9", "LEASEHOLD_OWNER=somebody-else")
-	var stderr strings.Builder
-	cmd.Stderr = &stderr
-	out, err := cmd.Output()
-	if err != nil || string(out) != "it works\n" {
-		t.Errorf("%v\n%s%s", err, out, &stderr)
-	}
-	const says = " is set, but a leasehold that runs from its own source is only being tried out\n"
-	if !strings.Contains(stderr.String(), says) {
-		t.Errorf("it does not say %q: %s", says, &stderr)
-	}
+// firstCommands are the commands of README that a clone runs, and what each prints.
+var firstCommands = []struct{ name, pattern, prints string }{
+	{"run", `(?m)^go run \./cmd/leasehold run .*$`, "it works\n"},
+	{"local", `go run \./cmd/leasehold local [^` + "`" + `]*`, "working on nightly-report\n"},
 }
 
-func TestTheProgramInTheREADMERunsAsPrinted(t *testing.T) {
+func TestREADMECommandsWorkBesideAWS(t *testing.T) {
 	t.Parallel()
-	var source string
-	for _, f := range fences(documents(t, "README.md")) {
-		if f.language == "go" {
-			source = f.text
-		}
-	}
-	dir, env := aReader(t)
-	path := filepath.Join(dir, "main.go")
-	if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
+	readme, err := os.ReadFile("../../README.md")
+	if err != nil {
 		t.Fatal(err)
 	}
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "program"), path)
-	build.Dir = "../.."
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
 	}
-	run := exec.Command("leasehold", "local", "--addr", "127.0.0.1:0", "--", "sh", "-c", "./program && ./program")
-	run.Dir, run.Env = dir, env
-	out, err := run.CombinedOutput()
-	if want := "working on nightly-report\nworking on nightly-report\n"; err != nil || !strings.HasSuffix(string(out), want) {
-		t.Errorf("%v\n%s", err, out)
+	paths := strings.Fields(string(caches))
+	for _, c := range firstCommands {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			cmd := exec.Command("sh", "-c", string(regexp.MustCompile(c.pattern).Find(readme)))
+			cmd.Dir = "../.."
+			environ := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "LEASEHOLD_") })
+			cmd.Env = append(environ, "HOME="+t.TempDir(), "GOCACHE="+paths[0], "GOMODCACHE="+paths[1],
+				"AWS_PROFILE=no-such-profile", "AWS_REGION=eu-west-3", "AWS_ENDPOINT_URL=http://127.0.0.1:9", "LEASEHOLD_OWNER=somebody-else")
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			if out, err := cmd.Output(); err != nil || string(out) != c.prints {
+				t.Errorf("%v\n%s%s", err, out, &stderr)
+			}
+			const says = " is set, but a leasehold that runs from its own source is only being tried out\n"
+			if c.name == "run" && !strings.Contains(stderr.String(), says) {
+				t.Errorf("it does not say %q: %s", says, &stderr)
+			}
+		})
 	}
 }
 
 var (
-	inABlock    = regexp.MustCompile(`(?m)(?:^(?:[ $]|- )*|&& |; |\$\()(leasehold .*)`)
+	inABlock    = regexp.MustCompile(`(?m)(?:^(?:[ $]|- )*(?:run: )?|&& |; |\$\(|^ExecStart=/usr/local/bin/)(leasehold .*)`)
+	inAPod      = regexp.MustCompile(`(?m)^ *command: \["(leasehold", .*)\]$`)
 	inASentence = regexp.MustCompile("`(leasehold [^`\n]*)`")
 	fenced      = regexp.MustCompile("(?ms)^```.*?^```$")
 	shellWord   = regexp.MustCompile(`(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'|;&<>#()])+|[|;&<>#()]`)
@@ -289,6 +452,9 @@ func TestEveryCommandLineInTheDocumentsHasFlagsThatExist(t *testing.T) {
 			if f.language != "go" {
 				lines = append(lines, [2]string{f.String(), m[1]})
 			}
+		}
+		for _, m := range inAPod.FindAllStringSubmatch(f.text, -1) {
+			lines = append(lines, [2]string{f.String(), strings.ReplaceAll(strings.ReplaceAll(m[1], `",`, ""), `"`, "")})
 		}
 	}
 	for path, text := range texts {

@@ -48,7 +48,7 @@ func TestTableAGrantFileThatIsNotARegularFileIsRefusedBeforeAnyRequest(t *testin
 }
 
 // The renewal is applied, and the answer is lost: whoever sent it must ask again.
-func TestARenewalThatASignalEndsLeavesAGrantThatCanBeRenewed(t *testing.T) {
+func TestRenewalThatASignalEndsLeavesAGrantThatCanBeRenewed(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	applied := make(chan struct{})

@@ -26,8 +26,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/rwlock"
-	"github.com/leasehold-go/leasehold/semaphore"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -109,16 +107,6 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	}
 	if l.Name() == (layout.Native{}).Name() {
 		must(client(true).Acquire(ctx, "shared", opts...))
-		if s, err := semaphore.New(c, "permits", 2); err != nil {
-			t.Fatal(err)
-		} else {
-			must(s.Acquire(ctx))
-		}
-		rw, err := rwlock.New(c, "book")
-		if err != nil {
-			t.Fatal(err)
-		}
-		must(rw.AcquireRead(ctx))
 	}
 	out, err := h.db.Scan(ctx, &dynamodb.ScanInput{TableName: aws.String(l.Name())})
 	if err != nil {
@@ -232,14 +220,14 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return cli.Main(invocation.Env{
 		Args: args, Stdin: strings.NewReader("n\n"), Stdout: stdout, Stderr: stderr, Now: time.Now,
 		LookupEnv:  func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
-		Executable: os.Executable,
+		Executable: os.Executable, OnEC2: func() bool { return false }, OnTrial: func() bool { return false },
 	})
 }
 
 // looksAt are the commands that look at a row.
 func looksAt(key string) [][]string {
 	return [][]string{
-		{"ls"}, {"ls", "--all"}, {"ls", "--json", "--all"}, {"get", "--", key}, {"get", "--json", "--", key}, {"get", "--raw", "--", key}, {"get", "--raw", "--json", "--", key},
+		{"ls"}, {"ls", "--all"}, {"ls", "--json", "--all"}, {"get", "--", key}, {"get", "--json", "--", key},
 		{"break", "--", key}, {"__complete", "get", ""},
 	}
 }
@@ -247,15 +235,15 @@ func looksAt(key string) [][]string {
 // watches are the commands that look at a row again and again.
 func watches(key string) [][]string {
 	return [][]string{
-		{"ls", "--check", "--for", "1ms"}, {"ls", "--check", "--json", "--for", "1ms"}, {"get", "--check", "--for", "1ms", "--", key},
-		{"get", "--check", "--json", "--for", "1ms", "--", key}, {"break", "--dead", "--for", "1ms", "--", key}, {"break", "--dead", "--json", "--yes", "--for", "1ms", "--", key},
+		{"ls", "--check=1ms"}, {"ls", "--check=1ms", "--json"}, {"get", "--check=1ms", "--", key},
+		{"get", "--check=1ms", "--json", "--", key},
 	}
 }
 
 // endless are those that end once the server refuses to answer.
 func endless(key string) [][]string {
 	return [][]string{
-		{"elect", "--watch", "--", key}, {"elect", "--watch", "--json", "--", key}, {"ls", "--watch", "--every", "100ms"}, {"ls", "--watch", "--json", "--every", "100ms"},
+		{"elect", "--watch", "--", key}, {"elect", "--watch", "--json", "--", key},
 	}
 }
 
@@ -264,8 +252,8 @@ func changes(key string) [][]string {
 	return [][]string{
 		{"acquire", "-n", "-f", "-", "--", key}, {"acquire", "-n", "--json", "-v", "-f", "-", "--", key},
 		{"run", "-n", key, "--", "true"}, {"run", "-n", "-v", "--json", key, "--", "true"}, {"run", "-w", "1ms", "-p", "2", key, "--", "true"},
-		{"table", "rewrite"}, {"semaphore", "resize", "--", key, "2"}, {"forget", "--yes", "--", key},
-		{"break", "--damaged", "--yes", "--", key}, {"break", "--yes", "--json", "--reason", "r", "--", key},
+		{"table", "rewrite"}, {"forget", "--yes", "--", key},
+		{"break", "--yes", "--json", "--reason", "r", "--", key},
 	}
 }
 
@@ -276,7 +264,7 @@ func ofGrants() [][]string {
 
 // ofTables are the commands that are about the whole table.
 func ofTables() [][]string {
-	return [][]string{{"table", "check"}, {"table", "check", "--json"}, {"table", "create"}, {"doctor", "--access", "read"}, {"doctor", "--json", "-v"}}
+	return [][]string{{"table", "check"}, {"table", "check", "--json"}, {"table", "create"}, {"doctor"}, {"doctor", "--json", "-v"}}
 }
 
 // onlyShows fails if something in a text acts on a terminal, or is not to be seen there.
@@ -336,15 +324,8 @@ func (h *hostileTables) try(t *testing.T, l layout.Layout, row map[string]types.
 		onlyShows(t, what, stdout.Bytes())
 		onlyShows(t, what, stderr.Bytes())
 		if slices.Contains(args, "--json") {
-			strs := jsonStrings(t, what, stdout.Bytes())
+			jsonStrings(t, what, stdout.Bytes())
 			jsonStrings(t, what, stderr.Bytes())
-			if slices.Contains(args, "--raw") && len(strs) > 0 {
-				for name, v := range row {
-					if s, ok := v.(*types.AttributeValueMemberS); ok && (!strs[s.Value] || !strs[name]) {
-						t.Errorf("%s: %q of %q is not what a parser gets: %v", what, s.Value, name, strs)
-					}
-				}
-			}
 		}
 	}
 }

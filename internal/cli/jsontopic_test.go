@@ -120,7 +120,7 @@ func inOrder(object json.RawMessage, fn func(name string, value json.RawMessage)
 }
 
 // The topic says first what the schema says, then which columns a pipe gets.
-func TestTheHelpAboutJSONSaysWhatTheSchemaSays(t *testing.T) {
+func TestHelpAboutJSONSaysWhatTheSchemaSays(t *testing.T) {
 	const path, columns = "topics/json.txt", "\nIn a pipe, without --json, "
 	topic, err := os.ReadFile(path)
 	if err != nil {

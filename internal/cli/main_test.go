@@ -40,6 +40,8 @@ func TestMain(m *testing.M) {
 	testscript.Main(leakChecked{m}, map[string]func(){
 		"leasehold":       func() { main(fromOS()) },
 		"leasehold-alone": func() { main(alone()) },
+		"fetch":           fetch,
+		"fields":          fields,
 	})
 }
 
@@ -52,15 +54,14 @@ func main(env invocation.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS is invocation.FromOS of an installed leasehold on a machine that is not an EC2 instance, and that has a
-// machine's store only if the test has created one, and the file system that the
-// test says.
+// fromOS is invocation.FromOS on a machine that is not an EC2 instance, and that has a machine's store only if the
+// test has created one, and the file system that the test says.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
 	env.MachineDir, env.OnEC2, env.OnTrial = os.Getenv("TEST_MACHINE_DIR"), no, no
 	if kind := os.Getenv("TEST_FILE_SYSTEM"); kind != "" {
-		env.FileSystem = func(string) (string, uint64, error) { return kind, 10 << 20, nil }
+		env.FileSystem = func(string) (string, error) { return kind, nil }
 	}
 	return env
 }
@@ -76,6 +77,12 @@ func alone() invocation.Env {
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
+	// The SDK reads its variables from this process, whatever environment a test gives the command.
+	for _, variable := range os.Environ() {
+		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
+			_ = os.Unsetenv(name)
+		}
+	}
 	manyAtATime()
 	code := l.m.Run()
 	if installedIn != "" {

@@ -31,8 +31,8 @@ func TestTableAReaderThatHasSeenEnoughIsNoTrouble(t *testing.T) {
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
 	arn := "arn:aws:dynamodb:eu-west-1:123456789012:table/locks"
 	for _, args := range [][]string{
-		{"ls"}, {"ls", "--json"}, {"ls", "-q", "--check", "--for", "0.1"}, {"ls", "-q", "--watch"}, {"ls", "--watch", "--json"},
-		{"get", "k"}, {"get", "k", "--json"}, {"get", "-q", "k", "--check", "--for", "0.1"}, {"get", "k", "--data"},
+		{"ls"}, {"ls", "--json"}, {"ls", "-q", "--check=0.1"},
+		{"get", "k"}, {"get", "k", "--json"}, {"get", "-q", "k", "--check=0.1"}, {"get", "k", "--data"},
 		{"elect", "k", "--watch"}, {"elect", "k", "--watch", "--json"},
 		{"table", "check"}, {"table", "check", "--json"}, {"table", "create"},
 		{"table", "policy", "--table", arn}, {"table", "terraform", "--table", arn}, {"table", "cloudformation", "--table", arn},

@@ -54,7 +54,7 @@ func probed(t *testing.T, url string) (code int, text string) {
 
 // The leader is cut off. Its own answer turns before that of its successor, and meanwhile
 // it says that it is not well.
-func TestTheAnswerOfALeaderThatIsCutOffTurnsBeforeThatOfItsSuccessor(t *testing.T) {
+func TestAnswerOfALeaderThatIsCutOffTurnsBeforeThatOfItsSuccessor(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -140,7 +140,7 @@ func TestTableAnAddressThatIsTakenIsAnErrorBeforeAnythingIsAcquired(t *testing.T
 	first.ends(128 + int(syscall.SIGTERM))
 }
 
-func TestAnAnswerToAProbeSendsNothing(t *testing.T) {
+func TestAnswerToAProbeSendsNothing(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -171,7 +171,7 @@ var (
 )
 
 // The manifest's command, on an address of this machine, with a CMD of ours.
-func TestThePageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
+func TestPageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
 	var args []string
@@ -210,7 +210,7 @@ func TestThePageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
 }
 
 // DynamoDB does not answer.
-func TestAProbeIsAnsweredBeforeTheFirstLook(t *testing.T) {
+func TestProbeIsAnsweredBeforeTheFirstLook(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {

@@ -112,7 +112,7 @@ func (p *process) wait() int {
 func (p *process) ends(code int) {
 	p.t.Helper()
 	if got := p.wait(); got != code {
-		p.t.Fatalf("%v: exit code %d, want %d\nstdout: %s\nstderr: %s", p.cmd.Args, got, code, &p.stdout, &p.stderr)
+		p.t.Fatalf("%v: %v, want exit code %d\nstdout: %s\nstderr: %s", p.cmd.Args, p.cmd.ProcessState, code, &p.stdout, &p.stderr)
 	}
 }
 
@@ -197,7 +197,7 @@ func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
 func TestTableAFileThatSomebodyKeepsLockedHoldsUpNoRun(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	f, err := os.Create(filepath.Join(dir, "m.prom.lock"))
+	f, err := os.Create(filepath.Join(dir, "m.prom"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -458,7 +458,7 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 	}
 }
 
-func TestACMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
+func TestCMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "6s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.url, "k", "--",
@@ -482,7 +482,7 @@ func TestTableABrokenLockStopsCMDAtItsNextRenewal(t *testing.T) {
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	start(t, dir, append(env, "LEASEHOLD_OWNER=ops/ada"), "break", "k", "--yes", "--token", strconv.Itoa(token), "--reason", "its host is gone").ends(0)
 	p.ends(123)
-	says := regexp.MustCompile(`: broken by ops/ada/[a-z2-7]{4} at \d\d:\d\d:\d\d: its host is gone; CMD was stopped`)
+	says := regexp.MustCompile(`: broken by ops/ada/[a-z2-7]{4} at \d\d:\d\d:\d\d: "its host is gone"; CMD was stopped`)
 	if got := p.stderr.String(); !says.MatchString(got) {
 		t.Errorf("stderr: %s", got)
 	}
@@ -509,10 +509,14 @@ func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) 
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
-	p.signal(syscall.SIGSTOP) // or it would replace a watchdog that is stopped
+	// Its threads stop one after the other, and as long as one runs it replaces a watchdog
+	// that is stopped.
+	p.signal(syscall.SIGSTOP)
+	eventually(t, "leasehold stands still", func() bool { return isStopped(p.cmd.Process.Pid) })
 	if err := syscall.Kill(watchdog, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	eventually(t, "its watchdog stands still", func() bool { return isStopped(watchdog) })
 	p.signal(syscall.SIGKILL)
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	if err := syscall.Kill(watchdog, syscall.SIGCONT); err != nil {
@@ -521,7 +525,7 @@ func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) 
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
 }
 
-func TestTheDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
+func TestDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
@@ -561,7 +565,7 @@ func TestTableAWatchdogThatDiesOrIsStoppedIsReplacedBeforeLeaseholdDies(t *testi
 }
 
 // Something kills every watchdog, such as a limit of its memory.
-func TestAWatchdogThatAlwaysDiesIsReplacedWithinLeasehold(t *testing.T) {
+func TestWatchdogThatAlwaysDiesIsReplacedWithinLeasehold(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)

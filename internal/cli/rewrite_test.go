@@ -68,16 +68,16 @@ func TestEachIdleRecordOfNativeIsRewrittenForDynamolock(t *testing.T) {
 		}
 		return lines(out), errs
 	}
-	if _, errs := rewrite(2); !strings.Contains(errs, "--dry-run") {
+	due, errs := rewrite(1, "jobs/")
+	if !strings.Contains(errs, "nothing was rewritten: rewrite asks at a terminal, and there is none: use --yes") {
 		t.Errorf("without a terminal: %s", errs)
 	}
-	due, _ := rewrite(1, "jobs/", "--dry-run")
 	if len(due) != 3 || due[0] != "due\tjobs/1\tleaseDuration is 20000" || due[1] != "due\tjobs/2\tleaseDuration is 20000" ||
 		!strings.HasPrefix(due[2], "held\tjobs/held\tleaseDuration is 3600000\tby ") {
 		t.Errorf("in the way: %q", due)
 	}
 	if err := dynamolockReads(item("jobs/1")); err == nil {
-		t.Error("a dry run has written")
+		t.Error("nobody has said yes, and it has written")
 	}
 	done, errs := rewrite(1, "jobs/", "--yes")
 	if len(done) != 3 || done[0] != "rewritten\tjobs/1\tleaseDuration is 20000" || !strings.HasPrefix(done[2], "held\tjobs/held\t") ||
@@ -125,7 +125,7 @@ func tokenOf(t *testing.T, env []string, key string) string {
 	return token
 }
 
-func TestALayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
+func TestLayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")
@@ -136,7 +136,7 @@ func TestALayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
 	}
 }
 
-func TestATableWithOtherKeysIsNotSaidToNeedNoRewriting(t *testing.T) {
+func TestTableWithOtherKeysIsNotSaidToNeedNoRewriting(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {
@@ -145,7 +145,7 @@ func TestATableWithOtherKeysIsNotSaidToNeedNoRewriting(t *testing.T) {
 	if _, stderr, code := said(t, env, "acquire", "a", "-t", "Mutex", "--layout", "dyndb-mutex"); code != 0 {
 		t.Fatal(stderr)
 	}
-	for _, args := range [][]string{{"--dry-run"}, {"--yes"}} {
+	for _, args := range [][]string{nil, {"--yes"}} {
 		_, stderr, code := said(t, env, append([]string{"table", "rewrite", "-t", "Mutex", "--layout", "awslabs"}, args...)...)
 		if code != 2 || !strings.Contains(stderr, "the table's key does not fit the layout: run leasehold table check") {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr)

@@ -10,7 +10,7 @@ import (
 )
 
 // What two rooms of commands share is below them, where a newcomer finds it.
-func TestTheTreeAloneKnowsTheRoomsOfCommands(t *testing.T) {
+func TestTreeAloneKnowsTheRoomsOfCommands(t *testing.T) {
 	const commands = `"github.com/leasehold-go/leasehold/internal/cli/commands/`
 	known := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

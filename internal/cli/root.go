@@ -19,7 +19,10 @@ import (
 
 // cobra has this for the whole process, so that it is set before anything runs: the order
 // in newRoot is the order of the help.
-func init() { cobra.EnableCommandSorting = false }
+func init() {
+	cobra.EnableCommandSorting = false
+	cobra.AddTemplateFunc("contains", strings.Contains)
+}
 
 // newRoot builds the command tree.
 func newRoot(in *invocation.Invocation) *cobra.Command {
@@ -43,7 +46,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		},
 		RunE: arguments.Subcommand,
 	}
-	root.SetHelpFunc(printHelp)
+	root.SetHelpTemplate(helpTemplate)
 	root.SetHelpCommand(newHelp(root))
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misuse.Of(cmd, "%s", flagError(cmd, err)) })
 	root.SetVersionTemplate("leasehold {{.Version}}\n")
@@ -59,9 +62,9 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	f.StringVar(&in.Settings.Region, "region", "", "AWS `REGION`")
 	f.StringVar(&in.Settings.Profile, "profile", "", "AWS `PROFILE`")
 	f.StringVar(&in.Settings.Endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
-	f.Var(arguments.Duration{D: &in.Settings.MaxSkew}, "max-skew", "this machine's clock is never wrong by more than `DURATION`: the lock of who died under such a clock is had as soon as its lease ends by it")
+	f.Var(arguments.Duration{D: &in.Settings.MaxSkew}, "max-skew", "trust this machine's clock to within `DURATION`: the lock of a dead holder that did too is free once its lease has expired by it")
 	f.BoolVar(&in.JSON, "json", false, "print JSON")
-	f.BoolVarP(&in.Quiet, "quiet", "q", false, "print errors only; that KEY is held is none")
+	f.BoolVarP(&in.Quiet, "quiet", "q", false, "print errors only; a held KEY is not an error")
 	f.BoolVarP(&in.Verbose, "verbose", "v", false, "log every request: key, attempt, capacity, time, outcome")
 
 	root.AddGroup(
@@ -77,14 +80,13 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		}
 	}
 	add("hold", hold.Run(in), hold.Acquire(in), hold.Renew(in), hold.Release(in), hold.Elect(in))
-	add("look", inspect.List(in), inspect.Get(in), repair.Break(in), repair.Forget(in), repair.Semaphore(in), inspect.UI(in), inspect.Doctor(in))
-	add("setup", setup.Table(in), setup.Bench(in), setup.Local(in), setup.Demo(in), newCompletion(in), setup.Version(in))
+	add("look", inspect.List(in), inspect.Get(in), repair.Break(in), repair.Forget(in), inspect.UI(in), inspect.Doctor(in))
+	add("setup", setup.Table(in), setup.Local(in), setup.Demo(in), newCompletion(in), setup.Version(in))
 	root.AddCommand(
 		newTopic("exit-codes", "What the exit codes mean", exitCodesText),
 		newTopic("environment", "Variables that leasehold reads, and sets for CMD", environmentText),
 		newJSONTopic(in),
 		newTopic("events", "What run and elect report, for programs", eventsText),
-		setup.DemoProcess(in),
 	)
 	complete(in, root)
 	return root

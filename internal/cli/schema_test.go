@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/leasehold-go/leasehold/internal/cli/bench"
 	"github.com/leasehold-go/leasehold/internal/cli/build"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/commands/hold"
@@ -33,7 +32,7 @@ func fieldsOf(v any) []string {
 	return names
 }
 
-func TestTheSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
+func TestSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
 	var top struct {
 		Defs map[string]struct {
 			Properties map[string]any `json:"properties"`
@@ -45,7 +44,7 @@ func TestTheSchemaHasEveryFieldOfWhatIsPrinted(t *testing.T) {
 	}
 	for name, v := range map[string]any{
 		"event": say.Event{}, "key": say.Key{}, "process": say.Process{}, "leader": hold.Leader{}, "finding": checks.Finding{}, "error": say.Error{},
-		"step": demo.Event{}, "grant": grants.Place{}, "measured": bench.Result{}, "build": build.Info{}, "forgotten": repair.Forgotten{}, "undone": repair.Undone{},
+		"step": demo.Step{}, "grant": grants.Place{}, "build": build.Info{}, "forgotten": repair.Forgotten{}, "undone": repair.Undone{},
 	} {
 		for _, field := range fieldsOf(v) {
 			if top.Defs[name].Properties[field] == nil {

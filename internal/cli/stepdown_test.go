@@ -17,10 +17,10 @@ import (
 func TestTableALeaderThatIsAskedEndsItsWorkAndCampaignsAgain(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	first := start(t, dir, env, "elect", "-l", "3s", "-g", "100ms", "--owner", "one", "k", "--", "sh", "-c",
+	first := start(t, dir, owned(env, "one"), "elect", "-l", "3s", "-g", "100ms", "k", "--", "sh", "-c",
 		`trap 'sleep 1; echo finished >>work; exit 7' TERM; echo $LEASEHOLD_TOKEN >>one; while :; do sleep 0.01; done`)
 	token := fileNumber(t, filepath.Join(dir, "one"))
-	second := start(t, dir, env, "elect", "-l", "3s", "--owner", "two", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >two; echo begun >>work; `+works)
+	second := start(t, dir, owned(env, "two"), "elect", "-l", "3s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >two; echo begun >>work; `+works)
 	eventually(t, "a candidate", func() bool { return strings.Contains(second.stderr.String(), "waiting for k") })
 
 	asking := start(t, dir, env, "elect", "k", "--step-down")
@@ -79,15 +79,15 @@ func TestTableWhoAsksOneThatDoesNotListenIsToldHowToTakeItsTerm(t *testing.T) {
 		says        string
 	}{
 		"run": {[]string{"run"}, nil,
-			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \ds ago: it renews and does not resign: to take its term at once, leasehold break k --token TOKEN\n`},
-		"a leader that works on": {[]string{"elect"}, nil, `: it renews and does not resign: to take its term at once, leasehold break k --token TOKEN`},
+			`\nleasehold: waiting for one/\w+, who leads k, to step down: asked \ds ago: it has not resigned: to take its term at once, leasehold break k --token TOKEN\n`},
+		"a leader that works on": {[]string{"elect"}, nil, `: it has not resigned: to take its term at once, leasehold break k --token TOKEN`},
 		"as an event": {[]string{"run"}, []string{"--json"},
-			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it renews and does not resign: to take its term at once, leasehold break k --token TOKEN"\}\n`},
+			`\n\{"time":"[^"]+","event":"waiting","key":"k","holder":\{[^}]*"owner":"one/\w+"[^}]*\},"lastsMs":\d+,"advice":"it has not resigned: to take its term at once, leasehold break k --token TOKEN"\}\n`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir, env := tableEnv(t)
-			holder := start(t, dir, env, append(tc.holds, "-l", "1s", "-g", "100ms", "--owner", "one", "k", "--", "sh", "-c",
+			holder := start(t, dir, owned(env, "one"), append(tc.holds, "-l", "1s", "-g", "100ms", "k", "--", "sh", "-c",
 				`trap : TERM; echo $LEASEHOLD_TOKEN >one; while [ ! -e over ]; do sleep 0.05; done`)...)
 			token := fileNumber(t, filepath.Join(dir, "one"))
 			says := regexp.MustCompile(strings.ReplaceAll(tc.says, "TOKEN", strconv.FormatInt(int64(token), 10)))
@@ -97,7 +97,7 @@ func TestTableWhoAsksOneThatDoesNotListenIsToldHowToTakeItsTerm(t *testing.T) {
 				t.Fatal(err)
 			}
 			asking.ends(0)
-			if got := strings.Count(asking.stderr.String(), "renews"); got != 1 {
+			if got := strings.Count(asking.stderr.String(), "not resigned"); got != 1 {
 				t.Errorf("it says so %d times: %s", got, &asking.stderr)
 			}
 			holder.signal(syscall.SIGKILL)
@@ -108,11 +108,11 @@ func TestTableWhoAsksOneThatDoesNotListenIsToldHowToTakeItsTerm(t *testing.T) {
 func TestTableOnATerminalWhoAsksSeesForWhomItWaits(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	holder := start(t, dir, env, "run", "-l", "2s", "--owner", "one", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >one; `+works)
+	holder := start(t, dir, owned(env, "one"), "run", "-l", "2s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >one; `+works)
 	fileNumber(t, filepath.Join(dir, "one"))
 	s := onTerminal(t, dir, env, "elect", "k", "--step-down")
 	s.shows(`waiting for one/\w+, who leads k, to step down: asked 1s ago`)
-	s.shows(`to step down: asked \ds\s+ago:\s+it\s+renews\s+and\s+does\s+not\s+resign:\s+to\s+take\s+its\s+term\s+at\s+once,\s+leasehold\s+break\s+k\s+--token`)
+	s.shows(`to step down: asked \ds\s+ago:\s+it\s+has\s+not\s+resigned:\s+to\s+take\s+its\s+term\s+at\s+once,\s+leasehold\s+break\s+k\s+--token`)
 	s.types(ctrlC)
 	s.ends(130)
 	holder.signal(syscall.SIGTERM)

@@ -3,6 +3,7 @@
 package cli_test
 
 import (
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestTheMachinesStoreIsForAllItsUsersThoughItIsNamed(t *testing.T) {
+func TestMachinesStoreIsForAllItsUsersThoughItIsNamed(t *testing.T) {
 	t.Parallel()
 	dir, machine := t.TempDir(), t.TempDir()
 	if err := os.Chmod(machine, 0o777|os.ModeSticky); err != nil {
@@ -27,14 +28,14 @@ func TestTheMachinesStoreIsForAllItsUsersThoughItIsNamed(t *testing.T) {
 	}
 }
 
-func TestAnErrorOfALocalStoreNamesItsFile(t *testing.T) {
+func TestErrorOfALocalStoreNamesItsFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env, file := bare(dir), filepath.Join(dir, "locks.db")
 	if err := newStoreFile(file); err != nil {
 		t.Fatal(err)
 	}
-	for _, args := range [][]string{{"get", "k"}, {"get", "k", "--raw"}, {"break", "k"}, {"semaphore", "resize", "k", "3"}} {
+	for _, args := range [][]string{{"get", "k"}, {"break", "k"}} {
 		_, stderr, code := said(t, env, append(args, "--file", file)...)
 		if code != 1 || !strings.Contains(stderr, " in ~/locks.db") || strings.Contains(stderr, "table") {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr)
@@ -42,7 +43,7 @@ func TestAnErrorOfALocalStoreNamesItsFile(t *testing.T) {
 	}
 }
 
-func TestAStoreThatWasTruncatedIsNotTakenForANewOne(t *testing.T) {
+func TestStoreThatWasTruncatedIsNotTakenForANewOne(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env, file := bare(dir), filepath.Join(dir, "locks.db")
@@ -63,5 +64,33 @@ func TestAStoreThatWasTruncatedIsNotTakenForANewOne(t *testing.T) {
 	}
 	if info, err := os.Stat(file); err != nil || info.Size() != 0 {
 		t.Errorf("written to: %v, %v", info, err)
+	}
+}
+
+func TestLocalChecksFileBeforeItListens(t *testing.T) {
+	t.Parallel()
+	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	dir := t.TempDir()
+	notes, good := filepath.Join(dir, "notes.txt"), filepath.Join(dir, "locks.db")
+	if err := os.WriteFile(notes, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := newStoreFile(good); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		dir:                               " is a directory: name a file in it",
+		notes:                             " is not a leasehold store",
+		filepath.Join(dir, "no", "where"): "no such directory: ",
+		good:                              taken.Addr().String() + " is in use: choose another address",
+	} {
+		_, stderr, code := said(t, bare(dir), "local", "--addr", taken.Addr().String(), "--file", file)
+		if code != 2 || !strings.Contains(stderr, want) {
+			t.Errorf("--file %s: exit code %d: %s", file, code, stderr)
+		}
 	}
 }

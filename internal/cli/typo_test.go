@@ -36,7 +36,7 @@ func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr
 	return out.String(), errs.String(), code
 }
 
-func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
+func TestMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -72,8 +72,14 @@ func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 		{append(server, "http://"), `--endpoint-url http:// names no host: use http:// or https://, such as http://127.0.0.1:8000`},
 		{append(server, "http://127.0.0.1:99999"), `--endpoint-url http://127.0.0.1:99999: the port must be a number from 1 to 65535`},
 		{append(server, "http://a b"), `--endpoint-url "http://a b" is not a URL: use http:// or https://, such as http://127.0.0.1:8000`},
+		{append(server, "http://user:hunter2@127.0.0.1:9"), `--endpoint-url has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials`},
+		{append(server, "http://user:hunter2/ @127.0.0.1:9"), `--endpoint-url has an @`},
+		{append(server, "user:hunter2@127.0.0.1:9"), `--endpoint-url has an @`},
 		{append(server, "http://127.0.0.1:1/?x"), `--endpoint-url http://127.0.0.1:1/?x: leave out what follows ?`},
 		{[]string{"ls", "-t", "my locks", "--region", "eu-west-1"}, `--table "my locks" is not the name of a table: those have letters, digits, _, - and ., 3 to 255 of them`},
+		{[]string{"ls", "-t", "ab", "--region", "eu-west-1"}, `--table ab is not the name of a table: those have letters, digits, _, - and ., 3 to 255 of them`},
+		{[]string{"ls", "-t", "ab", file}, `--table ab is not the name of a table: those have letters`},
+		{[]string{"table", "create", "-t", "my locks", file}, `--table "my locks" is not the name of a table: those have letters`},
 		{[]string{"ls", "-t", "arn:aws:s3:::x", "--region", "eu-west-1"}, `--table arn:aws:s3:::x is not the ARN of a table: those look like arn:aws:dynamodb:REGION:ACCOUNT:table/NAME`},
 		{[]string{"ls", "-t", "arn:aws:dynamodb:eu-west-1:123456789012:table/locks", "--region", "us-east-1"}, `is in the Region eu-west-1, not us-east-1 (--region)`},
 		{[]string{"ls", "-t", "locks", "--profile", "nobody"}, `no profile "nobody" in the AWS configuration: check --profile or AWS_PROFILE`},
@@ -84,8 +90,10 @@ func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 		{append(run, "-s", "NONSENSE", "--", "true"), `unknown signal "NONSENSE"`},
 		{append(run, "--data", "@/proc/none", "--", "true"), `--data: cannot read /proc/none: no such file`},
 		{append(run, "--data", "@"+dir, "--", "true"), `is a directory`},
-		{[]string{"break", "k", "--token", "x", "-y", file}, `--token x: use a whole number`},
-		{[]string{"ls", "--check=maybe", file}, `--check=maybe: use true or false, or --check alone`},
+		{[]string{"ls", "--all=maybe", file}, `--all=maybe: use true or false, or --all alone`},
+		{[]string{"ls", "--check=maybe", file}, `--check maybe: use a duration`},
+		{append(run, "--sort-key", "x", "--", "true"), `layout native, as configured, has no sort key: leave out --sort-key or, if the table has one, name it with --attr sort=NAME`},
+		{[]string{"run", "k", "--file", filepath.Join(dir, "mutex.db"), "--layout", "dyndb-mutex", "--sort-key", "x", "--", "true"}, `layout dyndb-mutex, as configured, has no sort key: leave out --sort-key`},
 		{[]string{"ls", "--attr", "key", file}, `--attr key: use ROLE=NAME, such as key=id`},
 		{[]string{"ls", "--attr", "key=" + strings.Repeat("a", 256), file}, `names of attributes have at most 255 bytes`},
 		{[]string{"ls", "--file", dir}, dir + ` is a directory: name a file in it`},
@@ -105,6 +113,9 @@ func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 		if word := internals.FindString(strings.TrimPrefix(errs, "leasehold: ")); word != "" {
 			t.Errorf("%q: a person gets to see %q: %s", c.args, word, errs)
 		}
+		if strings.Contains(errs, "hunter2") {
+			t.Errorf("%q: the password is shown: %s", c.args, errs)
+		}
 		if strings.HasPrefix(c.args[0], "--file") && strings.Contains(errs, "DynamoDB") {
 			t.Errorf("%q: there is no DynamoDB here: %s", c.args, errs)
 		}
@@ -116,5 +127,40 @@ func TestAMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 				t.Errorf("%q: %s", c.args, line)
 			}
 		}
+	}
+}
+
+func TestEndpointWithPasswordIsRefusedUnshown(t *testing.T) {
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config")
+	const url = "http://user:hunter2@127.0.0.1:9"
+	if err := os.WriteFile(config, []byte("[profile with]\nregion = eu-west-1\nendpoint_url = "+url+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range map[string]string{
+		"HOME": dir, "AWS_CONFIG_FILE": config, "AWS_ACCESS_KEY_ID": "x", "AWS_SECRET_ACCESS_KEY": "y",
+		"AWS_REGION": "eu-west-1", "AWS_PROFILE": "", "AWS_ENDPOINT_URL": "", "AWS_ENDPOINT_URL_DYNAMODB": "",
+	} {
+		t.Setenv(name, v)
+	}
+	for by, flags := range map[string][]string{
+		"LEASEHOLD_ENDPOINT_URL": nil, "AWS_ENDPOINT_URL": nil, "AWS_ENDPOINT_URL_DYNAMODB": nil,
+		"the profile's endpoint_url": {"--profile", "with"},
+	} {
+		t.Run(by, func(t *testing.T) {
+			vars := map[string]string{"HOME": dir, "LEASEHOLD_TABLE": "locks"}
+			if flags == nil {
+				vars[by] = url
+				t.Setenv(by, url)
+			}
+			events := filepath.Join(t.TempDir(), "events")
+			for _, args := range [][]string{{"ls", "-v"}, {"run", "--json", "-w", "1s", "--events", events, "k", "--", "true"}, {"doctor"}} {
+				out, errs, code := typed(t, vars, append(flags, args...)...)
+				wrote, _ := os.ReadFile(events)
+				if text := out + errs + string(wrote); strings.Contains(text, "hunter2") || !strings.Contains(errs, by+" has an @: ") || code != 2 && code != 125 {
+					t.Errorf("%v: exit code %d: %s", args, code, text)
+				}
+			}
+		})
 	}
 }

@@ -23,9 +23,9 @@ type meaning struct {
 var (
 	throttled  = meaning{Busy, "throttled: " + RaiseCapacity}
 	inConflict = meaning{Conflict, "in conflict with other writes: try again"}
-	denied     = meaning{None, "access denied: allow it in the caller's IAM policy"}
-	expired    = meaning{None, "the credentials have expired: renew them"}
-	refused    = meaning{None, "the credentials were refused: check them, the region and this machine's clock"}
+	denied     = meaning{None, "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one)"}
+	expired    = meaning{Unidentified, "the credentials have expired: renew them"}
+	refused    = meaning{Unidentified, "the credentials were refused: check them, the region and this machine's clock"}
 )
 
 // codes are the error codes that say more than the status of the answer (DynamoDB API
@@ -41,10 +41,14 @@ var codes = map[string]meaning{
 	"AccessDenied":                             denied,
 	"ExpiredTokenException":                    expired,
 	"ExpiredToken":                             expired,
+	"RequestExpired":                           expired,
 	"UnrecognizedClientException":              refused,
+	"InvalidClientTokenId":                     refused,
 	"InvalidSignatureException":                refused,
 	"IncompleteSignatureException":             refused,
+	"IncompleteSignature":                      refused,
 	"MissingAuthenticationTokenException":      refused,
+	"MissingAuthenticationToken":               refused,
 	"ItemCollectionSizeLimitExceededException": {None, "the table has a local secondary index, which is full: use a lock table without one"},
 	"LimitExceededException":                   {None, "a limit of the AWS account is reached: try again later, or ask AWS for more"},
 	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for it

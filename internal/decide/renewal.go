@@ -1,6 +1,10 @@
 package decide
 
-import "time"
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/durations"
+)
 
 // Bounds of RenewalDeadline.
 const (
@@ -21,7 +25,15 @@ func RenewalDeadline(left time.Duration) time.Duration {
 // so that locks granted together are not renewed together. It is at most a third
 // of the trust left, since a slow grant leaves less trust.
 func FirstRenewal(every, left time.Duration, u float64) time.Duration {
-	return Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
+	return durations.Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
+}
+
+// FirstRenewalOfHandOver returns the pause between a read that shows a waiter that it was
+// handed a key, for that lease, and its first renewal: a tenth of the lease, and at most a
+// third of the trust left. A section that is shorter sends no renewal; of one that is
+// longer almost the whole hand-over lease is left for a renewal that is throttled.
+func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
+	return max(min(lease/10, left/3), 1)
 }
 
 // NextRenewal returns the pause between the answer to a renewal and the next
@@ -30,16 +42,16 @@ func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 // displaced: the next one comes at a random time of the period. So renewals that
 // were bunched for any reason are spread again one period later.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
-	pause := Less(every, took)
+	pause := durations.Less(every, took)
 	if displaced || pause < every/2 {
-		pause = Scale(every, u)
+		pause = durations.Scale(every, u)
 	}
 	return min(pause, max(left, 0)/3)
 }
 
 // RenewalRetry returns the pause after the nth failed renewal in a row, n from 0.
 // It is at most half of the trust left, so that no pause lasts until trust ends. If
-// left is 0 or less, the lock is kept through an outage (HoldThroughOutage) and
+// left is 0 or less, the lock is kept through an outage (layout.AWSLabs) and
 // there is no such bound.
 func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
@@ -95,7 +107,7 @@ func (p Pace) Throttled(d Demand, sent, now time.Duration) Pace {
 	switch {
 	case p.PerSecond == 0:
 		p.PerSecond = d.Usual
-	case sent < p.lowered+paceHolds:
+	case sent < durations.Sum(p.lowered, paceHolds):
 		return p
 	}
 	return Pace{PerSecond: max(p.PerSecond*paceCut, d.Least*paceReserve, paceLeast), lowered: now, raised: now}
@@ -106,7 +118,7 @@ func (p Pace) Succeeded(d Demand, now time.Duration) Pace {
 	if p.PerSecond == 0 {
 		return p
 	}
-	p.PerSecond += paceGrowth * d.Usual * min(now-p.raised, time.Second).Seconds()
+	p.PerSecond += paceGrowth * d.Usual * min(durations.Less(now, p.raised), time.Second).Seconds()
 	p.raised = now
 	if p.PerSecond >= max(paceFree*d.Usual, paceLeast) {
 		return Pace{}

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestARenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
+func TestRenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
 	for _, tc := range []struct{ left, want time.Duration }{
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
@@ -43,7 +43,7 @@ func TestWhenALeaseIsRenewedNext(t *testing.T) {
 	}
 }
 
-func TestAFirstRenewalComesInTheSecondHalfOfThePeriodOrOfAThirdOfTheTrustLeft(t *testing.T) {
+func TestFirstRenewalComesInTheSecondHalfOfThePeriodOrOfAThirdOfTheTrustLeft(t *testing.T) {
 	for _, tc := range []struct {
 		left     time.Duration
 		from, to time.Duration
@@ -58,7 +58,7 @@ func TestAFirstRenewalComesInTheSecondHalfOfThePeriodOrOfAThirdOfTheTrustLeft(t 
 	}
 }
 
-func TestARenewalIsRetriedWithinHalfOfTheTrustLeft(t *testing.T) {
+func TestRenewalIsRetriedWithinHalfOfTheTrustLeft(t *testing.T) {
 	for _, tc := range []struct {
 		n          int
 		left, want time.Duration
@@ -76,7 +76,7 @@ func TestARenewalIsRetriedWithinHalfOfTheTrustLeft(t *testing.T) {
 	}
 }
 
-func TestThePaceFallsWhenThrottledAndRecovers(t *testing.T) {
+func TestPaceFallsWhenThrottledAndRecovers(t *testing.T) {
 	var d Demand
 	for range 1000 {
 		d = d.Add(5*time.Second, 18*time.Second)
@@ -116,7 +116,7 @@ func TestThePaceFallsWhenThrottledAndRecovers(t *testing.T) {
 	}
 }
 
-func TestAPaceNeverFallsBelowTheDemandOfTrust(t *testing.T) {
+func TestPaceNeverFallsBelowTheDemandOfTrust(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Demand
 		least := 0.0
@@ -139,4 +139,18 @@ func TestAPaceNeverFallsBelowTheDemandOfTrust(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestFirstRenewalOfHandOverComesSoon(t *testing.T) {
+	for _, tc := range []struct{ lease, left, want time.Duration }{
+		{10 * time.Second, 9 * time.Second, time.Second},
+		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
+		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // so little is left where clocks differ
+		{time.Second, 0, 1},
+		{time.Second, -time.Second, 1},
+	} {
+		if got := FirstRenewalOfHandOver(tc.lease, tc.left); got != tc.want {
+			t.Errorf("of %v, %v left: %v, want %v", tc.lease, tc.left, got, tc.want)
+		}
+	}
 }

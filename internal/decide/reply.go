@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -31,9 +31,9 @@ const (
 	None            Cause = iota
 	ConditionFailed       // read the old item in the answer
 	Busy                  // throttled, or in conflict with a transaction: retry later
-	Refused               // the request itself is wrong or not allowed: give up
+	Refused               // the request itself is wrong or not allowed: give up, but see Denied
 	Unreachable           // no answer, a server error, or an unreadable answer: retry
-	Unsigned              // there were no credentials: see After
+	Unidentified          // there were no credentials, or DynamoDB has refused them: see After
 	Conflict              // of two transactions: retry immediately, with jitter
 	GuardFailed           // the guard of a lock failed in a transaction
 	WriteFailed           // one of the caller's own writes failed in a transaction
@@ -55,10 +55,10 @@ func Classify(err error) Reply {
 		return Reply{Effect: Applied}
 	}
 	if NotSigned(err) { // first: the credential provider's error may contain an answer of its own server, not of DynamoDB
-		if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
 		}
-		return Reply{Effect: NotApplied, Cause: Unsigned}
+		return Reply{Effect: NotApplied, Cause: Unidentified}
 	}
 	if failed, ok := as[*types.ConditionalCheckFailedException](err); ok {
 		return Reply{Effect: NotApplied, Cause: ConditionFailed, Old: failed.Item}
@@ -70,8 +70,11 @@ func Classify(err error) Reply {
 		case cause == Unreachable:
 			return Reply{Effect: Unknown, Cause: Unreachable}
 		case status(err) >= 400 && status(err) < 500, status(err) == 0 && api.ErrorFault() == smithy.FaultClient:
-			if signedAtAWrongTime(err) {
+			switch {
+			case signedAtAWrongTime(err):
 				return Reply{Effect: NotApplied, Cause: Unreachable}
+			case cause == Unidentified:
+				return Reply{Effect: NotApplied, Cause: Unidentified}
 			}
 			return Reply{Effect: NotApplied, Cause: Refused}
 		}
@@ -83,10 +86,20 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// Denied reports whether IAM denied a request.
+// Denied reports whether IAM denied a request. A denial may pass, as a policy is mended,
+// or a new one reaches all of DynamoDB. A wait repeats it if DynamoDB has answered an
+// earlier request of the same wait: otherwise a key that the policy never allows would be
+// waited for without end.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && codes[api.ErrorCode()] == denied
+}
+
+// CredentialsRefused reports whether AWS has refused a request because of the credentials
+// that it was signed with: they have expired, are unknown or do not fit the signature.
+func CredentialsRefused(err error) bool {
+	api, ok := as[smithy.APIError](err)
+	return ok && !NotSigned(err) && codes[api.ErrorCode()].cause == Unidentified
 }
 
 // Throttled reports whether DynamoDB refused a request, or cancelled a transaction,
@@ -114,31 +127,57 @@ func signedAtAWrongTime(err error) bool {
 }
 
 func status(err error) int {
-	if response, ok := as[*smithyhttp.ResponseError](err); ok {
+	if response, ok := as[interface{ HTTPStatusCode() int }](err); ok {
 		return response.HTTPStatusCode()
 	}
 	return 0
 }
 
-// After turns Unsigned into another cause. A client that has had an answer before
-// has had credentials: their absence may pass, so it retries. A client that never
-// had one might wait forever, so it gives up immediately.
-func (c Cause) After(answered bool) Cause {
+// After turns Unidentified into another cause. A client that DynamoDB has accepted
+// before has had good credentials, and may soon have good ones again, so it retries. A
+// client that was never accepted might wait forever, so it gives up immediately.
+func (c Cause) After(accepted bool) Cause {
 	switch {
-	case c != Unsigned:
+	case c != Unidentified:
 		return c
-	case answered:
+	case accepted:
 		return Unreachable
 	}
 	return Refused
 }
 
-// Answered reports whether err, nil for success, is an answer of DynamoDB. Then
-// the request had been signed.
+// ServerSilent reports whether a request failed because its server did not answer in time,
+// or said that it cannot. The server may be that of a credential provider: it may have been
+// started after this client.
+func ServerSilent(err error) bool {
+	_, unsent := as[*smithyhttp.RequestSendError](err)
+	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
+}
+
+// Accepted reports whether err, nil for success, shows that DynamoDB has accepted the
+// caller's credentials. A denial does not: its caller may be another than was meant. A
+// server error does not: it may come before the credentials are checked.
+func Accepted(err error) bool {
+	switch Classify(err).Cause {
+	case None, ConditionFailed, Busy:
+		return true
+	case Refused:
+		return Answered(err) && !Denied(err)
+	}
+	return false
+}
+
+// Answered reports whether err, nil for success, is an answer of AWS. Then the request
+// had been signed.
 func Answered(err error) bool {
 	_, api := as[smithy.APIError](err)
 	return err == nil || api && !NotSigned(err)
 }
+
+// NoMetadata is in the SDK's error if this machine's metadata service has given no
+// credentials. It is the last provider that the SDK tries by default, so that nothing may
+// be configured.
+const NoMetadata = "no EC2 IMDS role found"
 
 // NoCredentials reports whether a request was not sent because no credentials are
 // configured, as far as the error tells. It is false if the credential provider
@@ -147,13 +186,21 @@ func NoCredentials(err error) bool {
 	if !NotSigned(err) {
 		return false
 	}
-	if strings.Contains(err.Error(), "no EC2 IMDS role found") { // the last provider that the SDK tries by default
+	if strings.Contains(err.Error(), NoMetadata) {
 		return true
 	}
 	_, refused := as[smithy.APIError](err)
-	_, unsent := as[*smithyhttp.RequestSendError](err)
 	_, canceled := as[*aws.RequestCanceledError](err)
-	return !refused && !unsent && !canceled && !stepFailed(err, "sign request: ") && !errors.Is(err, context.DeadlineExceeded)
+	return !refused && !canceled && !stepFailed(err, "sign request: ") && !ServerSilent(err)
+}
+
+// RequestError returns the error of the SDK's request within err, which may also say how the
+// wait around the request ended. Without one it returns err.
+func RequestError(err error) error {
+	if request, ok := as[*smithy.OperationError](err); ok {
+		return request
+	}
+	return err
 }
 
 // NotSigned reports whether the SDK did not send the request because it could not
@@ -168,7 +215,7 @@ func NotSigned(err error) bool {
 // neverSent reports whether the SDK did not send the request because it could not
 // build it, or did not know how to authenticate or where to send it.
 func neverSent(err error) bool {
-	if _, ok := as[*smithy.OperationError](err); !ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+	if request, ok := as[*smithy.OperationError](err); !ok || errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) {
 		return false
 	}
 	if _, sent := as[*smithyhttp.RequestSendError](err); sent {

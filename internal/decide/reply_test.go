@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
@@ -50,7 +50,7 @@ func TestThrottlingAndConflictsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestAnOutageIsWhatDynamoDBSaysItself(t *testing.T) {
+func TestOutageIsWhatDynamoDBSaysItself(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error
@@ -91,20 +91,27 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 		{"validation", response(400, api("ValidationException")), NotApplied, Refused},
 		{"access denied", response(400, api("AccessDeniedException")), NotApplied, Refused},
 		{"no such table", response(400, &types.ResourceNotFoundException{}), NotApplied, Refused},
-		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Refused},
+		{"expired credentials", response(400, api("ExpiredTokenException")), NotApplied, Unidentified},
+		{"unknown credentials", response(400, api("UnrecognizedClientException")), NotApplied, Unidentified},
+		{"an incomplete signature", response(400, api("IncompleteSignatureException")), NotApplied, Unidentified},
+		{"no signature", response(400, api("MissingAuthenticationTokenException")), NotApplied, Unidentified},
+		{"an unknown key id", response(400, api("InvalidClientTokenId")), NotApplied, Unidentified},
 		{"a signature of a wrong time, now that the SDK knows the right one", wrongTimeError{response(400, api("InvalidSignatureException"))}, NotApplied, Unreachable},
 		{"a server error that a wrapper around the SDK calls retryable", wrongTimeError{response(500, api("InternalServerError"))}, Unknown, Unreachable},
-		{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Refused},
-		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Unsigned},
+		{"a wrong secret", response(400, api("InvalidSignatureException")), NotApplied, Unidentified},
+		{"no credentials", operation(fmt.Errorf("get identity: %w", errors.New("none"))), NotApplied, Unidentified},
 		{"no way to authenticate", operation(fmt.Errorf("resolve auth scheme: %w", errors.New("none"))), NotApplied, Refused},
 		{"no endpoint", operation(fmt.Errorf("failed to resolve service endpoint, %w", errors.New("none"))), NotApplied, Refused},
 		{"a request that cannot be built", operation(&smithy.SerializationError{Err: errors.New("bad input")}), NotApplied, Refused},
-		{"a request that cannot be signed", operation(&v4.SigningError{Err: errors.New("no key")}), NotApplied, Unsigned},
-		{"a request that the SDK cannot sign", operation(fmt.Errorf("sign request: %w", errors.New("no key"))), NotApplied, Unsigned},
-		{"a provider whose server refuses", operation(fmt.Errorf("get identity: %w", response(403, api("AccessDenied")))), NotApplied, Unsigned},
-		{"a provider whose server fails", operation(fmt.Errorf("get identity: %w", response(500, api("InternalFailure")))), NotApplied, Unsigned},
-		{"a provider that is throttled", operation(fmt.Errorf("get identity: %w", response(400, api("Throttling")))), NotApplied, Unsigned},
-		{"a provider that is not reached", operation(fmt.Errorf("get identity: %w", &smithyhttp.RequestSendError{Err: errors.New("reset")})), NotApplied, Unsigned},
+		{"a request that cannot be signed", operation(&v4.SigningError{Err: errors.New("no key")}), NotApplied, Unidentified},
+		{"a request that the SDK cannot sign", operation(fmt.Errorf("sign request: %w", errors.New("no key"))), NotApplied, Unidentified},
+		{"a provider whose server refuses", operation(fmt.Errorf("get identity: %w", response(403, api("AccessDenied")))), NotApplied, Unidentified},
+		{"a provider whose server fails", operation(fmt.Errorf("get identity: %w", response(500, api("InternalFailure")))), NotApplied, Unreachable},
+		{"a container's agent that fails", operation(fmt.Errorf("get identity: %w", agentError{503})), NotApplied, Unreachable},
+		{"a container's agent that refuses", operation(fmt.Errorf("get identity: %w", agentError{404})), NotApplied, Unidentified},
+		{"a provider that is throttled", operation(fmt.Errorf("get identity: %w", response(400, api("Throttling")))), NotApplied, Unidentified},
+		{"a provider that is not reached", operation(fmt.Errorf("get identity: %w", &smithyhttp.RequestSendError{Err: errors.New("reset")})), NotApplied, Unreachable},
+		{"none, down to the machine's service, which is not there", operation(fmt.Errorf("get identity: no EC2 IMDS role found: %w", &smithyhttp.RequestSendError{Err: errors.New("no route")})), NotApplied, Unidentified},
 		{"a wrapper's refusal, without a response", &types.ResourceNotFoundException{}, NotApplied, Refused},
 		{"conflict with another region", response(400, &types.ReplicatedWriteConflictException{}), NotApplied, Busy},
 		{"internal error", response(500, &types.InternalServerError{}), Unknown, Unreachable},
@@ -127,14 +134,14 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 	}
 }
 
-func TestAMomentWithoutCredentialsPassesForAClientThatHadSome(t *testing.T) {
+func TestMomentWithoutCredentialsPassesForAClientThatHadSome(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool
 		want     Cause
 	}{
-		{Unsigned, true, Unreachable},
-		{Unsigned, false, Refused},
+		{Unidentified, true, Unreachable},
+		{Unidentified, false, Refused},
 		{Refused, true, Refused},
 		{Busy, false, Busy},
 	} {
@@ -155,6 +162,43 @@ func TestAMomentWithoutCredentialsPassesForAClientThatHadSome(t *testing.T) {
 	}
 }
 
+// agentError is like the SDK's error of a container's agent, which has the status itself.
+type agentError struct{ code int }
+
+func (e agentError) Error() string                 { return fmt.Sprint("status ", e.code) }
+func (e agentError) ErrorCode() string             { return "" }
+func (e agentError) ErrorMessage() string          { return "" }
+func (e agentError) ErrorFault() smithy.ErrorFault { return smithy.FaultUnknown }
+func (e agentError) HTTPStatusCode() int           { return e.code }
+
+func TestAcceptedTellsWhetherCredentialsWereGood(t *testing.T) {
+	api := func(status int, code string) error { return response(status, &smithy.GenericAPIError{Code: code}) }
+	for _, tc := range []struct {
+		name string
+		err  error
+		want bool
+	}{
+		{"success", nil, true},
+		{"failed condition", response(400, &types.ConditionalCheckFailedException{}), true},
+		{"cancelled transaction", response(400, &types.TransactionCanceledException{}), true},
+		{"throttling", api(400, "ThrottlingException"), true},
+		{"no such table", response(400, &types.ResourceNotFoundException{}), true},
+		{"expired credentials", api(400, "ExpiredTokenException"), false},
+		{"unknown credentials", api(400, "UnrecognizedClientException"), false},
+		{"wrong signature", api(400, "InvalidSignatureException"), false},
+		{"access denied", api(400, "AccessDeniedException"), false},
+		{"server error", response(500, &types.InternalServerError{}), false},
+		{"proxy", api(403, "UnknownError"), false},
+		{"no credentials", &smithy.OperationError{Err: errors.New("get identity: none")}, false},
+		{"request that cannot be built", &smithy.OperationError{Err: &smithy.SerializationError{Err: errors.New("bad")}}, false},
+		{"no answer", context.DeadlineExceeded, false},
+	} {
+		if got := Accepted(tc.err); got != tc.want {
+			t.Errorf("%s: %v", tc.name, got)
+		}
+	}
+}
+
 func TestCredentialsThatAreNotConfiguredAreToldFromThoseThatCannotBeHad(t *testing.T) {
 	provider := func(err error) error {
 		return &smithy.OperationError{OperationName: "UpdateItem", Err: fmt.Errorf("get identity: %w", err)}
@@ -165,6 +209,7 @@ func TestCredentialsThatAreNotConfiguredAreToldFromThoseThatCannotBeHad(t *testi
 		want bool
 	}{
 		{"none", provider(errors.New("static credentials are empty")), true},
+		{"none, until a deadline ended the wait", errors.Join(context.DeadlineExceeded, provider(errors.New("static credentials are empty"))), true},
 		{"none, down to the machine's service, which did not answer", provider(fmt.Errorf("no EC2 IMDS role found: %w", context.DeadlineExceeded)), true},
 		{"a provider that refuses", provider(response(403, &smithy.GenericAPIError{Code: "AccessDenied"})), false},
 		{"a provider that is not reached", provider(&smithyhttp.RequestSendError{Err: errors.New("reset")}), false},

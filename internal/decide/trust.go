@@ -1,6 +1,11 @@
 package decide
 
-import "time"
+import (
+	"math"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/durations"
+)
 
 // Instant is a reading of two clocks that nobody can set. Mono stops while the
 // machine is suspended (CLOCK_MONOTONIC). Boot does not (CLOCK_BOOTTIME; on
@@ -8,11 +13,11 @@ import "time"
 type Instant struct{ Mono, Boot time.Duration }
 
 // Never is later than every reading of a clock.
-var Never = Instant{Mono: longest, Boot: longest}
+var Never = Instant{Mono: math.MaxInt64, Boot: math.MaxInt64}
 
 // Add returns the instant d later on both clocks.
 func (i Instant) Add(d time.Duration) Instant {
-	return Instant{Mono: Sum(i.Mono, d), Boot: Sum(i.Boot, d)}
+	return Instant{Mono: durations.Sum(i.Mono, d), Boot: durations.Sum(i.Boot, d)}
 }
 
 // Past reports whether either clock has reached until. A holder goes by the clock
@@ -21,14 +26,14 @@ func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
 // Remaining returns the time left until then, by the clock on which less is left.
 func (i Instant) Remaining(until Instant) time.Duration {
-	return min(Less(until.Mono, i.Mono), Less(until.Boot, i.Boot))
+	return min(durations.Less(until.Mono, i.Mono), durations.Less(until.Boot, i.Boot))
 }
 
 // Since returns the time that has passed since then, by the clock on which more
 // has passed. Use it for anything that lasts longer than a request: the server's
 // clock goes on while this machine is suspended.
 func (i Instant) Since(then Instant) time.Duration {
-	return max(Less(i.Mono, then.Mono), Less(i.Boot, then.Boot))
+	return max(durations.Less(i.Mono, then.Mono), durations.Less(i.Boot, then.Boot))
 }
 
 // Earlier returns the earlier of two instants, for each clock separately.
@@ -41,5 +46,5 @@ func (i Instant) Earlier(o Instant) Instant {
 // request was sent, because the record cannot have been written earlier, and so
 // no observer can have seen it earlier.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
-	return sent.Add(Less(lease, margin))
+	return sent.Add(durations.Less(lease, margin))
 }

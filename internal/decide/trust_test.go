@@ -16,7 +16,7 @@ func TestTrustEndsAMarginBeforeTheLeaseCountedFromTheSending(t *testing.T) {
 	}
 }
 
-func TestAHolderBelievesTheClockThatSaysMoreTimeHasPassed(t *testing.T) {
+func TestHolderBelievesTheClockThatSaysMoreTimeHasPassed(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -34,7 +34,7 @@ func TestAHolderBelievesTheClockThatSaysMoreTimeHasPassed(t *testing.T) {
 	}
 }
 
-func TestALeaseForEverDoesNotOverflow(t *testing.T) {
+func TestLeaseForEverDoesNotOverflow(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {
@@ -60,7 +60,7 @@ func TestNoInstantIsTrustedThatAnObserverMayConsiderOver(t *testing.T) {
 	})
 }
 
-func TestTheEarlierOfTwoInstantsIsEarlierByEitherClock(t *testing.T) {
+func TestEarlierOfTwoInstantsIsEarlierByEitherClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}

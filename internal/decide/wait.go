@@ -1,6 +1,10 @@
 package decide
 
-import "time"
+import (
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/durations"
+)
 
 // View is what a waiter knows about the record of the key that it wants.
 type View struct {
@@ -18,15 +22,80 @@ type View struct {
 type Place struct {
 	Ahead     int           // how many come before it
 	RoundTrip time.Duration // as measured last
-	Most      time.Duration // the longest pause; see LongestLinePause
+	Most      time.Duration // the longest pause; see LongestPauseInQueue
 }
 
-// Whoever stands in line may be handed the key unseen, under a lease of HandedLease: it
-// must look often enough to learn of that while most of the lease is left.
+// LongestLinePause is the longest pause of a waiter in the queue of a record.
+const LongestLinePause = time.Second
+
+// Bounds of HandOverLease.
 const (
-	HandedLease      = 3 * time.Second
-	LongestLinePause = time.Second
+	shortestHandOver = 3 * time.Second
+	longestHandOver  = 10 * time.Second
 )
+
+// HandOverLease returns the lease of a key that is handed to a waiter of another client, if
+// the client that hands it over has that lease: half of it, from 3 s to 10 s, and never
+// more than that lease. A waiter that has died blocks the key for so long, and the writes
+// of one that lives may be throttled for almost so long.
+func HandOverLease(lease time.Duration) time.Duration {
+	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
+}
+
+// suspensions is for how many leases a queue is suspended.
+const suspensions = 6
+
+// SuspendedUntil returns until when the queue of a record is suspended by a client with
+// that lease, whose clock reads wall. It took the key over from a waiter that was handed it
+// and had died. Others who wait may be as dead, and each costs a hand-over lease: so nobody
+// is handed the key until then, and dead waiters cost one hand-over lease in that time.
+func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
+	return wall.Add(durations.Times(lease, suspensions))
+}
+
+// IsSuspended reports whether a queue is suspended until then, by the clock of a client with
+// that lease, which reads wall. A time that is further ahead than this client would suspend
+// a queue itself is by a wrong clock, and ignored.
+func IsSuspended(until, wall time.Time, lease time.Duration) bool {
+	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
+}
+
+// LongestPauseInQueue returns the longest pause of a waiter with the lease own behind a
+// holder with the lease held. The waiter may be handed the key unseen: three quarters of
+// the hand-over lease must be left when it reads that, and as much of its own lease, which
+// it trusts if that is shorter.
+func LongestPauseInQueue(own, held time.Duration) time.Duration {
+	return min(LongestLinePause, min(own, HandOverLease(held))/4)
+}
+
+// How many joins a call sends: a record that is damaged, or erased again and again, keeps
+// no queue.
+const (
+	joinsAtOnce = 16
+	joinEvery   = 4 * time.Second
+)
+
+// Joins is a bucket of the joins that a call may send: sixteen, and one more every four
+// seconds. The zero Joins is full.
+type Joins struct {
+	spent int
+	since time.Duration // monotonic: the next one comes back joinEvery after that
+}
+
+// Take takes one at now, and reports whether there was one.
+func (j *Joins) Take(now time.Duration) bool {
+	back := int64(durations.Less(now, j.since) / joinEvery)
+	if back >= int64(j.spent) {
+		j.spent, j.since = 0, now
+	} else {
+		j.spent, j.since = j.spent-int(back), durations.Sum(j.since, durations.Times(joinEvery, back))
+	}
+	if j.spent == joinsAtOnce {
+		return false
+	}
+	j.spent++
+	return true
+}
 
 // Move is what a waiter does next.
 type Move int
@@ -51,11 +120,11 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	if now >= v.Dead {
 		return TakeOver, 0
 	}
-	pause := Pause(Less(now, v.Grant), v.PollMin, v.PollMax, u)
+	pause := Pause(durations.Less(now, v.Grant), v.PollMin, v.PollMax, u)
 	if v.Line != nil {
-		pause = v.Line.pause(Less(now, v.Grant))
+		pause = v.Line.pause(durations.Less(now, v.Grant))
 	}
-	if left := Less(v.Dead, now); pause >= left {
+	if left := durations.Less(v.Dead, now); pause >= left {
 		return TakeOver, left
 	}
 	return Look, pause
@@ -64,13 +133,13 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 // DeadByVersion returns when a holder is dead whose version was first seen at
 // since: since + lease, by the observer's monotonic clock. Wall clocks play no
 // part.
-func DeadByVersion(since, lease time.Duration) time.Duration { return Sum(since, lease) }
+func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
 // DeadByClock returns when a holder is dead whose record has an expiry time, or has
 // been since, in monotonic time: expires + skew + step, by this machine's wall clock.
 // That clock reads wall at the monotonic time now.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
-	return Sum(now, expires.Add(Sum(skew, step)).Sub(wall))
+	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
 
 // LooksDead reports whether a holder looks dead by its record's own times: it was
@@ -92,20 +161,24 @@ func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, ag
 // for as many reads. Nobody comes late by more than a tenth of a hold of five seconds, or of
 // a longer one.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
-	return Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
+	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
 
+// headPause is the longest pause of the head of a queue, however old the grant is: only one
+// waiter reads so often, and the key is idle for half of that on average.
+const headPause = 250 * time.Millisecond
+
 // pause returns the time between two reads of a grant of that age. The head reads as
-// often as a tenth of the age, or what is soon for it: it waits that much longer at most
-// than who holds the key works. Those behind it have time; nobody's pause is random, as
-// nobody races.
+// often as a tenth of the age, and four times a second at least: it waits that much longer
+// at most than the holder works. Those behind it have time. No pause is random, as there is
+// no race.
 func (p Place) pause(age time.Duration) time.Duration {
 	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)
 	if p.Ahead == 0 {
-		return min(max(age/10, roundTrip), soon(age), p.Most)
+		return min(max(age/10, roundTrip), headPause, p.Most)
 	}
-	return min(Times(max(Times(roundTrip, 2), age/4), int64(p.Ahead)), p.Most)
+	return min(durations.Times(max(durations.Times(roundTrip, 2), age/4), int64(p.Ahead)), p.Most)
 }
 
 // Backoff returns the pause before the nth retry of a failed request, n from 0:
@@ -114,7 +187,7 @@ func (p Place) pause(age time.Duration) time.Duration {
 func Backoff(n int, first, most time.Duration, u float64) time.Duration {
 	ceiling := most
 	if n < 20 {
-		ceiling = min(Times(first, 1<<n), most)
+		ceiling = min(durations.Times(first, 1<<n), most)
 	}
-	return Scale(ceiling, u)
+	return durations.Scale(ceiling, u)
 }

@@ -40,7 +40,7 @@ func TestWhatAWaiterDoesNext(t *testing.T) {
 	}
 }
 
-func TestAHolderLooksDeadALeaseAfterItsRecordWasWritten(t *testing.T) {
+func TestHolderLooksDeadALeaseAfterItsRecordWasWritten(t *testing.T) {
 	now := time.Date(2026, 7, 1, 2, 17, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		what    string
@@ -120,8 +120,8 @@ func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
 		{0, 100 * time.Millisecond, 10 * time.Millisecond},
 		{0, 2500 * time.Millisecond, 250 * time.Millisecond},
 		{0, 5 * time.Second, 250 * time.Millisecond},
-		{0, 10 * time.Second, 500 * time.Millisecond},
-		{0, time.Hour, time.Second},
+		{0, 10 * time.Second, 250 * time.Millisecond},
+		{0, time.Hour, 250 * time.Millisecond},
 		{1, 0, 2 * rt},
 		{3, 0, 6 * rt},
 		{3, 400 * time.Millisecond, 300 * time.Millisecond},
@@ -145,7 +145,7 @@ func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
 
 // The longer the hold, the more rarely somebody looks, and yet nobody comes late by
 // more than a small part of what it took.
-func TestAWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
+func TestWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
 		{0, 25 * ms},
@@ -172,7 +172,7 @@ func TestAWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
 
 // A release comes at any moment of a pause, in a long one more likely than in a short one:
 // the more they differ, the later a waiter comes for as many reads.
-func TestAWaiterComesLateByLittleMoreThanHalfAPauseOnAverage(t *testing.T) {
+func TestWaiterComesLateByLittleMoreThanHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -193,9 +193,91 @@ func TestAWaiterComesLateByLittleMoreThanHalfAPauseOnAverage(t *testing.T) {
 	}
 }
 
-// Anyone may become head unseen: the pauses leave most of the lease of a hand-over.
-func TestNoPauseInLineIsLongBesideTheLeaseOfAHandOver(t *testing.T) {
-	if LongestLinePause > HandedLease/3 {
-		t.Errorf("pauses of %v, a lease of %v", LongestLinePause, HandedLease)
+func TestHandOverLeaseIsHalfOfReleasersWithinBounds(t *testing.T) {
+	const second = time.Second
+	for _, tc := range []struct{ lease, want time.Duration }{
+		{0, 0},
+		{second, second},
+		{2 * second, 2 * second},
+		{3 * second, 3 * second},
+		{4 * second, 3 * second},
+		{6 * second, 3 * second},
+		{7 * second, 3500 * time.Millisecond},
+		{20 * second, 10 * second},
+		{time.Minute, 10 * second},
+		{math.MaxInt64, 10 * second},
+	} {
+		if got := HandOverLease(tc.lease); got != tc.want {
+			t.Errorf("of a lease of %v: %v, want %v", tc.lease, got, tc.want)
+		}
+	}
+}
+
+// Any waiter may become head unseen: the pauses leave most of the lease that it trusts.
+func TestPauseInQueueIsAtMostQuarterOfWhatIsTrusted(t *testing.T) {
+	const second = time.Second
+	for _, tc := range []struct{ own, held, want time.Duration }{
+		{20 * second, 20 * second, second},
+		{20 * second, 2 * second, second / 2},
+		{20 * second, second, second / 4},
+		{second, 20 * second, second / 4},
+		{2 * second, second, second / 4},
+	} {
+		if got := LongestPauseInQueue(tc.own, tc.held); got != tc.want {
+			t.Errorf("own lease %v, holder's %v: %v, want %v", tc.own, tc.held, got, tc.want)
+		}
+	}
+}
+
+func TestQueueIsSuspendedForSixLeasesAtMost(t *testing.T) {
+	now := time.UnixMilli(1_000_000_000_000)
+	for _, tc := range []struct {
+		ahead, lease time.Duration
+		want         bool
+	}{
+		{-time.Millisecond, 20 * time.Second, false},
+		{0, 20 * time.Second, false},
+		{time.Millisecond, 20 * time.Second, true},
+		{2 * time.Minute, 20 * time.Second, true},
+		{2*time.Minute + time.Millisecond, 20 * time.Second, false},
+		{time.Minute, 5 * time.Second, false},
+		{time.Hour, math.MaxInt64, true},
+	} {
+		if got := IsSuspended(now.Add(tc.ahead), now, tc.lease); got != tc.want {
+			t.Errorf("%v ahead, lease %v: %v", tc.ahead, tc.lease, got)
+		}
+	}
+	if IsSuspended(time.Time{}, now, 20*time.Second) {
+		t.Error("by a record that does not say so")
+	}
+	if until := SuspendedUntil(now, 20*time.Second); !until.Equal(now.Add(2*time.Minute)) || !IsSuspended(until, now, 20*time.Second) {
+		t.Errorf("until %v", until)
+	}
+}
+
+func TestJoinsAreSixteenAndOneMoreEveryFourSeconds(t *testing.T) {
+	var j Joins
+	take := func(from, to time.Duration) (n int) {
+		for now := from; now < to; now += 100 * time.Millisecond {
+			if j.Take(now) {
+				n++
+			}
+		}
+		return n
+	}
+	const began = time.Hour
+	for _, tc := range []struct {
+		from, to time.Duration
+		want     int
+	}{
+		{0, 2 * time.Second, 16},
+		{2 * time.Second, 4 * time.Second, 0},
+		{4 * time.Second, 44 * time.Second, 10},
+		{44 * time.Second, 46 * time.Second, 1},
+		{time.Hour, time.Hour + 2*time.Second, 16}, // it is full again, and no fuller
+	} {
+		if n := take(began+tc.from, began+tc.to); n != tc.want {
+			t.Errorf("from %v to %v: %d, want %d", tc.from, tc.to, n, tc.want)
+		}
 	}
 }

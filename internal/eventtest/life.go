@@ -128,6 +128,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		t.Fatalf("release without a network: %v", err)
 	}
 	wire.Mend()
+	lab.Elapse(2 * time.Second) // it is repeated in the background, and frees the key
 	life.Unreleased = 1
 	life.Held = append(life.Held, 4*time.Second)
 

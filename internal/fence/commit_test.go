@@ -265,7 +265,7 @@ func TestNothingIsSentOnceTheCallersContextHasEnded(t *testing.T) {
 	}
 }
 
-func TestACallerThatLeavesBetweenRequestsHasNothingMoreSent(t *testing.T) {
+func TestCallerThatLeavesBetweenRequestsHasNothingMoreSent(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {
@@ -279,7 +279,7 @@ func TestACallerThatLeavesBetweenRequestsHasNothingMoreSent(t *testing.T) {
 }
 
 // It waits for its turn then, and knows no answer to the request before.
-func TestACallerThatLeavesBehindAnUnansweredRequestKnowsNoOutcome(t *testing.T) {
+func TestCallerThatLeavesBehindAnUnansweredRequestKnowsNoOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()
 	turns := 0

@@ -17,7 +17,7 @@ import (
 
 // DynamoDB forgets an idempotency token after ten minutes, as the engine does:
 // a commit sent again under one that it has forgotten is another commit.
-func TestACommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
+func TestCommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
 	for name, meanwhile := range map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
 		"the lock had by others": func(w *lab.World) { w.Steal("job") },
@@ -62,7 +62,7 @@ func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 }
 
-func TestACommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
+func TestCommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, keys := w.Work().Wire(), &slowKeys{}
 		cfg := lab.Config()

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestACommitWhoseReplyIsLostLandsOnce(t *testing.T) {
+func TestCommitWhoseReplyIsLostLandsOnce(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"reset": lab.LoseReply,
 		"silence": func(r *lab.Request) (*http.Response, error) {
@@ -62,7 +62,7 @@ func TestACommitWhoseReplyIsLostLandsOnce(t *testing.T) {
 	}
 }
 
-func TestAnUnansweredCommitIsSettledAfterTrustHasEnded(t *testing.T) {
+func TestUnansweredCommitIsSettledAfterTrustHasEnded(t *testing.T) {
 	for name, landed := range map[string]bool{"landed": true, "not landed": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -99,7 +99,7 @@ func TestAnUnansweredCommitIsSettledAfterTrustHasEnded(t *testing.T) {
 	}
 }
 
-func TestACallerThatLeavesIsToldThatTheOutcomeIsUnknown(t *testing.T) {
+func TestCallerThatLeavesIsToldThatTheOutcomeIsUnknown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -126,7 +126,7 @@ func TestACallerThatLeavesIsToldThatTheOutcomeIsUnknown(t *testing.T) {
 	})
 }
 
-func TestACommitStopsFiveMinutesAfterItsFirstRequest(t *testing.T) {
+func TestCommitStopsFiveMinutesAfterItsFirstRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -188,7 +188,7 @@ func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
 }
 
 // As above, but the first request arrives before its token is taken from it.
-func TestAWriteThatFailsBehindARequestThatLandsAfterAllHasLanded(t *testing.T) {
+func TestWriteThatFailsBehindARequestThatLandsAfterAllHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},
 		"lost reply":         {nil, lab.LoseReply},

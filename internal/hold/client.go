@@ -36,7 +36,7 @@ type Client struct {
 	Now      func() decide.Instant // both clocks
 	Wall     func() time.Time
 
-	PollMin, PollMax time.Duration
+	PollMax          time.Duration
 	ReleaseGrace     time.Duration
 	Retention        time.Duration // 0: the default; Forever
 	Concurrency      int           // how many locks are released at a time when the client closes
@@ -53,14 +53,16 @@ type Client struct {
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	held    map[*Lock]int
-	grants  int           // ever, to put held in order
-	running int           // calls and senders that are not done
-	idle    chan struct{} // closed when running comes to 0; Close waits for it
-	closed  chan struct{} // closed when Close is done
-	result  error         // of Close
+	grants  int                // ever, to put held in order
+	unfreed map[*Lock]struct{} // whose release has failed, and is repeated by timer
+	running int                // calls and senders that are not done
+	idle    chan struct{}      // closed when running comes to 0; Close waits for it
+	result  error              // of Close
 
 	closing context.Context         // ends with ErrClosed when Close is called
 	close   context.CancelCauseFunc // ends it; Enter is told by mu, too
+	closed  context.Context         // ends with ErrClosed when Close is done: no request is begun after that
+	end     context.CancelCauseFunc // ends it
 }
 
 // Errors makes the errors that callers are told, and whose types they know.
@@ -101,10 +103,11 @@ type Event struct {
 
 // Begin makes the client ready to hold locks; shared: under sessions.
 func (c *Client) Begin(shared bool) {
-	c.held, c.closed = map[*Lock]int{}, make(chan struct{})
+	c.held, c.unfreed = map[*Lock]int{}, map[*Lock]struct{}{}
 	c.closing, c.close = context.WithCancelCause(context.Background())
+	c.closed, c.end = context.WithCancelCause(context.Background())
 	if shared {
-		c.sharing = &sharing{c: c, proto: c.Proto.(protocol.Sharing), busy: ctxmutex.New()}
+		c.sharing = &sharing{c: c, proto: c.Proto.(protocol.Native), busy: ctxmutex.New()}
 	}
 }
 
@@ -155,6 +158,25 @@ func (c *Client) drop(h *Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, h)
+}
+
+// repeats notes whether the release of a lock has failed, and is repeated. Close frees such
+// locks too.
+func (c *Client) repeats(h *Lock, repeats bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if repeats {
+		c.unfreed[h] = struct{}{}
+	} else {
+		delete(c.unfreed, h)
+	}
+}
+
+// failedToFree returns the locks whose release has failed, and is repeated.
+func (c *Client) failedToFree() []*Lock {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Collect(maps.Keys(c.unfreed))
 }
 
 // Enter counts a call that Close waits for; false: the client is closed.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/places"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -22,24 +23,24 @@ func (c *Client) Close(ctx context.Context) error {
 	if c.IsClosing() {
 		c.mu.Unlock()
 		select {
-		case <-c.closed:
+		case <-c.closed.Done():
 			return c.result
 		case <-ctx.Done():
-			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", context.Cause(ctx))
+			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", attempts.Cause(ctx))
 		}
 	}
 	c.close(ErrClosed)
 	c.mu.Unlock()
-	defer close(c.closed)
+	defer c.end(ErrClosed)
 
-	limit, cancel := c.atLeastGrace(ctx)
+	limit, cancel := c.atLeastGrace(ctx, ctx)
 	defer cancel()
 	cl := &closer{c: c, limit: limit, places: places.New(c.Concurrency)}
-	held := c.byTrust()
-	cl.freeAll(held)
+	held, unfreed := c.byTrust(), c.failedToFree()
+	cl.freeAll(held, unfreed)
 	c.waitIdle(limit)
 	if len(cl.errs) > 0 {
-		c.result = &closeError{table: c.Table, held: len(held), errs: cl.errs}
+		c.result = &closeError{table: c.Table, held: len(held) + len(unfreed), errs: cl.errs}
 	}
 	return c.result
 }
@@ -71,12 +72,16 @@ func (c *Client) byTrust() []*Lock {
 // freeAll frees each lock once no function in Do works under it. The locks of a
 // session are freed together, by one write that ends the session, if their functions
 // return within half of the grace. Otherwise they are freed one by one, so that a
-// function that does not return holds up its own lock only.
-func (cl *closer) freeAll(held []*Lock) {
+// function that does not return holds up its own lock only. Of the unfreed locks a release
+// has failed before.
+func (cl *closer) freeAll(held, unfreed []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range held {
 		h.cancelHandles(ErrClosed) // so that functions in Do stop; until they have, the lease is renewed
+	}
+	for _, h := range unfreed {
+		cl.freeOne(h)
 	}
 	var ofSession []*Lock
 	for _, h := range held {
@@ -121,7 +126,7 @@ func (cl *closer) freeOne(h *Lock) {
 			cl.busy = true
 			cl.mu.Unlock()
 			cl.failed(fmt.Errorf("leasehold: close: %v: a function in Do has not returned: its lock is left to its lease: %w",
-				h.key, context.Cause(cl.limit)))
+				h.key, attempts.Cause(cl.limit)))
 			return
 		}
 		leave, ok := cl.places.Take(cl.limit)
@@ -133,12 +138,12 @@ func (cl *closer) freeOne(h *Lock) {
 func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	if !ok {
 		h.end(ErrClosed)
-		cl.failed(cl.c.unreleased(h.key, context.Cause(cl.limit)))
+		cl.failed(cl.c.unreleased(h.key, attempts.Cause(cl.limit)))
 		return
 	}
 	defer leave()
 	r := h.newRelease()
-	r.places = cl.places.Effort(leave)
+	r.close, r.places = true, cl.places.Effort(leave)
 	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
 }
 
@@ -167,7 +172,7 @@ func (e *closeError) Error() string {
 	// Of a request that was under way at the end nothing is known: one that was answered
 	// says what the trouble is.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
-	one := visible.Error(e.errs[max(answered, 0)]).Error()
+	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {
 		return one
 	}
@@ -219,4 +224,36 @@ func (h *Lock) waitForDo(until context.Context) bool {
 	case <-until.Done():
 		return h.isIdle()
 	}
+}
+
+// atLeastGrace returns a context with the values of ctx. It ends with end, but not before
+// ReleaseGrace has passed.
+func (c *Client) atLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	began := c.Now()
+	stop := context.AfterFunc(end, func() {
+		attempts.Wait(out, durations.Less(c.ReleaseGrace, c.Now().Mono-began.Mono))
+		cancel(attempts.Cause(end))
+	})
+	return out, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// AwaitGrace waits until done, or until ReleaseGrace has passed.
+func (c *Client) AwaitGrace(done <-chan struct{}) {
+	grace := time.NewTimer(c.ReleaseGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+	}
+}
+
+// endedContext is the ctx of a release that takes ReleaseGrace, and no more.
+func endedContext() context.Context {
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	return ctx
 }

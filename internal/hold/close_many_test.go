@@ -103,9 +103,7 @@ func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
 
 func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.RenewConcurrency = 16
-		c, wire := w.Client(cfg)
+		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 64 { // each trusted for less than the one before
 			w.Acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
 		}
@@ -122,11 +120,9 @@ func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 	})
 }
 
-func TestALockThatHangsHoldsUpNoOther(t *testing.T) {
+func TestLockThatHangsHoldsUpNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.RenewConcurrency = 16
-		c, wire := w.Client(cfg)
+		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 40 { // trusted for less than the others
 			w.Acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
 		}
@@ -212,9 +208,7 @@ func TestCloseSaysWhatTheTroubleIsThoughOneReleaseHadNoAnswer(t *testing.T) {
 
 func TestCloseLeavesToTheirLeasesThoseItHasNoTimeFor(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.RenewConcurrency = 16
-		c, wire := w.Client(cfg)
+		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 200 {
 			w.Acquire(c, fmt.Sprint("job/", i))
 		}

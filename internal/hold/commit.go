@@ -23,7 +23,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 		return err
 	}
 	if ctx.Err() != nil {
-		return notSent(holds[0], context.Cause(ctx))
+		return notSent(holds[0], attempts.Cause(ctx))
 	}
 	t := newTransaction(ctx, holds, writes, nil, g.ended)
 	var err error
@@ -44,7 +44,7 @@ func (g *Group) commit(t *transaction) error {
 		if err := g.Err(); err != nil {
 			return err
 		}
-		return notSent(late, context.Cause(t.ctx))
+		return notSent(late, attempts.Cause(t.ctx))
 	}
 	result, err := t.run()
 	leave() // before anybody is told, who may commit or release the locks
@@ -65,7 +65,7 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	case g.Err() != nil:
 		err = g.Err()
 	case ctx.Err() != nil:
-		err = notSent(g.inOrder()[0], context.Cause(ctx))
+		err = notSent(g.inOrder()[0], attempts.Cause(ctx))
 	default:
 		return g.commitAndRelease(ctx, rs, writes)
 	}
@@ -81,13 +81,38 @@ func notDone(rs []*release) {
 }
 
 // withReleases joins the error of a commit that was not applied, or may not have been, and
-// those of the releases after it. They may report the same loss: it is said once.
+// the errors of the releases after it. A release adds to the commit's outcome and never
+// contradicts it:
+//
+//   - A commit that may have been applied may have freed the keys itself. A release that
+//     finds them in other hands is no loss then.
+//   - A commit that has written nothing stays so, even if a release has no answer.
+//   - A loss that the commit reports is not repeated.
 func withReleases(err error, released []error) error {
-	if errors.Is(err, ErrLost) {
-		released = slices.DeleteFunc(released, func(r error) bool { return errors.Is(r, ErrLost) })
+	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
+	joined := []error{err}
+	for _, r := range released {
+		switch {
+		case errors.Is(r, ErrLost) && (unknown || errors.Is(err, ErrLost)):
+		case errors.Is(r, attempts.ErrUnknownOutcome) && !unknown:
+			joined = append(joined, afterCommitError{r})
+		default:
+			joined = append(joined, r)
+		}
 	}
-	return attempts.Joined(append([]error{err}, released...)...)
+	return attempts.Joined(joined...)
 }
+
+// afterCommitError is the error of a release without an answer, after a commit that has written
+// nothing. It matches what the release's error matches, except ErrUnknownOutcome: callers
+// take that for the outcome of the commit.
+type afterCommitError struct{ error }
+
+func (e afterCommitError) Is(target error) bool {
+	return target != attempts.ErrUnknownOutcome && errors.Is(e.error, target)
+}
+
+func (e afterCommitError) As(target any) bool { return errors.As(e.error, target) }
 
 // commitAndRelease ends the handles, and the trust in all the locks that no other
 // handle shares, and runs writes together with the releases of those.
@@ -95,7 +120,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	c := g.c
 	ctx, stop := besides(ctx, holdsOf(rs)...)
 	defer stop()
-	limit, cancel := c.atLeastGrace(ctx)
+	limit, cancel := c.atLeastGrace(ctx, ctx)
 	defer cancel()
 	var ended error // which keeps the commit from being sent, while others were claimed
 	for i, r := range rs {
@@ -111,7 +136,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	_, unknown := attempts.Outlive(limit, c.Detach, &now, func() {
 		late, leave := takeTurns(limit, holdsOf(rs))
 		if late != nil { // another commit has had all the time there was
-			err = notSent(late, context.Cause(limit))
+			err = notSent(late, attempts.Cause(limit))
 		} else {
 			err = c.commitWithReleases(ctx, rs, writes, &now)
 		}
@@ -120,7 +145,8 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		}
 		c.Detach(func() { // nobody waits for that to know the outcome
 			defer leave()
-			free(slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() }))
+			left := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() })
+			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
 	for _, r := range rs { // whoever releases another handle after this call is not held up by it
@@ -175,6 +201,7 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 		case t.losses[i] != nil:
 			f.settle(t.losses[i])
 		case result.Step == decide.Doubtful:
+			f.mayHaveFreed = true
 			f.tried.Add(sent[i])
 			f.tried.NoReply()
 		}
@@ -186,3 +213,31 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }
+
+// Commits of one lock take turns with each other and with its release, by h.committing.
+// So they do not conflict, and none finds the record changed by another. Renewals wait
+// for them if they can.
+
+// takeTurns sorts holds, waits for the turn of each in that order, as all callers do, and
+// keeps others out until leave is called. late is the lock whose turn had not come when
+// limit ended; nil: all turns were taken.
+func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
+	slices.SortFunc(holds, compareLocks)
+	for i, h := range holds {
+		if !h.committing.Lock(limit) {
+			return h, leaving(holds[:i])
+		}
+	}
+	return nil, leaving(holds)
+}
+
+// leaving returns the function that gives up the turns of taken.
+func leaving(taken []*Lock) (leave func()) {
+	return func() {
+		for _, h := range taken {
+			h.committing.Unlock()
+		}
+	}
+}
+
+func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }

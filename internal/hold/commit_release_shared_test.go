@@ -87,7 +87,7 @@ func TestNoErrorContradictsACommitOfASharedHandleThatHasLanded(t *testing.T) {
 	}
 }
 
-func TestACommitThatReleasesASharedHandleEndsItsContextFirst(t *testing.T) {
+func TestCommitThatReleasesASharedHandleEndsItsContextFirst(t *testing.T) {
 	for _, grouped := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in a group: %t", grouped), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -114,7 +114,7 @@ func TestACommitThatReleasesASharedHandleEndsItsContextFirst(t *testing.T) {
 	}
 }
 
-func TestAGroupOfWhichOneLockIsSharedFreesTheOthersWithItsWrites(t *testing.T) {
+func TestGroupOfWhichOneLockIsSharedFreesTheOthersWithItsWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		if err := s.commitAndRelease(t.Context(), "1"); err != nil {
@@ -157,7 +157,7 @@ func TestHandlesThatCommitAndReleaseAtOnceAllLand(t *testing.T) {
 	})
 }
 
-func TestACommitOfASharedHandleThatDidNotLandSaysSoAndReleasesTheHandle(t *testing.T) {
+func TestCommitOfASharedHandleThatDidNotLandSaysSoAndReleasesTheHandle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -200,7 +200,7 @@ func TestACommitOfASharedHandleThatDidNotLandSaysSoAndReleasesTheHandle(t *testi
 	}
 }
 
-func TestAHandleWhoseCommitHasNoAnswerHoldsUpNoOther(t *testing.T) {
+func TestHandleWhoseCommitHasNoAnswerHoldsUpNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)
@@ -217,7 +217,7 @@ func TestAHandleWhoseCommitHasNoAnswerHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestACommitOfASharedHandleIsNotSentOnceTheGrantIsKnownToBeLost(t *testing.T) {
+func TestCommitOfASharedHandleIsNotSentOnceTheGrantIsKnownToBeLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {

@@ -82,7 +82,7 @@ func TestCommitsOfGroupsThatShareLocksDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestAReleaseWaitsForACommitUnderWay(t *testing.T) {
+func TestReleaseWaitsForACommitUnderWay(t *testing.T) {
 	for name, waiting := range map[string]bool{"released": false, "handed over": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -116,7 +116,7 @@ func TestAReleaseWaitsForACommitUnderWay(t *testing.T) {
 	}
 }
 
-func TestACommitThatWaitsForItsTurnEndsWithTheLock(t *testing.T) {
+func TestCommitThatWaitsForItsTurnEndsWithTheLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -137,7 +137,7 @@ func TestACommitThatWaitsForItsTurnEndsWithTheLock(t *testing.T) {
 	})
 }
 
-func TestAReleaseWaitsForACommitNoLongerThanItMay(t *testing.T) {
+func TestReleaseWaitsForACommitNoLongerThanItMay(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -164,7 +164,7 @@ func TestAReleaseWaitsForACommitNoLongerThanItMay(t *testing.T) {
 	})
 }
 
-func TestARenewalWaitsForACommitAQuarterOfTheTrustLeft(t *testing.T) {
+func TestRenewalWaitsForACommitAQuarterOfTheTrustLeft(t *testing.T) {
 	for name, tc := range map[string]struct{ commit, wait time.Duration }{
 		"a short one": {time.Second, time.Second},
 		"a long one":  {3 * time.Second, 2 * time.Second}, // 8 s of trust are left
@@ -199,7 +199,7 @@ func TestARenewalWaitsForACommitAQuarterOfTheTrustLeft(t *testing.T) {
 	}
 }
 
-func TestARenewalDoesNotBreakACommit(t *testing.T) {
+func TestRenewalDoesNotBreakACommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")

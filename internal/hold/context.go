@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -136,7 +137,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	follow := func(ctx context.Context) {
 		bound := heldKeysOf(ctx).has(holds) // else it is another lock whose release ends ctx
 		stop := context.AfterFunc(ctx, func() {
-			if cause := context.Cause(ctx); !bound || !errors.Is(cause, ErrReleased) {
+			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, ErrReleased) {
 				cancel(cause)
 			}
 		})
@@ -150,9 +151,16 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 		}
 	}
 	if deadline, ok := ctx.Deadline(); ok {
-		var end context.CancelFunc
-		out, end = context.WithDeadline(out, deadline)
-		ends = append(ends, end)
+		late, end := context.WithDeadline(context.Background(), deadline)
+		stop := context.AfterFunc(late, func() {
+			<-ctx.Done() // by now, or at this moment, and with a cause
+			cause := attempts.Cause(ctx)
+			if errors.Is(cause, ErrReleased) {
+				cause = context.DeadlineExceeded
+			}
+			cancel(cause)
+		})
+		ends = append(ends, func() { stop(); end() })
 	}
 	return out, func() {
 		for _, end := range ends {

@@ -18,11 +18,18 @@ type Detached struct {
 }
 
 // Detach ends the handle of a plain lock under no session, without releasing the key.
-// Nothing is sent.
+// Nothing is sent, unless the key was handed over by another client and has not been
+// renewed since: then Detach renews it first, so that whoever resumes the grant finds it
+// with its own lease. If that renewal fails, the handle stays.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
 		return Detached{}, err
+	}
+	if h.lease.RestsOnHandOver() && !l.isShared() {
+		if err := l.Renew(h.ctx, Renewal{}); err != nil { // within the trust in the hand-over
+			return Detached{}, err
+		}
 	}
 	until := l.TrustedUntil()
 	if l.isShared() {

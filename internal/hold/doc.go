@@ -11,8 +11,8 @@
 //	              ├── Release, CommitAndRelease, Close ──► releasing ──┬──────────► released
 //	              │                                            ▲      │
 //	              │                                            └──────┘ no answer, or refused:
-//	              │                                                     asked again, or left to
-//	              │                                                     the lease
+//	              │                                                     repeated until the lease
+//	              │                                                     has ended
 //	              └── Release, and a goroutine of this client waits, or
 //	                  another client in the record's line ────────────► handed over
 //
@@ -23,13 +23,19 @@
 // # What each request does, and what its failure means
 //
 //	renewal          package lease
-//	commit           package fence. Under several locks they take their turns (committurns.go):
+//	commit           package fence. Under several locks they take their turns (commit.go):
 //	                 no two commits of a lock are under way, nor a commit and its release
 //	release          applied: the key is free. Rejected: somebody has freed it (one of our
 //	                 own attempts, as its version shows, or because nobody else could while
-//	                 the lease lasted), else the lock was lost before. No answer: repeated,
-//	                 and each attempt names those before it. Out of time: the outcome is
-//	                 unknown, and the lease frees the key
+//	                 the lease lasted), else the lock was lost before. No answer, throttled,
+//	                 or refused for now: repeated, and each attempt names those before it. The
+//	                 caller waits until its ctx has ended and ReleaseGrace has passed. Then a
+//	                 timer repeats it until the lease has ended, or Close does. Refused for
+//	                 good: the lease frees the key
+//	release that     the same, but the caller waits until the mark is stored, the lease has
+//	stores a mark    ended or Close has given up. The record stays held until the lease ends, so
+//	                 nobody does the work again before that, and each attempt names the grant.
+//	                 No renewal is sent: a table that accepts one accepts the mark
 //	hand-over        one write ends this grant and begins the next. It is a release until
 //	                 it was applied; then whoever has left hands it on
 //	hand-over to     the same for the head of the record's line (head.go), another client: no

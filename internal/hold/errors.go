@@ -15,9 +15,18 @@ import (
 var (
 	ErrLost     = errors.New("leasehold: lock lost")
 	ErrReleased = errors.New("leasehold: lock released")
-	ErrDetached = errors.New("leasehold: lock detached")
-	ErrClosed   = errors.New("leasehold: client closed")
+	ErrClosed   = attempts.ErrClosed
+
+	// ErrDetached is that its caller has detached it. It matches ErrReleased: either way the
+	// caller has given up the handle.
+	ErrDetached error = detachedError{}
 )
+
+type detachedError struct{}
+
+func (detachedError) Error() string { return "leasehold: lock detached" }
+
+func (detachedError) Is(target error) bool { return target == ErrReleased }
 
 // Loss is how a lock was lost.
 type Loss struct {
@@ -58,10 +67,36 @@ func (c *Client) Errorf(op string, key protocol.Key, format string, args ...any)
 }
 
 // UnknownOutcome is the error of an operation that gives up although one of its writes
-// may have been applied, or may still be, whatever the last answer was.
+// may have been applied, or may still be, whatever the last answer was. It never matches
+// ErrLost, which says of a commit that nothing was written: the operation's context may
+// have ended because a lock was lost.
 func (c *Client) UnknownOutcome(op string, key protocol.Key, err error) error {
-	return c.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err))
+	return c.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
+
+// withoutLoss returns err so that it reads the same and matches no loss.
+func withoutLoss(err error) error {
+	if !errors.Is(err, ErrLost) {
+		return err
+	}
+	rest := &lossless{text: err.Error()}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		for _, part := range joined.Unwrap() {
+			rest.parts = append(rest.parts, withoutLoss(part))
+		}
+	}
+	return rest
+}
+
+// lossless is an error without the losses in it. Their text stays.
+type lossless struct {
+	text  string
+	parts []error
+}
+
+func (e *lossless) Error() string { return e.text }
+
+func (e *lossless) Unwrap() []error { return e.parts }
 
 // endedError is ErrReleased, ErrDetached or ErrClosed of a call, with its key and table.
 type endedError struct {

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestACommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
+func TestCommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
 	for _, broken := range []string{"", "x", "y", "z"} {
 		t.Run("broken: "+broken, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -55,7 +55,7 @@ func TestACommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
 	}
 }
 
-func TestAFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
+func TestFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -70,7 +70,7 @@ func TestAFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
 	})
 }
 
-func TestACommitThatReleasesSeveralLocksIsOneRequest(t *testing.T) {
+func TestCommitThatReleasesSeveralLocksIsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -144,7 +144,7 @@ func TestSeveralLocksAreFreedWhateverComesOfTheirCommit(t *testing.T) {
 	}
 }
 
-func TestACommitThatReleasesSendsNothingMoreForALockItFoundLost(t *testing.T) {
+func TestCommitThatReleasesSendsNothingMoreForALockItFoundLost(t *testing.T) {
 	for _, keys := range [][]leasehold.Key{leasehold.Keys("x"), leasehold.Keys("x", "y")} {
 		t.Run(fmt.Sprintf("%d locks", len(keys)), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -209,7 +209,7 @@ func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
 	})
 }
 
-func TestACommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
+func TestCommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.LoseReply))
@@ -227,7 +227,7 @@ func TestACommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 	})
 }
 
-func TestACommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testing.T) {
+func TestCommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
 			return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
@@ -261,7 +261,7 @@ func TestACommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testin
 	}
 }
 
-func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
+func TestReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	commits := map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
 			return g.Commit(ctx, lab.Writes(lab.Note("a", "1")))
@@ -304,7 +304,7 @@ func TestAReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	}
 }
 
-func TestALockThatACommitReleasedUnseenIsNotCalledLostByTheReleaseOfAll(t *testing.T) {
+func TestLockThatACommitReleasedUnseenIsNotCalledLostByTheReleaseOfAll(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -332,7 +332,7 @@ func TestALockThatACommitReleasedUnseenIsNotCalledLostByTheReleaseOfAll(t *testi
 	})
 }
 
-func TestACommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
+func TestCommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
 	lost := func(*lab.Request) (*http.Response, error) {
 		return nil, lab.ErrReset
 	}
@@ -376,7 +376,7 @@ func TestACommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
 	}
 }
 
-func TestACommitThatReleasesSeveralLocksLeavesASharedGrantHeld(t *testing.T) {
+func TestCommitThatReleasesSeveralLocksLeavesASharedGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		outer := w.Acquire(c, "x")
@@ -399,7 +399,7 @@ func TestACommitThatReleasesSeveralLocksLeavesASharedGrantHeld(t *testing.T) {
 	})
 }
 
-func TestACommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
+func TestCommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
 	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		for _, shared := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
@@ -430,7 +430,7 @@ func TestACommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
 	}
 }
 
-func TestACommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testing.T) {
+func TestCommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}

@@ -43,7 +43,7 @@ func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
 	})
 }
 
-func TestAFailedGuardEndsWhatDependsOnItWhereverTheGuardsStand(t *testing.T) {
+func TestFailedGuardEndsWhatDependsOnItWhereverTheGuardsStand(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -93,7 +93,7 @@ func TestAFailedGuardEndsWhatDependsOnItWhereverTheGuardsStand(t *testing.T) {
 	}
 }
 
-func TestAWrongIndexOfTheGuardsEndsNothing(t *testing.T) {
+func TestWrongIndexOfTheGuardsEndsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

@@ -41,8 +41,8 @@ func (l *Handle) Context() context.Context { return l.ctx }
 // Err returns nil while the lock is trusted, and then what ended it.
 func (l *Handle) Err() error { return l.h.naming(l.ctx.ended()) }
 
-// ended is how the grant has ended, in the words of this handle: Close releases a grant too,
-// but its handles end with ErrClosed. It is nil while the grant lasts.
+// ended returns how the grant has ended for this handle: with ErrReleased if the handle was
+// released before. It is nil while the grant lasts.
 func (l *Handle) ended() error {
 	if l.h.Ended() == nil {
 		return nil

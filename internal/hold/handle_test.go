@@ -14,7 +14,7 @@ import (
 )
 
 // As its context and Err say, though what ended the trust was a release: that of Close.
-func TestACallThatCloseCutsOffSaysThatTheClientIsClosed(t *testing.T) {
+func TestCallThatCloseCutsOffSaysThatTheClientIsClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		throttled func(lab.Call) bool
 		call      func(ctx context.Context, lock *leasehold.Lock) error

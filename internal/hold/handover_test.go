@@ -51,7 +51,7 @@ func TestOtherProcessesGetTheirTurn(t *testing.T) {
 	})
 }
 
-func TestANextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
+func TestNextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -114,7 +114,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T) {
+func TestGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
@@ -150,7 +150,7 @@ func TestAGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T
 	})
 }
 
-func TestAGrantToANextInLineWhoLeftIsNotCalledLostIfCloseReleasesIt(t *testing.T) {
+func TestGrantToANextInLineWhoLeftIsNotCalledLostIfCloseReleasesIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		goOn := make(chan struct{})
 		c, wire, lock, another := crowded(w, goOn)
@@ -183,7 +183,7 @@ func TestAGrantToANextInLineWhoLeftIsNotCalledLostIfCloseReleasesIt(t *testing.T
 	})
 }
 
-func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
+func TestReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -205,7 +205,7 @@ func TestAReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
 	})
 }
 
-func TestAHandOverGivesUpWithTheLease(t *testing.T) {
+func TestHandOverGivesUpWithTheLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -230,7 +230,7 @@ func TestAHandOverGivesUpWithTheLease(t *testing.T) {
 	})
 }
 
-func TestAHandOverOfWhatWasFreedByHandMeanwhileGrantsNothing(t *testing.T) {
+func TestHandOverOfWhatWasFreedByHandMeanwhileGrantsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -249,7 +249,7 @@ func TestAHandOverOfWhatWasFreedByHandMeanwhileGrantsNothing(t *testing.T) {
 	})
 }
 
-func TestALockThatWasHandedToOneWhoLeftIsReleasedWhateverBecomesOfThatGrant(t *testing.T) {
+func TestLockThatWasHandedToOneWhoLeftIsReleasedWhateverBecomesOfThatGrant(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":  func(w *lab.World) { w.Delete("job") },
 		"released": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -289,7 +289,7 @@ func TestALockThatWasHandedToOneWhoLeftIsReleasedWhateverBecomesOfThatGrant(t *t
 
 // The hand-over stored no mark, and a record that does not show its grant has none either:
 // not to be lost any more is not to have stored it.
-func TestAMarkThatComesBehindAHandOverToOneWhoLeftIsNotTakenForStored(t *testing.T) {
+func TestMarkThatComesBehindAHandOverToOneWhoLeftIsNotTakenForStored(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -326,7 +326,7 @@ func TestAMarkThatComesBehindAHandOverToOneWhoLeftIsNotTakenForStored(t *testing
 	}
 }
 
-func TestARefusedReleaseBehindAHandOverThatLandedIsKnownNotToHaveHappened(t *testing.T) {
+func TestRefusedReleaseBehindAHandOverThatLandedIsKnownNotToHaveHappened(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -377,7 +377,7 @@ func TestDataThatAHandOverWithoutAnAnswerMayHaveStoredIsNotLeftToTTL(t *testing.
 	})
 }
 
-func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
+func TestHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
 	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -418,7 +418,7 @@ func TestAHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
+func TestReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opt  leasehold.ReleaseOption
 		want string
@@ -434,7 +434,7 @@ func TestAReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
 				wire.Sent()
 				w.Release(lock, tc.opt)
 				next := <-granted
-				if got := string(next.Data()); got != tc.want {
+				if got := string(next.Record().Data); got != tc.want {
 					t.Errorf("the next holder finds %q, want %q", got, tc.want)
 				}
 				if sent := wire.Sent(); len(sent) != 2 {
@@ -455,7 +455,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestAHandOverBehindRenewalsWithoutAnAnswerNamesNoMoreThanAConditionTakes(t *testing.T) {
+func TestHandOverBehindRenewalsWithoutAnAnswerNamesNoMoreThanAConditionTakes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -492,7 +492,7 @@ func TestAHandOverBehindRenewalsWithoutAnAnswerNamesNoMoreThanAConditionTakes(t 
 	})
 }
 
-func TestAKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
+func TestKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

@@ -21,10 +21,14 @@ const (
 	openWithin = 10 * time.Second
 )
 
+// hasQueue reports whether waiters of other clients stand in the queue of the record, if any
+// wait. While it is suspended they poll, and the release is as if there were none.
+func (f *releaser) hasQueue() bool { return f.h.c.Seek.HasQueue(f.record) }
+
 // showsOthers reports whether the record shows who waits in other processes. Those that
 // want one of several keys, or all, stand in no line, and whoever wants this one so is
 // among such.
-func (f *releaser) showsOthers() bool { return f.h.c.Seek.Line != nil && !f.h.want.OneOfSeveral }
+func (f *releaser) showsOthers() bool { return f.hasQueue() && !f.h.want.OneOfSeveral }
 
 // isAlone reports whether the key may go on from goroutine to goroutine.
 func (f *releaser) isAlone() bool { return f.showsOthers() && len(f.record.Waiters) == 0 }
@@ -36,7 +40,7 @@ func (f *releaser) isOpen() bool {
 		held := max(f.started.Mono-f.h.granted.Mono, 1)
 		every = min(max(int64(openWithin/held), 1), openAlone)
 	}
-	return f.h.c.Seek.Line != nil && f.hold.Token%every == 0
+	return f.hasQueue() && f.hold.Token%every == 0
 }
 
 // mostHeads is how many heads a release tries: each may leave while the write is under way.
@@ -65,7 +69,7 @@ func (f *releaser) handToHead() (ended bool) {
 // head is the first in the line that the record showed last; false: there is none, or the
 // key is released for anybody.
 func (f *releaser) head() (protocol.Waiter, bool) {
-	if f.h.c.Seek.Line == nil || len(f.record.Waiters) == 0 || f.isOpen() || f.hold.Token >= protocol.MaxToken {
+	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.isOpen() || f.hold.Token >= protocol.MaxToken {
 		return protocol.Waiter{}, false
 	}
 	return f.record.Waiters[0], true
@@ -75,7 +79,7 @@ func (f *releaser) head() (protocol.Waiter, bool) {
 // there is no error, another stands first by now.
 func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	h := f.h
-	g := protocol.Grant{Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: min(decide.HandedLease, h.want.Timing.Lease)}
+	g := protocol.Grant{Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: decide.HandOverLease(h.lease.Root().Duration())}
 	r := f.run(attempts.Operation[attempt]{
 		Next: func() (attempt, *protocol.Write) {
 			a := h.c.newAttempt(g.Lease)

@@ -23,6 +23,7 @@ type Lock struct {
 	granted decide.Instant
 	dead    *protocol.Record // the dead holder's, if it was taken over
 	first   *Handle          // of the call that was granted
+	resumed bool             // the grant was detached before
 
 	unclaimed bool // it was resumed, and its caller does not have it yet; the client's mu guards it
 
@@ -34,6 +35,7 @@ type Lock struct {
 	handles      []*Handle
 	working      int           // functions in Do
 	idle         chan struct{} // closed when there are none; Close waits for it
+	givenUp      bool          // a release ended the trust, and not a loss, Detach or Close without one
 	release      *release      // the last one that has begun
 	releaser     *releaser     // used by one release at a time
 	heldReported bool          // an event of a release has said how long it was held
@@ -44,12 +46,12 @@ type Lock struct {
 func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first *Handle, warnings []Warning) *Lock {
 	c.Seek.Unsettled.Settle(want.Key, g.Record.Version)
 	h := &Lock{
-		row: c.newRow(ctx, want.Key, want.Protocol(c.Proto, g.Record.Grant), g.Record), want: want,
-		granted: g.Sent, dead: g.Dead, first: first, unclaimed: g.Resumed, committing: ctxmutex.New(),
+		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want,
+		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
 	}
 	h.session, _ = g.Session.(*session)
 	terms := lease.Terms{
-		Timing: want.Timing, Manual: want.Manual, Key: want.Key, Values: h.ctx, Writes: h.committing,
+		Timing: want.Timing, Manual: want.Manual, Handed: g.Handed, Key: want.Key, Values: h.ctx, Writes: h.committing,
 	}
 	if h.session != nil {
 		terms.Parent = h.session.lease
@@ -83,6 +85,9 @@ func (h *Lock) Duration() time.Duration { return h.lease.Duration() }
 // First is the handle of the call that was granted the key.
 func (h *Lock) First() *Handle { return h.first }
 
+// IsResumed reports whether the grant was detached before, here or in another process.
+func (h *Lock) IsResumed() bool { return h.resumed }
+
 // Dead is the record of the dead holder that the key was taken over from; nil: from none.
 func (h *Lock) Dead() *protocol.Record { return h.dead }
 
@@ -114,7 +119,7 @@ func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	ended := h.lease.End(cause)
 	if ended && r != nil {
-		h.release = r
+		h.release, h.givenUp = r, true
 	}
 	h.mu.Unlock()
 	if !ended {

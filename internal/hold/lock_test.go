@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestALostLockSaysWhoHasIt(t *testing.T) {
+func TestLostLockSaysWhoHasIt(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(w *lab.World)
 		reason  leasehold.LostReason
@@ -80,7 +80,7 @@ func TestALostLockSaysWhoHasIt(t *testing.T) {
 	}
 }
 
-func TestALockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
+func TestLockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())

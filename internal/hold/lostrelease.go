@@ -11,12 +11,6 @@ import (
 
 // What a record says of a release whose reply was lost, or whose condition failed.
 
-// isReleasedBy reports whether a record shows that attempt a has released the grant.
-func (f *releaser) isReleasedBy(a attempt, item protocol.Item) bool {
-	r, err := f.h.Decode(item)
-	return err == nil && r.Released && r.Version == a.Version
-}
-
 // isFreed reports whether a record that does not show our grant means that an
 // attempt has freed it.
 func (f *releaser) isFreed(item protocol.Item, sent []attempt, deletes bool) bool {
@@ -60,7 +54,7 @@ func (f *releaser) unmarked(item protocol.Item) error {
 	case !f.tried.Silent() && len(f.tried.Unanswered()) == 0:
 		return nil
 	case item == nil || err != nil || r.Done != nil && r.Done.Token > f.h.token:
-		return f.h.c.UnknownOutcome("release", f.h.key, unmarkedError{errors.New("others have changed the record since, so it may not be stored that the work is done")})
+		return f.h.maybeUnmarked()
 	}
 	return nil
 }
@@ -78,18 +72,37 @@ func (h *Lock) unmarked(why string) error {
 	return unmarkedError{h.c.Errorf("release", h.key, "%s, so it was not stored that the work is done", why)}
 }
 
+// maybeUnmarked is the error of a release that cannot tell whether it is stored that the
+// work is done.
+func (h *Lock) maybeUnmarked() error {
+	return h.c.UnknownOutcome("release", h.key, unmarkedError{errors.New("others have changed the record since, so it may not be stored that the work is done")})
+}
+
+// missingMark is why a key that was freed has not, or may not have, the mark; nil: it has.
+func (h *Lock) missingMark() error {
+	h.mu.Lock()
+	f := h.releaser // nil: the key was freed with its session. No release begins once it is freed
+	h.mu.Unlock()
+	switch {
+	case f != nil && f.marked:
+		return nil
+	case f != nil && f.mayHaveFreed:
+		return h.maybeUnmarked()
+	}
+	return h.unmarked("the lock had been given up before, by Close or a release without MarkDone")
+}
+
 // freed reports whether a release that ended so has shown the grant gone.
 func freed(err error) bool { return err == nil || errors.Is(err, ErrLost) || isUnmarked(err) }
 
-// lost says what a record that does not show our grant means otherwise; nil: the lock had
-// been given up by then.
+// lost returns the error of a release that found the record without our grant. It is nil
+// if the lock had been given up by then, or may have been.
 func (f *releaser) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {
 			return err
 		}
-	}
-	if f.passed {
+	} else if f.passed || f.mayHaveFreed {
 		return nil
 	}
 	why := Loss{Key: f.h.key, Token: f.h.token, Reason: Broken, At: f.h.c.Wall().Round(0)}
@@ -103,7 +116,7 @@ func (f *releaser) lost(item protocol.Item) error {
 // rejected. Nothing was done, if all attempts have been answered. limit is that of the
 // operation.
 func (c *Client) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[attempt], tried *attempts.Sequence[attempt]) error {
-	err := attempts.Joined(context.Cause(limit), r.Err)
+	err := attempts.Joined(attempts.Cause(limit), r.Err)
 	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {
 		return c.UnknownOutcome(op, key, err)
 	}

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -27,7 +28,7 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 		return nil, err
 	}
 	if ctx.Err() != nil {
-		return nil, h.c.Errors.Failed("read", h.key, context.Cause(ctx))
+		return nil, h.c.Errors.Failed("read", h.key, attempts.Cause(ctx))
 	}
 	var items []protocol.Item
 	var ended error
@@ -45,9 +46,12 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	case ended != nil:
 		return nil, ended
 	case err != nil:
-		return nil, h.c.Errors.Failed("read", h.key, attempts.Joined(context.Cause(ctx), err))
+		return nil, h.c.Errors.Failed("read", h.key, attempts.Joined(attempts.Cause(ctx), err))
 	}
 	if err := h.stillHeld(items[len(gets):]); err != nil {
+		if ended := l.ended(); ended != nil && !errors.Is(ended, ErrLost) {
+			return nil, ended // the read saw a release of this client's own
+		}
 		return nil, err
 	}
 	return items[:len(gets)], nil

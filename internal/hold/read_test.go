@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAReadIsRepeatedUntilItIsAnswered(t *testing.T) {
+func TestReadIsRepeatedUntilItIsAnswered(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"conflict":  lab.Answer(func() *http.Response { return lab.Cancellation("None", "TransactionConflict") }),
 		"throttled": lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }),
@@ -41,7 +41,7 @@ func TestAReadIsRepeatedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestAReadEndsWithItsContextOrTheTrust(t *testing.T) {
+func TestReadEndsWithItsContextOrTheTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -91,7 +91,7 @@ func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-func TestAReadOfTooManyItemsSaysWhatItReadsBeside(t *testing.T) {
+func TestReadOfTooManyItemsSaysWhatItReadsBeside(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg  leasehold.Config
 		said string

@@ -16,7 +16,7 @@ type Terms struct {
 	Done    bool // what the lock was sought for is done once, and is done: the release stores that
 }
 
-// Release frees the keys, up to 100 in one transaction. terms are those of each handle.
+// Release frees the keys, each by a write of its own. terms are those of each handle.
 func (g *Group) Release(ctx context.Context, terms []Terms) error {
 	return attempts.Joined(g.release(ctx, g.releases(terms))...)
 }
@@ -103,7 +103,9 @@ func (l *Handle) claim(limit context.Context, r *release) error {
 type release struct {
 	h      *Lock
 	terms  Terms
+	close  bool           // it is a part of Close: the trust ends with ErrClosed
 	places *places.Effort // of its requests; nil: they wait for none
+	again  bool           // it repeats one that failed, with one attempt, and nobody waits for it
 	handle *Handle        // all that it ends, since others share the grant; nil: it ends the grant
 
 	// Of one that sends requests, from begin on:
@@ -113,12 +115,16 @@ type release struct {
 	done  chan struct{}
 	err   error // once done is closed
 	freed bool  // once done is closed: the record does not show the grant any more
-	// Once done is closed: it has stored that the work is done.
-	marked bool
 }
 
-// newRelease returns a release of the lock as it was agreed at its grant.
+// newRelease returns a release of the lock as it was agreed at its grant, or as the last
+// one, which has failed.
 func (h *Lock) newRelease() *release {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.release != nil {
+		return &release{h: h, terms: h.release.terms}
+	}
 	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
 }
 
@@ -130,8 +136,17 @@ func (r *release) begin(limit context.Context) {
 // claim ends the trust and begins the release, unless the lock had ended before.
 func (r *release) claim(limit context.Context) bool {
 	r.h.lease.Look()
+	return r.claimUnseen(limit)
+}
+
+// claimUnseen is claim that does not read the clock.
+func (r *release) claimUnseen(limit context.Context) bool {
 	r.begin(limit)
-	if r.h.endWith(ErrReleased, r) {
+	cause := ErrReleased
+	if r.close {
+		cause = ErrClosed
+	}
+	if r.h.endWith(cause, r) {
 		return true
 	}
 	r.done = nil
@@ -231,20 +246,20 @@ func (r *release) repeat(limit context.Context) error {
 			continue // with a request of this call's own
 		case lost && current.ended():
 			return cause
-		case r.terms.Done && err == nil && !current.marked:
-			return h.unmarked("the lock had been given up before, by Close or a release without MarkDone")
+		case r.terms.Done && err == nil:
+			return h.missingMark()
 		}
 		return err
 	}
 }
 
 // currentRelease returns the release that is under way or has freed the key. If
-// there is none it begins next. One that nobody waits for any more is cut short.
+// there is none it begins next. One that nobody waits for is cut short.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if r := h.release; r != nil && !r.failed() {
-		if r.limit.Err() != nil {
+		if r.again || r.limit.Err() != nil {
 			r.cut()
 		}
 		return r

@@ -1,7 +1,6 @@
 package hold
 
 import (
-	"context"
 	"errors"
 	"log/slog"
 	"slices"
@@ -9,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -37,12 +37,21 @@ type releaser struct {
 	tried  attempts.Sequence[attempt]
 	passed bool // a hand-over was applied: the lock is given up, whatever becomes of the grant in hold
 	failed bool // a release has: whoever wants the key may have taken it
-	pause  time.Duration
-	again  *time.Timer // after the pause, under a session
+
+	// A commit of unknown outcome may have freed the key, with the mark.
+	mayHaveFreed bool
+	marked       bool // the mark is stored, or a record has shown it
+
+	// Of a release that has failed:
+	refused bool            // for good, so that a repetition is of no use
+	repeats bool            // it is repeated by again
+	again   *time.Timer     // after a pause
+	pause   time.Duration   // under a session
+	pauses  attempts.Pauses // without one
 
 	r       *release // whose turn it is; h.mu guards it, and what follows is its
 	started decide.Instant
-	until   decide.Instant // when it is of no use: the lease has freed the key
+	until   decide.Instant // when it is of no use: the lease has freed the key. A session's is renewed, so each release has its own
 	sent    int            // since the last report
 }
 
@@ -52,19 +61,21 @@ type releaser struct {
 // not prove that our write freed the key: another client may have taken it over.
 func (r *release) releaser() *releaser {
 	h := r.h
-	cause := h.lease.Ended()
+	h.lease.Look()
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.releaser == nil {
-		held := errors.Is(cause, ErrReleased)
 		h.releaser = &releaser{
 			h: h, hold: h.asHeld(), record: h.Record(), stored: h.lease.MayHaveStored(),
-			inTime: held, held: held,
+			inTime: h.givenUp, held: h.givenUp,
 		}
 	}
 	f, now := h.releaser, h.c.Now()
 	if f.r != r {
-		f.r, f.started, f.until = r, now, now.Add(h.lease.Root().Duration())
+		if h.session != nil || f.r == nil {
+			f.until = now.Add(h.lease.Root().Duration())
+		}
+		f.r, f.started = r, now
 	}
 	f.inTime = f.inTime && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
 	return f
@@ -90,7 +101,7 @@ func (r *release) free() {
 
 // settle ends the release: the next in line may seek the key.
 func (f *releaser) settle(err error) {
-	f.r.marked = err == nil && f.done() != nil
+	f.marked = f.marked || err == nil && f.done() != nil
 	f.leaveToOthers(err)
 	f.report(err)
 	f.passTurn()
@@ -102,7 +113,7 @@ func (f *releaser) settle(err error) {
 // key was released for anybody, the next gives them time to find it free.
 func (f *releaser) passTurn() {
 	h := f.h
-	if seek := h.c.Seek; seek.Line != nil {
+	if seek := h.c.Seek; f.hasQueue() {
 		if len(f.record.Waiters) > 0 && f.record.HasRoom(protocol.LastPlaces, h.owner) {
 			seek.Crowds.Leave(h.key)
 		}
@@ -111,50 +122,84 @@ func (f *releaser) passTurn() {
 		}
 	}
 	if f.isOpen() {
-		h.c.Seek.Lines.PassAfter(h.key, h, h.c.PollMin)
+		h.c.Seek.Lines.PassAfter(h.key, h, h.c.Seek.PollMin)
 		return
 	}
 	h.passTurn()
 }
 
 // leaveToOthers takes care of what a release that failed may have left. No client
-// treats it as held, and it may be taken over at once. A lease that goes on, as a
-// session's does, keeps it held: the release is repeated for as long as that is renewed.
-// The pauses double, since what was refused will mostly be refused again.
+// treats it as held, and it may be taken over at once. Others respect the lease until it
+// ends, and that of a session goes on: the release is repeated until then.
 func (f *releaser) leaveToOthers(err error) {
-	h := f.h
+	h, c := f.h, f.h.c
+	before := f.repeats
+	f.repeats = !freed(err) && f.isOfUse()
+	if f.again != nil {
+		f.again.Stop()
+	}
+	if before != f.repeats && h.session == nil {
+		c.repeats(h, f.repeats)
+	}
 	if freed(err) {
 		return
 	}
 	f.failed = true
-	h.c.Seek.Unsettled.Add(h.key, f.named().Versions, h.c.Now().Mono)
-	root := h.lease.Root()
-	if root.IsOver() {
+	c.Seek.Unsettled.Add(h.key, f.named().Versions, c.Now().Mono)
+	if !f.repeats {
 		return
 	}
-	if f.again != nil {
-		f.again.Stop()
-	}
-	f.pause = min(max(2*f.pause, h.c.Timing.Lease), touchEvery)
-	terms := f.r.terms
-	f.again = time.AfterFunc(f.pause, func() {
-		if root.Ended() == nil && h.c.Enter() {
-			defer h.c.Leave()
-			_ = h.c.release(endedContext(), []*release{{h: h, terms: terms}}) // reported as an event
+	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}
+	f.again = time.AfterFunc(f.nextPause(), func() {
+		if (h.session == nil || root.Ended() == nil) && c.Enter() {
+			defer c.Leave()
+			_ = c.release(endedContext(), []*release{next}) // reported as an event
 		}
 	})
 }
 
-// report tells of the release. Each tells of its own requests.
+// isOfUse reports whether a release that failed may still free the key before the lease
+// does. Nothing shows that one whose first write came too late has freed it.
+func (f *releaser) isOfUse() bool {
+	if f.h.session != nil {
+		return !f.h.lease.Root().IsOver()
+	}
+	return f.inTime && !f.refused && !f.h.c.Now().Past(f.until)
+}
+
+// nextPause returns the pause before a release is repeated. Under a session, whose lease does
+// not end, pauses are long and double: what was refused will mostly be refused again.
+func (f *releaser) nextPause() time.Duration {
+	if f.h.session != nil {
+		f.pause = min(max(durations.Times(f.pause, 2), f.h.c.Timing.Lease), touchEvery)
+		return f.pause
+	}
+	f.pauses.Most = f.longestPause()
+	return f.h.c.Requests.NextPause(&f.pauses)
+}
+
+// longestPause returns the longest pause of a release that may take the whole lease. A
+// condition names fewer attempts than a lease has room for.
+func (f *releaser) longestPause() time.Duration {
+	return max(time.Second, f.h.lease.Root().Duration()/15)
+}
+
+// report logs a failed release and emits its event. The event counts the requests since the
+// last report. A repetition that failed, and is repeated, is not reported.
 func (f *releaser) report(err error) {
 	h := f.h
+	if f.r.again && f.repeats {
+		return
+	}
 	if err != nil {
 		way := "the lease frees the key"
 		switch {
 		case isUnmarked(err):
 			way = "the key is free, but the work may be done again"
-		case !h.lease.Root().IsOver() && !errors.Is(err, ErrLost):
+		case f.repeats && h.session != nil:
 			way = "it is repeated while the shared lease is renewed"
+		case f.repeats:
+			way = "it is repeated until the lease has ended"
 		}
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
 			slog.String("table", h.c.Table), slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
@@ -162,17 +207,6 @@ func (f *releaser) report(err error) {
 	h.c.Listener.Released(h.ctx, Event{Key: h.key, Token: h.token, Took: h.c.Now().Mono - f.started.Mono,
 		Held: h.heldUntil(f.started), Requests: f.sent, Err: err})
 	f.sent = 0
-}
-
-// readersFirst is how long other writers let readers go first after this one: the
-// longest pause of a reader who watched this writer or its intent, and the time that
-// a read and a grant take.
-func (h *Lock) readersFirst() time.Duration {
-	since := h.granted.Mono
-	if h.want.Intended != nil {
-		since = h.want.Intended.Mono
-	}
-	return decide.Sum(decide.Pause(h.c.Now().Mono-since, h.c.PollMin, h.c.PollMax, 1), decide.Times(h.c.PollMin, 2))
 }
 
 // heldUntil is how long the lock was held if it was given up at end: reported
@@ -197,9 +231,8 @@ func (f *releaser) next() (attempt, *protocol.Write) {
 	changes, done := f.r.terms.Changes, f.done()
 	return a, f.h.proto.Release(f.named(), protocol.Release{
 		Version: a.Version, Now: f.h.c.Wall(), Changes: changes,
-		Expires:      f.h.c.Expires(f.stored || changes.LeaveData(f.record), done != nil || f.record.Done != nil),
-		Done:         done,
-		ReadersFirst: f.h.readersFirst(),
+		Expires: f.h.c.Expires(f.stored || changes.LeaveData(f.record), done != nil || f.record.Done != nil),
+		Done:    done,
 	})
 }
 
@@ -227,14 +260,15 @@ func (f *releaser) named() protocol.Hold {
 	return hold
 }
 
-// run sends attempts until the sequence ends; of a lost lock one. op says how to
-// spell them and to read the record.
+// run sends attempts until the sequence ends; of a lost lock one, and of a repetition. op
+// says how to spell them and to read the record.
 func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] {
 	h := f.h
 	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
 	f.sent += reads
-	if err != nil {
-		return attempts.Result[attempt]{Outcome: attempts.Unanswered, Err: err}
+	if failed := attempts.FailureOf(err); failed != nil {
+		f.refused = failed.After(true).Cause == decide.Refused
+		return attempts.Result[attempt]{Outcome: attempts.Unanswered, Err: failed.Err}
 	}
 	f.hold.Versions = versions
 	began, next := f.sent, op.Next
@@ -249,14 +283,21 @@ func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] 
 		}
 		leave, ok := f.r.places.Take(f.r.limit)
 		if !ok {
-			return nil, context.Cause(f.r.limit)
+			return nil, attempts.Cause(f.r.limit)
 		}
 		return leave, nil
 	}
-	if !f.inTime {
-		return f.tried.Try(f.r.ctx, h.c.Requests, op)
+	if f.r.terms.Done {
+		op.Pauses.Most, op.RetryDenied = f.longestPause(), true
 	}
-	return f.tried.Run(f.r.ctx, f.r.limit, h.c.Requests, op)
+	var r attempts.Result[attempt]
+	if f.inTime && !f.r.again {
+		r = f.tried.Run(f.r.ctx, f.r.limit, h.c.Requests, op)
+	} else {
+		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
+	}
+	f.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // the grant was answered
+	return r
 }
 
 // errOfNoUse is why a release is not repeated any more: the lease has freed the key by
@@ -268,6 +309,7 @@ func (f *releaser) release() error {
 	r := f.run(attempts.Operation[attempt]{
 		Next: f.next,
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			f.marked = f.marked || f.hasMark(item)
 			return sent[len(sent)-1], f.isFreed(item, sent, f.r.terms.Delete)
 		},
 	})

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAReleaseThatFoundTheLockGoneIsNotSentAgain(t *testing.T) {
+func TestReleaseThatFoundTheLockGoneIsNotSentAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -30,7 +30,7 @@ func TestAReleaseThatFoundTheLockGoneIsNotSentAgain(t *testing.T) {
 	})
 }
 
-func TestAReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
+func TestReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
@@ -49,7 +49,7 @@ func TestAReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestAReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
+func TestReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deletes bool
 		fate    lab.Fault // of the first release
@@ -88,14 +88,12 @@ func TestAReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
 	}
 }
 
-func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
+func TestReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.HoldThroughOutage = true
-		c, wire := w.Client(cfg)
+		c, wire := w.Client(lab.OutageConfig())
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
-		other, _ := w.Client(lab.Config())
+		other, _ := w.Client(lab.OutageConfig())
 		taken := w.Acquire(other, "job") // for which there is no outage
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held through the outage: %v", err)
@@ -112,12 +110,11 @@ func TestAReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testin
 	})
 }
 
-func TestARefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
+func TestRefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.HoldThroughOutage = true // so that it runs out, and is not known to be lost
+				cfg := lab.OutageConfig() // so that it runs out, and is not known to be lost
 				c, wire := w.Client(cfg)
 				lock := w.Acquire(c, "job")
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
@@ -137,7 +134,7 @@ func TestARefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
 	}
 }
 
-func TestAReleaseThatLandedUnseenIsKnownToHaveWorkedAfterTheLease(t *testing.T) {
+func TestReleaseThatLandedUnseenIsKnownToHaveWorkedAfterTheLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -159,7 +156,7 @@ func TestAReleaseThatLandedUnseenIsKnownToHaveWorkedAfterTheLease(t *testing.T) 
 	})
 }
 
-func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
+func TestReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
 	for _, next := range []string{"nobody waits here", "somebody waits here"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -186,7 +183,7 @@ func TestAReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
 
 // A key whose lock has lost its session may be granted to anyone while a release is
 // under way: a foreign grant does not show that the release has been applied.
-func TestAReleaseWhoseSessionIsGoneDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
+func TestReleaseWhoseSessionIsGoneDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -211,7 +208,7 @@ func TestAReleaseWhoseSessionIsGoneDoesNotTakeAnothersGrantForItsWork(t *testing
 	})
 }
 
-func TestASecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
+func TestSecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

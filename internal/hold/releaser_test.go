@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -24,7 +25,7 @@ func refuseReleases(code string) lab.Fault {
 	}
 }
 
-func TestAReleaseThatWasRefusedIsSentAgain(t *testing.T) {
+func TestReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 	type held interface {
 		Release(context.Context, ...leasehold.ReleaseOption) error
 	}
@@ -91,7 +92,7 @@ func TestAReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestAReleaseDoesNotWaitForOneThatNobodyWaitsForAnyMore(t *testing.T) {
+func TestReleaseDoesNotWaitForOneThatNobodyWaitsForAnyMore(t *testing.T) {
 	for name, acquire := range map[string]func(*testing.T, *lab.World, *leasehold.Client) func(context.Context) error{
 		"a lock": func(_ *testing.T, w *lab.World, c *leasehold.Client) func(context.Context) error {
 			l := w.Acquire(c, "job")
@@ -153,7 +154,7 @@ func TestTwoReleasesAtOnceAreOneEffort(t *testing.T) {
 	})
 }
 
-func TestAKeyWhoseReleaseFailedIsFreeToItsOwnClient(t *testing.T) {
+func TestKeyWhoseReleaseFailedIsFreeToItsOwnClient(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -214,10 +215,10 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				cfg := lab.Config()
-				var failed error
+				var failed atomic.Bool // set beside the test too: a release that failed is repeated in the background
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
-					if e.Kind == leasehold.EventReleased {
-						failed = e.Err
+					if e.Kind == leasehold.EventReleased && e.Err != nil {
+						failed.Store(true)
 					}
 				}
 				c, wire := w.Client(cfg)
@@ -236,16 +237,20 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 					if err != want { //nolint:errorlint // as it is: a caller repeats what it takes for failed
 						t.Errorf("work returned %v, Do %v", want, err)
 					}
-					if failed == nil {
+					if !failed.Swap(false) {
 						t.Error("nobody hears of the release that failed")
 					}
+				}
+				wire.SetFault(nil)
+				if err := c.Close(t.Context()); err != nil { // ends what is repeated in the background
+					t.Error(err)
 				}
 			})
 		})
 	}
 }
 
-func TestAReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
+func TestReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -281,7 +286,7 @@ func TestAReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) 
 // records are touched every twenty minutes.
 const touchingSoon = 20 * time.Minute
 
-func TestAReleaseThatIsRepeatedAfterItsOwnClientTookTheKeyIsDone(t *testing.T) {
+func TestReleaseThatIsRepeatedAfterItsOwnClientTookTheKeyIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -301,7 +306,7 @@ func TestAReleaseThatIsRepeatedAfterItsOwnClientTookTheKeyIsDone(t *testing.T) {
 	})
 }
 
-func TestAReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
+func TestReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -332,7 +337,7 @@ func TestAReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
 	})
 }
 
-func TestAReleaseWithoutALimitEndsAfterASharedLeaseAndNotAfterTheHourInTheRecord(t *testing.T) {
+func TestReleaseWithoutALimitEndsAfterASharedLeaseAndNotAfterTheHourInTheRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -358,7 +363,7 @@ func TestAReleaseWithoutALimitEndsAfterASharedLeaseAndNotAfterTheHourInTheRecord
 	})
 }
 
-func TestAReleaseCountsFromItsFirstRequestOn(t *testing.T) {
+func TestReleaseCountsFromItsFirstRequestOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		var released []leasehold.Event
@@ -377,13 +382,17 @@ func TestAReleaseCountsFromItsFirstRequestOn(t *testing.T) {
 		if err := g.Release(t.Context()); err != nil {
 			t.Fatal(err)
 		}
+		slow := 0
 		for _, e := range released {
-			if e.Took < 2*time.Second || e.Held >= 2*time.Second {
-				t.Errorf("%v took %v and was held for %v: the transaction took two seconds, the lock was held for one", e.Key, e.Took, e.Held)
+			if e.Held >= 2*time.Second {
+				t.Errorf("%v was held for %v, not for one second", e.Key, e.Held)
+			}
+			if e.Took >= 2*time.Second {
+				slow++
 			}
 		}
-		if len(released) != 2 {
-			t.Errorf("%d events", len(released))
+		if len(released) != 2 || slow != 1 {
+			t.Errorf("%d events, %d of a release that took two seconds", len(released), slow)
 		}
 	})
 }

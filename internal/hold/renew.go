@@ -22,7 +22,7 @@ type Renewal struct {
 func (l *Handle) Renew(ctx context.Context, r Renewal) error {
 	h := l.h
 	if ctx.Err() != nil {
-		return h.c.Errorf("renew", h.key, "%w", context.Cause(ctx))
+		return h.c.Errorf("renew", h.key, "%w", attempts.Cause(ctx))
 	}
 	var err error
 	if _, unknown := attempts.Outlive(ctx, h.c.Detach, h.lease, func() { err = l.renewUntil(ctx, r) }); unknown != nil {
@@ -48,7 +48,7 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 	case f.Cause == decide.Refused:
 		return h.c.Errors.Failed("renew", h.key, f.Err)
 	}
-	err = context.Cause(ctx)
+	err = attempts.Cause(ctx)
 	if unknown {
 		err = fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err)
 	}
@@ -58,12 +58,8 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 // Extended has nothing to do: nobody else is trusted for longer.
 func (h *Lock) Extended() {}
 
-// Renewed tells of a renewal and of who asks for the lock, and removes the dead readers that
-// it showed.
+// Renewed tells of a renewal and of who asks for the lock.
 func (h *Lock) Renewed(r lease.Report) {
-	if r.Item != nil {
-		h.c.Seek.Sweep(h.ctx, h.want, r.Item)
-	}
 	if h.lease.Record().Asked == h.grant {
 		if asked := h.onAsked.Swap(nil); asked != nil {
 			(*asked)()

@@ -16,7 +16,7 @@ import (
 // If it ends without an answer it may be called again: the client knows what it has tried.
 func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Renewal) (*Lock, error) {
 	if ctx.Err() != nil {
-		return nil, c.Errorf("resume", want.Key, "%w", context.Cause(ctx))
+		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))
 	}
 	if !c.Enter() {
 		return nil, c.AfterClose("resume", want.Key)
@@ -27,7 +27,7 @@ func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 	defer stop()
 	end, ok := c.resuming.begin(ctx, d.Grant)
 	if !ok { // of an earlier call, which has had no answer yet
-		return nil, c.UnknownOutcome("resume", want.Key, context.Cause(ctx))
+		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock
 	var err error
@@ -121,7 +121,7 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // calls' attempts without an answer
 	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
 	if err != nil {
-		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(context.Cause(ctx), err))
+		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(attempts.Cause(ctx), err))
 	}
 	defer func() { c.resumes.Add(d.Grant, tried.Versions(), c.Now().Mono) }()
 	res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempt]{
@@ -148,7 +148,7 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 		return nil, c.notResumed(d, want, res.Item)
 	}
 	if len(earlier) > 0 { // they may be applied yet, whatever became of this call's
-		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(context.Cause(ctx), res.Err))
+		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(attempts.Cause(ctx), res.Err))
 	}
 	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
 }

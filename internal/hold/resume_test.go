@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
+func TestResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
 	for name, unanswered := range map[string]lab.Fault{
 		"none of them arrived": func(*lab.Request) (*http.Response, error) {
 			return nil, lab.ErrReset
@@ -54,7 +54,7 @@ func TestAResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
 	}
 }
 
-func TestAResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testing.T) {
+func TestResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -74,7 +74,7 @@ func TestAResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testi
 	})
 }
 
-func TestAResumeAcceptsItsOwnAttemptOfLongAgo(t *testing.T) {
+func TestResumeAcceptsItsOwnAttemptOfLongAgo(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -120,7 +120,7 @@ func TestOfTwoResumesAtOnceOneIsRefused(t *testing.T) {
 	})
 }
 
-func TestAResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
+func TestResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -138,7 +138,7 @@ func TestAResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
 	})
 }
 
-func TestAResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
+func TestResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
 	for name, leaves := range map[string]time.Duration{"its caller waits": time.Hour, "its caller has left": 500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -170,7 +170,7 @@ func TestAResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
 
 // The warning that so many locks are held comes between the answer and the look whether its
 // client is closing.
-func TestAResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
+func TestResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
 		cfg := lab.Config()
@@ -205,7 +205,7 @@ func TestAResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) 
 	})
 }
 
-func TestAResumedKeyHasItsLineHere(t *testing.T) {
+func TestResumedKeyHasItsLineHere(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -227,7 +227,7 @@ func TestAResumedKeyHasItsLineHere(t *testing.T) {
 	})
 }
 
-func TestAResumedLockOutsideTheLineEndsNobodysTurn(t *testing.T) {
+func TestResumedLockOutsideTheLineEndsNobodysTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -254,7 +254,7 @@ func TestAResumedLockOutsideTheLineEndsNobodysTurn(t *testing.T) {
 	})
 }
 
-func TestAResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
+func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"its reply was lost": lab.LoseReply,
 		"its reply was late": lab.Slow(time.Second),
@@ -283,7 +283,7 @@ func TestAResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestAResumedLockHandsOverNoLineOfAnother(t *testing.T) {
+func TestResumedLockHandsOverNoLineOfAnother(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -331,7 +331,7 @@ func TestThrottlingDoesNotSettleAnEarlierResume(t *testing.T) {
 	})
 }
 
-func TestAResumeThatIsRefusedSaysWhatBecameOfTheGrant(t *testing.T) {
+func TestResumeThatIsRefusedSaysWhatBecameOfTheGrant(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {

@@ -26,7 +26,7 @@ func collect(w *lab.World) {
 	}
 }
 
-func TestADeadSessionsRowOutlivesEveryRequestThatMayBeLateWhateverTheRetention(t *testing.T) {
+func TestDeadSessionsRowOutlivesEveryRequestThatMayBeLateWhateverTheRetention(t *testing.T) {
 	for _, retention := range []time.Duration{time.Second, 0, 365 * 24 * time.Hour, leasehold.Forever} {
 		for name, end := range map[string]func(w *lab.World, c *leasehold.Client, wire *lab.Wire){
 			"closed": func(w *lab.World, c *leasehold.Client, _ *lab.Wire) {
@@ -190,7 +190,7 @@ func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestARecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
+func TestRecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -210,7 +210,7 @@ func TestARecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestARecordThatAHandOverWithoutDataHadNoAnswerForIsLeftToTTL(t *testing.T) {
+func TestRecordThatAHandOverWithoutDataHadNoAnswerForIsLeftToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

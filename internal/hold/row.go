@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -71,7 +72,7 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 		return nil
 	})
 	if f := attempts.FailureOf(err); f != nil {
-		return nil, reads, f.Err
+		return nil, reads, f
 	}
 	named := decide.StillToName(all, shown.Version, attempts.MostUnanswered)
 	settled := func(version string) bool { return !slices.Contains(named, version) }
@@ -116,10 +117,9 @@ func (r *row) gone(item protocol.Item) (reason Reason, by *protocol.Record, dama
 	if err != nil {
 		return Broken, nil, err
 	}
-	freed := shown.Released && shown.Grant == ""  // by a peer, or in a layout whose free records name nobody
-	named := !shown.Released || shown.Owner != "" // the row of a read/write lock names no writer that has left
+	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records name nobody
 	switch {
-	case !freed && (shown.Grant != r.grant || named && shown.Owner != r.owner):
+	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
 		return Replaced, &shown, nil
 	case shown.Released || shown.Token != r.token: // or broken, and granted again by a late duplicate of its request
 		return Broken, &shown, nil
@@ -207,3 +207,32 @@ func tableName(s string) string {
 	}
 	return s
 }
+
+// Expires is when TTL may delete a record that is released now. Never, if it may contain
+// the mark of what was done, as that would be done again; nor with data of the caller's,
+// unless Retention says when.
+func (c *Client) Expires(data, mark bool) time.Time {
+	retention := c.Retention
+	if retention == 0 {
+		retention = defaultRetention
+		if data {
+			retention = -1
+		}
+	}
+	if retention < 0 || mark {
+		return time.Time{}
+	}
+	return c.Wall().Add(retention)
+}
+
+// defaultRetention is how long a record without anything of the caller's is kept.
+const defaultRetention = 7 * 24 * time.Hour
+
+// keepDead is how long the row of a dead session is kept before TTL may delete it,
+// whatever Retention: it contains nothing of the caller's, and proves the death to
+// requests that are late. Those are late by minutes; a week also covers a clock that is
+// days slow, by which TTL would delete too early.
+const keepDead = 7 * 24 * time.Hour
+
+// DeadExpires is when TTL may delete the row of a session that is marked dead now.
+func (c *Client) DeadExpires() time.Time { return c.Wall().Add(keepDead) }

@@ -2,7 +2,6 @@ package hold
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"sync"
@@ -60,20 +59,16 @@ func (s *session) Names() (id, owner string) { return s.id, s.owner }
 // sharing is the session of a client, if its locks share one.
 type sharing struct {
 	c       *Client
-	proto   protocol.Sharing
+	proto   protocol.Native
 	busy    ctxmutex.Mutex // for who begins a session
 	current atomic.Pointer[session]
 }
-
-// errSessionOut is why nothing is granted under a session that has run out and is
-// held on to through an outage: any client that can reach DynamoDB may mark it dead.
-var errSessionOut = errors.New("leasehold: the shared lease has run out: it is held on to through an outage, and nothing new is granted under it")
 
 // Session returns the client's session, and begins one if none is trusted.
 func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 	c := sh.c
 	if !sh.busy.Lock(ctx) {
-		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
+		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 	}
 	defer sh.busy.Unlock()
 	if c.IsClosing() {
@@ -85,8 +80,6 @@ func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 	case before.lease.Ended() != nil:
 		// Its locks are lost. Only once it is marked dead can others have them at once.
 		c.Detach(func() { _ = before.close(ctx) })
-	case before.lease.Remaining() <= 0: // held on to through an outage
-		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: errSessionOut}
 	default:
 		return before, nil
 	}

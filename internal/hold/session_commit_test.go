@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestACommitUnderASharedLeaseDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
+func TestCommitUnderASharedLeaseDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
 	commit := func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
 		lock := w.Acquire(c, "job")
 		return func() error { return lock.Commit(ctx, lab.Writes(lab.Note("a", "late"))) }
@@ -70,7 +70,7 @@ func TestACommitUnderASharedLeaseDoesNotLandOnceItsSessionHasFreedTheLock(t *tes
 	}
 }
 
-func TestACommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
+func TestCommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -94,7 +94,7 @@ func TestACommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
 	})
 }
 
-func TestACommitNamesWhoHasTheLockRatherThanTheEndOfItsSession(t *testing.T) {
+func TestCommitNamesWhoHasTheLockRatherThanTheEndOfItsSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -108,7 +108,7 @@ func TestACommitNamesWhoHasTheLockRatherThanTheEndOfItsSession(t *testing.T) {
 	})
 }
 
-func TestAReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
+func TestReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -127,7 +127,7 @@ func TestAReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
 	})
 }
 
-func TestATokenIsVoidedUnderTheGuardOfTheSessionToo(t *testing.T) {
+func TestTokenIsVoidedUnderTheGuardOfTheSessionToo(t *testing.T) {
 	// A write fails behind an unanswered request: the guards alone are sent.
 	for name, dead := range map[string]bool{"it stands": false, "it is dead": true} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestATokenIsVoidedUnderTheGuardOfTheSessionToo(t *testing.T) {
 	}
 }
 
-func TestTheSessionOfAGroupIsCheckedOnce(t *testing.T) {
+func TestSessionOfAGroupIsCheckedOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
@@ -227,7 +227,7 @@ func TestGuardsHoldWhileTheirGrantAndItsSessionStand(t *testing.T) {
 	})
 }
 
-func TestTheGuardOfAnotherLockEndsNone(t *testing.T) {
+func TestGuardOfAnotherLockEndsNone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -296,7 +296,7 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 	})
 }
 
-func TestACommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
+func TestCommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -324,7 +324,7 @@ func TestACommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
 	})
 }
 
-func TestACommitWhoseCallerLeavesTheQueueOfItsSessionHoldsUpNoOther(t *testing.T) {
+func TestCommitWhoseCallerLeavesTheQueueOfItsSessionHoldsUpNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")
@@ -350,7 +350,7 @@ func TestACommitWhoseCallerLeavesTheQueueOfItsSessionHoldsUpNoOther(t *testing.T
 	})
 }
 
-func TestARenewalOfASessionThatMeetsATransactionIsRepeatedAtOnce(t *testing.T) {
+func TestRenewalOfASessionThatMeetsATransactionIsRepeatedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

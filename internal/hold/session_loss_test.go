@@ -74,7 +74,7 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 	})
 }
 
-func TestALockIsLostThatIsAskedBeforeTheEndOfItsSessionHasReachedIt(t *testing.T) {
+func TestLockIsLostThatIsAskedBeforeTheEndOfItsSessionHasReachedIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -90,7 +90,7 @@ func TestALockIsLostThatIsAskedBeforeTheEndOfItsSessionHasReachedIt(t *testing.T
 	})
 }
 
-func TestAFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T) {
+func TestFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var asleep atomic.Int64
 		cfg := lab.SharedConfig()
@@ -125,7 +125,7 @@ func TestAFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T
 	})
 }
 
-func TestALostSessionEndsEveryLockAtOnce(t *testing.T) {
+func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
 	for name, loss := range map[string]func(w *lab.World, row string){
 		"deleted": func(w *lab.World, row string) { w.Delete(row) },
 		"marked dead": func(w *lab.World, row string) {
@@ -174,7 +174,7 @@ func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
 	})
 }
 
-func TestTheFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
+func TestFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var asleep time.Duration // what the monotonic clock did not see
@@ -229,7 +229,7 @@ func TestNoLockOutlivesTheTrustInItsSessionForTheTimeAnotherIsToldOf(t *testing.
 	}
 }
 
-func TestALockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
+func TestLockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
@@ -268,7 +268,7 @@ func reasonOf(err error) leasehold.LostReason {
 	return lost.Reason
 }
 
-func TestATakeoverUnderASharedLeaseIsNotCalledABreak(t *testing.T) {
+func TestTakeoverUnderASharedLeaseIsNotCalledABreak(t *testing.T) {
 	for name, looked := range map[string]bool{"looked at before": true, "not looked at": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -302,7 +302,7 @@ func TestATakeoverUnderASharedLeaseIsNotCalledABreak(t *testing.T) {
 	}
 }
 
-func TestARenewalThatComesAfterASessionsDeathIsNotCalledABreak(t *testing.T) {
+func TestRenewalThatComesAfterASessionsDeathIsNotCalledABreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var asleep atomic.Int64 // what no timer knows of

@@ -21,11 +21,11 @@ func noTouch(r *lab.Request) (*http.Response, error) {
 
 // patient looks at records that stand still for hours in few steps.
 func patient(cfg leasehold.Config) leasehold.Config {
-	cfg.PollMin, cfg.PollMax = time.Minute, time.Minute
+	cfg.PollMax = time.Minute
 	return cfg
 }
 
-func TestALockWhoseRecordStoodStillIsNotTakenOverWhileItsSessionLives(t *testing.T) {
+func TestLockWhoseRecordStoodStillIsNotTakenOverWhileItsSessionLives(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")
@@ -59,7 +59,7 @@ func TestALockWhoseRecordStoodStillIsNotTakenOverWhileItsSessionLives(t *testing
 	})
 }
 
-func TestATouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
+func TestTouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -71,8 +71,8 @@ func TestATouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
 		if lab.Text(w.Item("job"), "recordVersionNumber") == before || lock.Err() != nil {
 			t.Errorf("not touched since: %v", lock.Err())
 		}
-		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("x"))); err != nil || string(lock.Data()) != "x" {
-			t.Errorf("renew: %v, data %q", err, lock.Data())
+		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("x"))); err != nil || string(lock.Record().Data) != "x" {
+			t.Errorf("renew: %v, data %q", err, lock.Record().Data)
 		}
 		other, _ := w.Client(lab.Config())
 		if err := other.Break(t.Context(), lock.Record()); err != nil {
@@ -87,7 +87,7 @@ func TestATouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
 	})
 }
 
-func TestALockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
+func TestLockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")

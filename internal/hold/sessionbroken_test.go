@@ -35,7 +35,7 @@ func lostByBreak(t *testing.T, lock *leasehold.Lock, reason string) {
 	}
 }
 
-func TestABreakUnderASharedLeaseReachesItsHolderAtTheSessionsNextRenewal(t *testing.T) {
+func TestBreakUnderASharedLeaseReachesItsHolderAtTheSessionsNextRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		broken, others := w.Acquire(c, "job"), []*leasehold.Lock{w.Acquire(c, "a"), w.Acquire(c, "b")}
@@ -79,7 +79,7 @@ func TestABreakUnderASharedLeaseReachesItsHolderAtTheSessionsNextRenewal(t *test
 	})
 }
 
-func TestABreakIsHeardThoughRenewalsHaveNoReply(t *testing.T) {
+func TestBreakIsHeardThoughRenewalsHaveNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -142,7 +142,7 @@ func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
 	})
 }
 
-func TestAGrantWhoseReplyComesAfterItsBreakWasHeardIsLost(t *testing.T) {
+func TestGrantWhoseReplyComesAfterItsBreakWasHeardIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second // renewed each second
@@ -172,7 +172,7 @@ func TestAGrantWhoseReplyComesAfterItsBreakWasHeardIsLost(t *testing.T) {
 	})
 }
 
-func TestALookForABreakThatFailsIsRepeated(t *testing.T) {
+func TestLookForABreakThatFailsIsRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -221,7 +221,7 @@ func TestToBeToldOfABreakThatNeverWasLosesNothing(t *testing.T) {
 	})
 }
 
-func TestASecondBreakOfAGrantIsHeardAfterAFirstThatNeverLanded(t *testing.T) {
+func TestSecondBreakOfAGrantIsHeardAfterAFirstThatNeverLanded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

@@ -31,8 +31,8 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	var freed []*release
 	for _, h := range s.Locks() {
 		r := h.newRelease()
-		r.begin(limit)
-		if !r.terms.Delete && h.endWith(ErrReleased, r) {
+		r.close = true
+		if !r.terms.Delete && r.claimUnseen(limit) {
 			freed = append(freed, r)
 		}
 	}
@@ -58,7 +58,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 // everybody. It takes at least ReleaseGrace if it has to, however soon ctx
 // ends, and may be called again until the row is marked.
 func (s *session) close(ctx context.Context) error {
-	limit, cancel := s.c.atLeastGrace(ctx)
+	limit, cancel := s.c.atLeastGrace(ctx, ctx)
 	defer cancel()
 	s.lease.Look()
 	s.end(ErrClosed)
@@ -81,7 +81,7 @@ func (s *session) close(ctx context.Context) error {
 // session was trusted until this client gave it up. One that was lost gets one attempt.
 func (s *session) mark(limit context.Context, trusted bool) error {
 	if !s.marking.Lock(limit) { // another call that marks it has taken all the time
-		return s.c.UnknownOutcome("release", s.key, context.Cause(limit))
+		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))
 	}
 	defer s.marking.Unlock()
 	if s.naming.Lock(limit) {

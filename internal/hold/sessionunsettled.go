@@ -7,6 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -70,7 +71,7 @@ func (u *unsettledKey) due() {
 	}
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	u.pause = min(2*u.pause, longestPause)
+	u.pause = min(durations.Times(u.pause, 2), longestPause)
 	u.timer.Reset(u.pause)
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAnUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
+func TestUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
 	for name, late := range map[string]time.Duration{"soon": 8 * time.Second, "in minutes": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -51,7 +51,7 @@ func TestAnUnsettledAttemptUnderASessionThatLandsLateIsUndone(t *testing.T) {
 	}
 }
 
-func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
+func TestKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
@@ -85,7 +85,7 @@ func TestAKeyWithManyUnsettledAttemptsIsLookedAfterOnce(t *testing.T) {
 	})
 }
 
-func TestAnUnsettledAttemptUnderASessionIsUndone(t *testing.T) {
+func TestUnsettledAttemptUnderASessionIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
@@ -106,7 +106,7 @@ func TestAnUnsettledAttemptUnderASessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatLandsLateUnderASessionIsUndoneAsTheClientReleases(t *testing.T) {
+func TestAttemptThatLandsLateUnderASessionIsUndoneAsTheClientReleases(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := lab.SharedConfig()

@@ -13,11 +13,9 @@
 // When a holder is dead is not decided here: see package liveness, whose rule waiters
 // go by as well.
 //
-// Who watches a table shares what is here: which grant is which, what an item is, which
-// errors may pass. What it makes of that is its own. ls --watch compares two listings,
-// which may be old, and says who came and went; the page remembers every key, and judges
-// each reading by the rule; elect --watch looks at one key, as users of the library do
-// (leasehold.Client.Watch).
+// The command and the page share what is here: which grant is which, and what an item is.
+// The page remembers every key, and judges each reading by the rule. elect --watch observes
+// one key, as users of the library do (leasehold.Client.Watch).
 //
 // What each failure does:
 //

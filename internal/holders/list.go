@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -27,10 +26,7 @@ func IsDamaged(err error) bool {
 // List reads records, in order of key. The errors of damaged ones are apart.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	var opts []leasehold.ListOption
-	switch {
-	case l.Partition != "":
-		opts = append(opts, leasehold.ListPartition(l.Partition))
-	case l.Prefix != "":
+	if l.Prefix != "" {
 		opts = append(opts, leasehold.ListPrefix(l.Prefix))
 	}
 	for r, err := range locks.List(ctx, opts...) {
@@ -46,9 +42,6 @@ func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leas
 			found = append(found, r)
 		}
 	}
-	slices.SortFunc(found, func(x, y leasehold.Record) int { return CompareKeys(x.Key, y.Key) })
+	slices.SortFunc(found, func(x, y leasehold.Record) int { return x.Key.Compare(y.Key) })
 	return found, damaged, nil
 }
-
-// CompareKeys is the order of keys in a listing.
-func CompareKeys(x, y leasehold.Key) int { return protocol.Key(x).Compare(protocol.Key(y)) }

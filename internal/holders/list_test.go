@@ -13,7 +13,7 @@ import (
 )
 
 // A record may have 400 KB of them, and whoever may write one key may write that.
-func TestAListThatShowsNoDataKeepsNoneButARemark(t *testing.T) {
+func TestListThatShowsNoDataKeepsNoneButARemark(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

@@ -9,8 +9,10 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/bridge"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // State says whether a holder is alive. It is "" if it was not observed.
@@ -47,8 +49,8 @@ type Observer struct {
 }
 
 // New returns an observer of a table whose records proto reads, and locks copies.
-func New(db *dynamodb.Client, table string, proto protocol.Protocol, locks *leasehold.Client) Observer {
-	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, locks.Capabilities())}
+func New(db *dynamodb.Client, table string, proto protocol.Protocol, caps layout.Capabilities, locks *leasehold.Client) Observer {
+	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, caps)}
 }
 
 // Observe reads the records again and again, all in one go, until of each the version
@@ -79,7 +81,7 @@ func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned
 	told := false
 	for len(w.open) > 0 {
 		at, due := w.next(w.open)
-		if !attempts.Wait(ctx, at-time.Since(w.began)) {
+		if !attempts.Wait(ctx, durations.Less(at, time.Since(w.began))) {
 			w.end(context.Cause(ctx), settled)
 			return
 		}

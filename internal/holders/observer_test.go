@@ -24,7 +24,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
-	"github.com/leasehold-go/leasehold/rwlock"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -114,7 +113,7 @@ func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.Observer = New(counted, "locks", proto, locks)
+	c.Observer = New(counted, "locks", proto, layout.Native{}.Capabilities(), locks)
 	return c
 }
 
@@ -157,7 +156,7 @@ func (c *checked) close() {
 	}
 }
 
-func TestAThousandLiveHoldersAreToldByTwoMoreListings(t *testing.T) {
+func TestThousandLiveHoldersAreToldByTwoMoreListings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1000, "job/")
@@ -187,7 +186,7 @@ func TestAThousandLiveHoldersAreToldByTwoMoreListings(t *testing.T) {
 	})
 }
 
-func TestTheFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
+func TestFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(400, "other/", leasehold.WithoutRenewal())
@@ -223,7 +222,7 @@ func TestLocksOfOneSessionAreToldByItsRow(t *testing.T) {
 	}
 }
 
-func TestAHolderThatIsNotKnownInTimeIsUnknown(t *testing.T) {
+func TestHolderThatIsNotKnownInTimeIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
@@ -254,7 +253,7 @@ func TestAHolderThatIsNotKnownInTimeIsUnknown(t *testing.T) {
 	})
 }
 
-func TestAnObservationThatIsEndedTellsWhatItKnows(t *testing.T) {
+func TestObservationThatIsEndedTellsWhatItKnows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1, "live/")
@@ -283,7 +282,7 @@ func (th *throttling) Do(r *http.Request) (*http.Response, error) {
 	return th.next.Do(r)
 }
 
-func TestAReadingThatFailsIsMadeUpFor(t *testing.T) {
+func TestReadingThatFailsIsMadeUpFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &throttling{}
 		c := newChecked(t, leasehold.Config{}, func(o *dynamodb.Options) { network.next, o.HTTPClient = o.HTTPClient, network })
@@ -315,7 +314,7 @@ func (d denying) Do(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func TestAPolicyThatAllowsReadingOnlyIsEnoughToCheck(t *testing.T) {
+func TestPolicyThatAllowsReadingOnlyIsEnoughToCheck(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{}, func(o *dynamodb.Options) { o.HTTPClient = denying{"BatchGetItem", o.HTTPClient} })
 		c.hold(200, "other/", leasehold.WithoutRenewal())
@@ -329,7 +328,7 @@ func TestAPolicyThatAllowsReadingOnlyIsEnoughToCheck(t *testing.T) {
 	})
 }
 
-func TestAForeignGrantIsToldFromTheNext(t *testing.T) {
+func TestForeignGrantIsToldFromTheNext(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"
@@ -344,7 +343,7 @@ func TestAForeignGrantIsToldFromTheNext(t *testing.T) {
 	}
 }
 
-func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
+func TestHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		o := newChecked(t, leasehold.Config{SharedLease: true})
@@ -367,43 +366,7 @@ func TestTheHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 	})
 }
 
-func TestEveryHolderOfAReadWriteLockIsObservedByItself(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx := t.Context()
-		o := newChecked(t, leasehold.Config{})
-		rw, err := rwlock.New(o.holders, "set")
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, opts := range [][]leasehold.AcquireOption{nil, {leasehold.WithoutRenewal()}, nil} {
-			if _, err := rw.AcquireRead(ctx, opts...); err != nil {
-				t.Fatal(err)
-			}
-			time.Sleep(time.Second) // so that they have an order
-		}
-		var records []leasehold.Record
-		for r, err := range o.Locks.List(ctx) {
-			if err != nil {
-				t.Fatal(err)
-			}
-			records = append(records, r)
-		}
-		var found []State
-		for _, seen := range o.Observe(ctx, records) {
-			found = append(found, seen.State)
-		}
-		if !slices.Equal(found, []State{Live, Dead, Live}) {
-			t.Errorf("of three readers, the second of whom does not renew: %q", found)
-		}
-		third, err := Find(ctx, o.Locks, records[2].Key, func(r leasehold.Record) bool { return r.Token == records[2].Token })
-		if err != nil || third.Grant != records[2].Grant {
-			t.Errorf("the holder with the third token is %+v, %v", third, err)
-		}
-		o.close()
-	})
-}
-
-func TestAHolderThatHasRenewedItsSessionSinceIsNotStillDead(t *testing.T) {
+func TestHolderThatHasRenewedItsSessionSinceIsNotStillDead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		by := newChecked(t, leasehold.Config{SharedLease: true})
@@ -424,7 +387,7 @@ func TestAHolderThatHasRenewedItsSessionSinceIsNotStillDead(t *testing.T) {
 	})
 }
 
-func TestALockWhoseSessionsRowIsGoneIsNotObservedForTheHourInItsRecord(t *testing.T) {
+func TestLockWhoseSessionsRowIsGoneIsNotObservedForTheHourInItsRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		o := newChecked(t, leasehold.Config{SharedLease: true})

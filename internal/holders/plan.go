@@ -3,6 +3,8 @@ package holders
 import (
 	"slices"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // Plan says what is left of an observation: for how many holders, for how long, and
@@ -26,14 +28,14 @@ func (w *watch) plan() Plan {
 	for len(open) > 0 {
 		at, due := w.next(open)
 		if w.Limit > 0 && at > w.Limit {
-			p.Longest = w.Limit - began
+			p.Longest = durations.Less(w.Limit, began)
 			break
 		}
 		requests, units := w.Reader.cost(w.keys(due))
 		p.Requests, p.Units = p.Requests+requests, p.Units+units
-		p.Longest = max(p.Longest, at-began)
+		p.Longest = max(p.Longest, durations.Less(at, began))
 		for _, s := range due {
-			s.due = min(at+s.every, max(s.dead, at))
+			s.due = min(durations.Sum(at, s.every), max(s.dead, at))
 		}
 		open = slices.DeleteFunc(open, func(s *subject) bool { return s.dead <= at })
 	}

@@ -33,7 +33,7 @@ type Reader struct {
 	db      *dynamodb.Client
 	table   string
 	proto   protocol.Protocol
-	sharing protocol.Sharing // nil: the layout has no sessions
+	sharing protocol.Native // nil: the layout has no sessions
 
 	listing Scope
 	// What one listing uses if it reads consistently. No units: it is not known, and
@@ -46,7 +46,7 @@ type Reader struct {
 
 // NewReader returns a reader of the items of a table.
 func NewReader(db *dynamodb.Client, table string, proto protocol.Protocol) Reader {
-	sharing, _ := proto.(protocol.Sharing)
+	sharing, _ := proto.(protocol.Native)
 	return Reader{db: db, table: table, proto: proto, sharing: sharing}
 }
 

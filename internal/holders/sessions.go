@@ -3,7 +3,6 @@ package holders
 import (
 	"context"
 	"errors"
-	"strings"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/liveness"
@@ -61,39 +60,10 @@ func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) er
 	return nil
 }
 
-// Sessions reads the rows of the shared leases that have not ended and whose key begins
-// with prefix: no listing shows them. The errors of damaged ones are apart.
-func (r *Reader) Sessions(ctx context.Context, prefix string) (found []leasehold.Record, damaged []error, err error) {
-	if r.sharing == nil {
-		return nil, nil, nil
-	}
-	all := r.sharing.SessionKey("").Partition
-	if !strings.HasPrefix(all, prefix) && !strings.HasPrefix(prefix, all) {
-		return nil, nil, nil
-	}
-	for item, err := range r.Items(ctx, Scope{Prefix: max(all, prefix)}) { // the longer one
-		if err != nil {
-			return nil, damaged, err
-		}
-		key := r.proto.Schema().KeyOf(item)
-		if !r.sharing.IsSessionKey(key) {
-			continue
-		}
-		row, err := r.sharing.Session().Decode(item)
-		switch {
-		case err != nil:
-			damaged = append(damaged, r.AsRecordError(key, item, err))
-		case !row.Released:
-			found = append(found, RecordOf(row))
-		}
-	}
-	return found, damaged, nil
-}
-
 // AsRecordError is err as that of the record of key, if that is what could not be read.
 func (r *Reader) AsRecordError(key protocol.Key, item protocol.Item, err error) error {
 	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
-		return &leasehold.RecordError{Key: leasehold.Key(key), Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}
+		return &leasehold.RecordError{Key: key, Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}
 	}
 	return err
 }

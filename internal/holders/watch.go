@@ -8,6 +8,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -32,11 +33,8 @@ func (w *watch) mayPass(err error) bool {
 		w.since = now
 	}
 	w.failed = err
-	return MayPass(err) && now-w.since < givenUpAfter
+	return decide.Classify(err).Cause.After(true) != decide.Refused && durations.Less(now, w.since) < givenUpAfter
 }
-
-// MayPass reports whether a reading that failed with err may succeed the next time.
-func MayPass(err error) bool { return decide.Classify(err).Cause.After(true) != decide.Refused }
 
 // subject is a holder that is observed.
 type subject struct {
@@ -47,6 +45,9 @@ type subject struct {
 	due     time.Duration // the next reading
 	settled bool
 }
+
+// latest returns until when the next reading may wait for others.
+func (s *subject) latest() time.Duration { return durations.Sum(s.due, s.every/8) }
 
 const (
 	minReadInterval = 10 * time.Millisecond // for any lease
@@ -60,15 +61,15 @@ const (
 // little more than their pause, so that nearly all that live are settled by the first
 // reading, and dead ones cost three more.
 func readingsApart(left time.Duration) time.Duration {
-	return min(max(left*3/10, minReadInterval), maxReadInterval)
+	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
 
 // next returns when the next reading is due, and of which subjects. It waits a little
 // for others that are due soon after the first.
 func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
-	first, last := open[0].due, open[0].due+open[0].every/8
+	first, last := open[0].due, open[0].latest()
 	for _, s := range open {
-		first, last = min(first, s.due), min(last, s.due+s.every/8)
+		first, last = min(first, s.due), min(last, s.latest())
 	}
 	for _, s := range open {
 		if s.due <= last {
@@ -85,7 +86,7 @@ func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 func (w *watch) keys(of []*subject) (keys, sessions int) {
 	records, ids := map[leasehold.Key]bool{}, map[string]bool{}
 	for _, s := range of {
-		records[s.found.Record.Key] = true // a read/write lock may have several holders
+		records[s.found.Record.Key] = true
 		if id := s.found.Record.Session; id != "" {
 			ids[id] = true
 		}
@@ -130,7 +131,7 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 		}
 	}
 	for _, s := range subjects {
-		add(protocol.Key(s.found.Record.Key))
+		add(s.found.Record.Key)
 		if id := s.found.Record.Session; id != "" && sharing != nil {
 			add(sharing.SessionKey(id))
 		}
@@ -141,7 +142,7 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 	}
 	keys = nil
 	for _, s := range subjects {
-		if r, err := w.decode(items[protocol.Key(s.found.Record.Key)], s.found.Record); err == nil && r.Session != "" {
+		if r, err := w.Reader.proto.Decode(items[s.found.Record.Key]); err == nil && r.Session != "" {
 			add(sharing.SessionKey(r.Session))
 		}
 	}
@@ -152,13 +153,13 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 
 // judge says what a reading shows of a holder, and whether that settles it.
 func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Reading) (Observation, bool) {
-	key := protocol.Key(s.found.Record.Key)
+	key := s.found.Record.Key
 	item := items[key]
 	if item == nil {
 		s.found.Gone = true
 		return s.found, true
 	}
-	r, err := w.decode(item, s.found.Record)
+	r, err := w.Reader.proto.Decode(item)
 	if err != nil {
 		s.found.Err = w.Reader.AsRecordError(key, item, err)
 		return s.found, true
@@ -188,37 +189,18 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 		asked, answered := look.Asked.Sub(w.began), look.Answered.Sub(w.began)
 		s.dead = beat.Until.Sub(w.began)
 		if s.every == 0 {
-			s.every = readingsApart(s.dead - asked)
+			s.every = readingsApart(durations.Less(s.dead, asked))
 		}
-		s.due = min(answered+s.every, max(s.dead, answered))
+		s.due = min(durations.Sum(answered, s.every), max(s.dead, answered))
 		return s.found, false
 	}
 	return s.found, true
 }
 
-// decode reads the record of a holder in an item, in which a read/write lock has
-// several: the one of the same grant as before or, if there is none, the first. It may
-// be the row of a session.
-func (w *watch) decode(item protocol.Item, before leasehold.Record) (protocol.Record, error) {
-	if sharing := w.Reader.sharing; sharing != nil && sharing.IsSessionKey(protocol.Key(before.Key)) {
-		return sharing.Session().Decode(item)
-	}
-	records, err := protocol.Records(w.Reader.proto, item)
-	if err != nil {
-		return protocol.Record{}, err
-	}
-	for _, r := range records {
-		if liveness.GrantOf(r) == GrantOf(before) {
-			return r, nil
-		}
-	}
-	return records[0], nil
-}
-
 // later puts a reading off that failed.
 func (w *watch) later(due []*subject) {
 	for _, s := range due {
-		s.due = time.Since(w.began) + retryReading
+		s.due = durations.Sum(time.Since(w.began), retryReading)
 	}
 }
 

@@ -26,19 +26,7 @@ func Ops(calls []Call) []string {
 
 // Grants reports whether the request asks for a grant, or for several.
 func (c Call) Grants() bool {
-	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists")) || c.GrantsReader()
-}
-
-// GrantsReader reports whether the request asks for a reader's grant of a
-// read/write lock.
-func (c Call) GrantsReader() bool {
-	return c.Op == "UpdateItem" && c.Sets("tokens") && !bytes.Contains(c.Body, []byte("if_not_exists")) ||
-		c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte(`"tokens"`)) && bytes.Contains(c.Body, []byte(" + :"))
-}
-
-// LeavesRow reports whether the request removes an entry of a read/write lock.
-func (c Call) LeavesRow() bool {
-	return c.Op == "UpdateItem" && (bytes.Contains(c.Body, []byte(`"UpdateExpression":"REMOVE `)) || bytes.Contains(c.Body, []byte(`"last":{"S":`)))
+	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists"))
 }
 
 // Writes reports whether the request is such a write, or a transaction of them.
@@ -71,7 +59,7 @@ func (c Call) Parts() []Call {
 // names what is held and allows nothing else. That of any other grant has an OR, one of
 // a record that must exist too; that of a session's row names nothing.
 func (c Call) HandsOver() bool {
-	return c.Grants() && !c.GrantsReader() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
+	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
 
 // Releases reports whether the request gives up a grant.
@@ -79,7 +67,7 @@ func (c Call) Releases() bool {
 	if c.Commits() {
 		return c.EndsLock()
 	}
-	return c.Writes("DeleteItem") || c.Writes("UpdateItem") && c.Parts()[0].Sets("isReleased") || c.LeavesRow()
+	return c.Writes("DeleteItem") || c.Writes("UpdateItem") && c.Parts()[0].Sets("isReleased")
 }
 
 // EndsLock reports whether the transaction writes to the record of a lock.

@@ -31,6 +31,11 @@ func Chance(draw func() float64) Edit {
 	return func(m *machine.Machine) { m.Chance = draw }
 }
 
+// Renewals lets a client have no more than n renewals in flight.
+func Renewals(n int) Edit {
+	return func(m *machine.Machine) { m.Renewals = n }
+}
+
 // Memory has a client remember no more than n keys, or holders of read/write
 // locks, that nobody watches.
 func Memory(n int) Edit {

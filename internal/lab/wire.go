@@ -17,6 +17,7 @@ type Wire struct {
 	Meter *Meter // nil: does not ask what requests cost
 
 	engine *localdynamo.Engine
+	over   context.Context // ends with the test: then no request is waited for
 
 	mu    sync.Mutex
 	calls []Call
@@ -24,7 +25,7 @@ type Wire struct {
 }
 
 // Wire returns a network of its own.
-func (w *World) Wire() *Wire { return &Wire{engine: w.Engine} }
+func (w *World) Wire() *Wire { return &Wire{engine: w.Engine, over: w.over} }
 
 // Do sends one request, as the SDK's HTTP client does.
 func (w *Wire) Do(r *http.Request) (*http.Response, error) {
@@ -38,7 +39,10 @@ func (w *Wire) Do(r *http.Request) (*http.Response, error) {
 	w.calls = append(w.calls, c)
 	fault := w.fault
 	w.mu.Unlock()
-	sent := &Request{Call: c, ctx: r.Context(), send: func() (*http.Response, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(w.over, cancel)()
+	sent := &Request{Call: c, ctx: ctx, send: func() (*http.Response, error) {
 		again := r.Clone(context.WithoutCancel(r.Context()))
 		again.Body = io.NopCloser(bytes.NewReader(w.Meter.ask(body)))
 		again.ContentLength = -1

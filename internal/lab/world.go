@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -25,6 +26,8 @@ type World struct {
 	DB     *dynamodb.Client // with no wire in between
 
 	began time.Time
+	over  context.Context // ends with the test
+	end   context.CancelFunc
 }
 
 // New returns a World that ends with the test.
@@ -38,7 +41,8 @@ func New(t *testing.T) *World {
 // empty returns a World without tables.
 func empty(t *testing.T) *World {
 	w := &World{T: t, Engine: localdynamo.New(), began: time.Now()}
-	t.Cleanup(func() { _ = w.Engine.Close() }) // it is in memory
+	w.over, w.end = context.WithCancel(context.Background())
+	t.Cleanup(func() { w.end(); _ = w.Engine.Close() }) // it is in memory
 	w.DB = w.Engine.Client()
 	return w
 }
@@ -58,13 +62,12 @@ func (w *World) createTable(name, key string) {
 }
 
 // InBubble runs a test in a synctest bubble with a World of its own: time is
-// virtual, and whatever the test leaves running fails it, but for requests that are answered
-// at once.
+// virtual, and whatever the test leaves running fails it, but for requests.
 func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		defer synctest.Wait() // before the engine is closed
+		defer func() { w.end(); synctest.Wait() }() // before the engine is closed
 		test(t, w)
 	})
 }
@@ -79,6 +82,7 @@ func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, c
 		}
 		cfg := Config()
 		cfg.Layout = l
+		defer func() { w.end(); synctest.Wait() }()
 		test(t, w, cfg)
 	})
 }
@@ -99,6 +103,11 @@ func ConfigOf(table string, l layout.Layout) leasehold.Config {
 	cfg := Config()
 	cfg.Table, cfg.Layout = table, l
 	return cfg
+}
+
+// OutageConfig is a Config of clients that hold their locks through outages.
+func OutageConfig() leasehold.Config {
+	return ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: true})
 }
 
 // SharedConfig has all locks of a client renewed as one.

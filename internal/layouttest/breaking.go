@@ -44,7 +44,7 @@ func breakTold(e *env) {
 	a, _ := e.client()
 	op, _ := e.client()
 	lock := e.acquire(a, leasehold.WithoutRenewal())
-	keeps := op.Capabilities().KeepOnRelease
+	keeps := e.caps().KeepOnRelease
 	before := e.item()
 	switch err := op.Break(e.within(patience), e.get(op), leasehold.WithReason("stuck")); {
 	case !keeps:

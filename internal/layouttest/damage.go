@@ -164,7 +164,7 @@ func keptAlive(e *env) {
 			}
 			e.put(with(held, Item{name: value}))
 			_, err := c.TryAcquire(e.within(patience), e.key)
-			if err == nil || strings.Contains(err.Error(), "break --damaged") || !strings.Contains(err.Error(), "rename the attribute") {
+			if err == nil || strings.Contains(err.Error(), "leasehold break") || !strings.Contains(err.Error(), "rename the attribute") {
 				e.Errorf("%s beside a live lock: %v", name, err)
 			}
 			e.remove()

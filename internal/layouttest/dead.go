@@ -64,8 +64,8 @@ func formerHolder(e *env) {
 	}
 	got := e.succeeds(b)
 	r := e.get(a)
-	if !a.Capabilities().KeepOnRelease {
-		if r.Former() != nil || r.TakenOver != nil {
+	if !e.caps().KeepOnRelease {
+		if r.Former() != nil {
 			e.Errorf("a layout that keeps nothing: %+v", r.Former())
 		}
 		e.release(got.lock)

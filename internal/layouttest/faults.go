@@ -31,7 +31,7 @@ func reservedNames(e *env) {
 	lock := e.acquire(c)
 	w.sent()
 	names := []string{
-		e.partition, "grantId", "fencingToken", "grantedAt", "leaseEnds", "kind", "session", "waiters", "lastBreak", "lastTakeover", "stepDown", "permits", "most", "readers", "writer", "intent",
+		e.partition, "grantId", "fencingToken", "grantedAt", "leaseEnds", "kind", "session", "waiters", "handed", "noQueueUntil", "lastBreak", "lastTakeover", "stepDown",
 		"ownerName", "leaseDuration", "recordVersionNumber", "isReleased", "data",
 	}
 	if e.Layout.Name() == "python-dynamodb-lock" {

@@ -102,8 +102,8 @@ func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
 			t.Fatal(err)
 		}
 		lock := w.Acquire(shared, "job")
-		if lock.Token() <= rewritten.Token() || string(lock.Data()) != "state" {
-			t.Errorf("token %d after %d, data %q", lock.Token(), rewritten.Token(), lock.Data())
+		if lock.Token() <= rewritten.Token() || string(lock.Record().Data) != "state" {
+			t.Errorf("token %d after %d, data %q", lock.Token(), rewritten.Token(), lock.Record().Data)
 		}
 		if err := peer.acquire("job"); !errors.Is(err, errDynamolockHeld) {
 			t.Errorf("dynamolock tried: %v", err)

@@ -3,6 +3,7 @@ package layouttest_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -93,15 +94,26 @@ func TestNoGrantMakesARecordThatItsLibraryRefuses(t *testing.T) { // 2^53-2 is t
 			}
 		})
 	}
-	check("read", layout.Native{}, func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-		return lab.AcquireRead(context.Background(), c, "job", opts...)
-	}, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
-		setToken(t, w, "9007199254740990")
-	})
-	check("written", layout.Native{}, func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-		return lab.AcquireWrite(context.Background(), c, "job", opts...)
-	}, func(t *testing.T, w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
-		w.Release(lock)
-		setToken(t, w, "9007199254740990")
-	})
+}
+
+func TestLastTokenHasASentenceOfItsOwn(t *testing.T) {
+	for name, l := range map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamo-dlm": layout.DynamoDLM{}} {
+		t.Run(name, func(t *testing.T) {
+			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				c, _ := w.Client(cfg)
+				if _, err := c.Acquire(t.Context(), "job", leasehold.WithoutRenewal()); err != nil {
+					t.Fatal(err)
+				}
+				setToken(t, w, "9007199254740990")
+				other, _ := w.Client(cfg)
+				_, err := other.TryAcquire(t.Context(), "job")
+				const want = " in table locks is at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +
+					"delete its record: tokens begin anew then, below those that targets have seen"
+				if err == nil || !strings.HasSuffix(err.Error(), want) || !errors.Is(err, leasehold.ErrRecord) {
+					t.Errorf("%v", err)
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
 }

@@ -32,6 +32,7 @@ func (c *Client) Sending() int { return int(c.sending.Load()) }
 type Terms struct {
 	Timing Timing
 	Manual bool            // only calls of Renew renew it
+	Handed bool            // another client has handed it over, for the lease of the attempt: a short one
 	Parent *Lease          // trusted while this one is; nil: none
 	Key    protocol.Key    // of the record
 	Values context.Context // context values of background renewals
@@ -110,6 +111,7 @@ type Lease struct {
 	until    decide.Instant
 	record   protocol.Record // as of the last write known to have been applied
 	begun    bool            // a renewal has started since the last one that was applied
+	handed   time.Duration   // the lease of the hand-over that trust rests on; 0 once a renewal was applied, or if there was none
 	lastErr  error           // of the last renewal
 	outage   *decide.Instant // the last reply, if it said that DynamoDB is out
 	expiry   *time.Timer
@@ -126,6 +128,9 @@ func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Hold
 		over: make(chan struct{}), renews: ctxmutex.New(),
 	}
 	l.until = l.trustedFrom(l.timing.Scaled(a.Lease), a) // the first renewal brings the lease of timing
+	if terms.Handed {
+		l.handed = a.Lease
+	}
 	l.expiry = time.AfterFunc(math.MaxInt64, l.Look)
 	l.expiry.Stop()
 	return l
@@ -138,11 +143,24 @@ func (l *Lease) Start() {
 	if l.cause != nil {
 		return
 	}
-	now := l.c.Now()
-	l.expiry.Reset(now.Remaining(l.until))
-	if !l.manual {
-		l.renewal = l.c.Queue.Add(l.timing.times(), now.Remaining(l.until), l.due)
+	left := l.c.Now().Remaining(l.until)
+	l.expiry.Reset(left)
+	if l.manual {
+		return
 	}
+	var soon time.Duration
+	if l.handed > 0 {
+		soon = decide.FirstRenewalOfHandOver(l.handed, left)
+	}
+	l.renewal = l.c.Queue.Add(l.timing.times(), left, soon, l.due)
+}
+
+// RestsOnHandOver reports whether no renewal has been applied since another client handed
+// the lease over.
+func (l *Lease) RestsOnHandOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.handed > 0
 }
 
 // trustedFrom is until when the lease is trusted by itself once a has been applied.

@@ -3,7 +3,6 @@ package lease_test
 import (
 	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"sync/atomic"
 	"testing"
@@ -13,7 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/rwlock"
 )
 
 func reset(*lab.Request) (*http.Response, error) {
@@ -24,21 +22,17 @@ func reset(*lab.Request) (*http.Response, error) {
 // there is an outage from now on.
 func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	w.T.Helper()
-	cfg := lab.Config()
-	cfg.HoldThroughOutage = true
-	c, wire := w.Client(cfg)
+	c, wire := w.Client(lab.OutageConfig())
 	lock := w.Acquire(c, "job")
 	wire.SetFault(lab.Out)
 	return lock, wire
 }
 
-func TestAnOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold the lock on service unavailable
+func TestOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold the lock on service unavailable
 	for name, hold := range map[string]bool{"on request": true, "by default": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.HoldThroughOutage = hold
-				c, wire := w.Client(cfg)
+				c, wire := w.Client(lab.ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: hold}))
 				lock := w.Acquire(c, "job")
 				wire.SetFault(lab.Out)
 				lab.Elapse(5 * time.Minute)
@@ -56,14 +50,12 @@ func TestAnOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold th
 	}
 }
 
-func TestAnOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
+func TestOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.HoldThroughOutage = true
-		c, wire := w.Client(cfg)
+		c, wire := w.Client(lab.OutageConfig())
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Out) // for this process alone
-		other, _ := w.Client(lab.Config())
+		other, _ := w.Client(lab.OutageConfig())
 		theirs := w.Acquire(other, "job")
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held on to: %v", err)
@@ -78,24 +70,10 @@ func TestAnOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
 	})
 }
 
-// There it would be taken over by the first who asks: by its record it has expired.
-func TestNoLockThatExpiresByTheClockIsHeldThroughAnOutage(t *testing.T) {
-	for _, l := range []layout.Layout{layout.DynamoDLM{}, layout.DyndbMutex{}} {
-		t.Run(l.Name(), func(t *testing.T) {
-			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
-				cfg.HoldThroughOutage = true
-				if _, err := leasehold.New(w.DB, cfg); !errors.Is(err, errors.ErrUnsupported) {
-					t.Errorf("%v", err)
-				}
-			})
-		})
-	}
-}
-
-func TestAReleaseAfterAnOutageClaimsNothing(t *testing.T) {
+func TestReleaseAfterAnOutageClaimsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock, wire := heldThroughOutage(w)
-		other, _ := w.Client(lab.Config())
+		other, _ := w.Client(lab.OutageConfig())
 		theirs := w.Acquire(other, "job")
 		wire.SetFault(lab.Once(lab.Call.Releases, reset))
 		if err := lock.Release(t.Context()); err == nil {
@@ -132,42 +110,38 @@ func TestNoWayToFreeALockAfterAnOutageClaimsAnything(t *testing.T) {
 			return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))), g.Release(ctx)
 		},
 	} {
-		for _, shared := range []bool{false, true} {
-			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
-				lab.InBubble(t, func(t *testing.T, w *lab.World) {
-					cfg := lab.Config()
-					cfg.HoldThroughOutage, cfg.SharedLease = true, shared
-					c, wire := w.Work().Client(cfg)
-					g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-					wire.SetFault(lab.Out) // for this process alone
-					other, _ := w.Client(lab.Config())
-					theirs := w.AcquireAll(other, leasehold.Keys("x", "y"))
-					if err := g.Err(); err != nil {
-						t.Fatalf("not held on to: %v", err)
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(lab.OutageConfig())
+				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
+				wire.SetFault(lab.Out) // for this process alone
+				other, _ := w.Client(lab.OutageConfig())
+				theirs := w.AcquireAll(other, leasehold.Keys("x", "y"))
+				if err := g.Err(); err != nil {
+					t.Fatalf("not held on to: %v", err)
+				}
+				var sent atomic.Int64
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if sent.Add(1) <= 3 { // not answered, and not delivered
+						return nil, lab.ErrReset
 					}
-					var sent atomic.Int64
-					wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-						if sent.Add(1) <= 3 { // not answered, and not delivered
-							return nil, lab.ErrReset
-						}
-						return r.Send()
-					})
-					commit, release := free(t.Context(), g)
-					if name != "a release of all" && commit == nil || release == nil {
-						t.Errorf("commit: %v, release: %v, though another was granted the keys", commit, release)
-					}
-					w.WantLog()
-					if err := theirs.Release(t.Context()); err != nil {
-						t.Error(err)
-					}
-					_ = c.Close(t.Context())
+					return r.Send()
 				})
+				commit, release := free(t.Context(), g)
+				if name != "a release of all" && commit == nil || release == nil {
+					t.Errorf("commit: %v, release: %v, though another was granted the keys", commit, release)
+				}
+				w.WantLog()
+				if err := theirs.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				_ = c.Close(t.Context())
 			})
-		}
+		})
 	}
 }
 
-func TestACommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.T) {
+func TestCommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of one": func(ctx context.Context, g *leasehold.Group) error {
 			return g.Locks()[0].CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
@@ -178,9 +152,7 @@ func TestACommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.HoldThroughOutage = true
-				c, wire := w.Work().Client(cfg)
+				c, wire := w.Work().Client(lab.OutageConfig())
 				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
 				wire.SetFault(lab.Out)
 				lab.Elapse(time.Minute)
@@ -195,18 +167,16 @@ func TestACommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.
 	}
 }
 
-func TestALockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
+func TestLockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
 	for name, taken := range map[string]bool{"resumed": false, "lost": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.HoldThroughOutage = true
-				c, wire := w.Client(cfg)
+				c, wire := w.Client(lab.OutageConfig())
 				lock := w.Acquire(c, "job")
 				wire.SetFault(lab.Out)
 				lab.Elapse(30 * time.Second)
 				grant := w.Detach(lock)
-				other, _ := w.Client(lab.Config())
+				other, _ := w.Client(lab.OutageConfig())
 				if taken {
 					w.Release(w.Acquire(other, "job"))
 				}
@@ -232,9 +202,7 @@ func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.HoldThroughOutage = true
-				c, wire := w.Client(cfg)
+				c, wire := w.Client(lab.OutageConfig())
 				locks := w.AcquireMany(c, "job", lab.Crowd())
 				wire.SetFault(fault)
 				lab.Elapse(time.Minute)
@@ -252,12 +220,10 @@ func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
 	}
 }
 
-func TestAPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
+func TestPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.HoldThroughOutage = true
 		k := &lab.Jumps{}
-		c, wire := w.Client(cfg, k.Edit)
+		c, wire := w.Client(lab.OutageConfig(), k.Edit)
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Out)
 		lab.Elapse(time.Minute)
@@ -284,17 +250,6 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 // client knows of its own locks.
 func TestNobodyTakesOverFromAClientsOwnLockThatItHoldsThroughAnOutage(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
-	reader := func(t *testing.T, c *leasehold.Client) (*rwlock.RWLock, *leasehold.Lock) {
-		rw, err := rwlock.New(c, "job")
-		if err != nil {
-			t.Fatal(err)
-		}
-		lock, err := rw.AcquireRead(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
-		return rw, lock
-	}
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){
 		"a lock that was resumed": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
 			lock, err := c.Acquire(t.Context(), "job")
@@ -326,28 +281,10 @@ func TestNobodyTakesOverFromAClientsOwnLockThatItHoldsThroughAnOutage(t *testing
 				return r.lock, r.err
 			}
 		},
-		"a reader": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
-			rw, lock := reader(t, c)
-			outage()
-			return lock, func(ctx context.Context) (*leasehold.Lock, error) { return rw.AcquireWrite(ctx) }
-		},
-		"a reader whom another reader sees": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {
-			rw, lock := reader(t, c)
-			outage()
-			for range 20 {
-				lab.Elapse(3 * time.Second)
-				if second, err := rw.AcquireRead(t.Context()); err != nil || second.Release(t.Context()) != nil {
-					t.Fatal(err)
-				}
-			}
-			return lock, func(ctx context.Context) (*leasehold.Lock, error) { return rw.AcquireWrite(ctx) }
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.HoldThroughOutage = true
-				c, wire := w.Client(cfg)
+				c, wire := w.Client(lab.OutageConfig())
 				lock, next := hold(t, c, func() { wire.SetFault(renewalsOut) })
 				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 				defer cancel()

@@ -194,7 +194,7 @@ func (w *world) lostBy(t *testing.T, want Reason) {
 	}
 }
 
-func TestALeaseEndsAMarginBeforeItsTimeAndTellsOnce(t *testing.T) {
+func TestLeaseEndsAMarginBeforeItsTimeAndTellsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		time.Sleep(18*time.Second - 1)
@@ -209,7 +209,7 @@ func TestALeaseEndsAMarginBeforeItsTimeAndTellsOnce(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsRenewedDoesNotEnd(t *testing.T) {
+func TestLeaseThatIsRenewedDoesNotEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		defer w.end()
@@ -253,7 +253,7 @@ func TestAfterASuspendTheFirstLookIsToldTheTruth(t *testing.T) {
 	})
 }
 
-func TestALookAfterASuspendBringsTheEndForward(t *testing.T) {
+func TestLookAfterASuspendBringsTheEndForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(10 * time.Second)
@@ -266,7 +266,7 @@ func TestALookAfterASuspendBringsTheEndForward(t *testing.T) {
 	})
 }
 
-func TestTheEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
+func TestEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(10 * time.Second)
@@ -302,7 +302,7 @@ func TestTrustNeverRevives(t *testing.T) {
 	})
 }
 
-func TestARenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
+func TestRenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(time.Hour)
@@ -312,7 +312,7 @@ func TestARenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
 	})
 }
 
-func TestAShorterLeaseInFlightShortensTrust(t *testing.T) {
+func TestShorterLeaseInFlightShortensTrust(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused, which another copy may not be": refused} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -336,7 +336,7 @@ func TestAShorterLeaseInFlightShortensTrust(t *testing.T) {
 	}
 }
 
-func TestAShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
+func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -359,7 +359,7 @@ func TestAShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestARenewalIsTrustedNoLongerThanWhatWasSentAfterIt(t *testing.T) {
+func TestRenewalIsTrustedNoLongerThanWhatWasSentAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -376,7 +376,7 @@ func TestARenewalIsTrustedNoLongerThanWhatWasSentAfterIt(t *testing.T) {
 	})
 }
 
-func TestARenewalDeliveredTwiceIsRecognised(t *testing.T) {
+func TestRenewalDeliveredTwiceIsRecognised(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -388,7 +388,7 @@ func TestARenewalDeliveredTwiceIsRecognised(t *testing.T) {
 	})
 }
 
-func TestARenewalNamesThoseWithoutAnAnswer(t *testing.T) {
+func TestRenewalNamesThoseWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -406,7 +406,7 @@ func TestARenewalNamesThoseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-func TestARecordThatShowsNoneOfOursEndsTheLease(t *testing.T) {
+func TestRecordThatShowsNoneOfOursEndsTheLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.overwrite("another's")
@@ -417,7 +417,7 @@ func TestARecordThatShowsNoneOfOursEndsTheLease(t *testing.T) {
 	})
 }
 
-func TestAReleaseNamesTheRenewalInFlight(t *testing.T) {
+func TestReleaseNamesTheRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -441,7 +441,7 @@ func TestAReleaseNamesTheRenewalInFlight(t *testing.T) {
 	}
 }
 
-func TestALeaseOutlastsItsTimeWhileDynamoDBSaysThatItCannot(t *testing.T) {
+func TestLeaseOutlastsItsTimeWhileDynamoDBSaysThatItCannot(t *testing.T) {
 	for _, through := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(func(c *Client, _ *Terms) { c.ThroughOutage = through })
@@ -462,7 +462,7 @@ func TestALeaseOutlastsItsTimeWhileDynamoDBSaysThatItCannot(t *testing.T) {
 	}
 }
 
-func TestALeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
+func TestLeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(c *Client, _ *Terms) { c.ThroughOutage = true })
 		defer w.end()
@@ -476,7 +476,7 @@ func TestALeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
 	})
 }
 
-func TestALeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
+func TestLeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Client, terms *Terms) { terms.Parent = parent.lease })
@@ -499,7 +499,7 @@ func TestALeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 	})
 }
 
-func TestALeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
+func TestLeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		defer parent.end()
@@ -514,7 +514,7 @@ func TestALeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
 	})
 }
 
-func TestARenewalWaitsForATransactionButNotForLong(t *testing.T) {
+func TestRenewalWaitsForATransactionButNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Writes })
@@ -533,7 +533,7 @@ func TestARenewalWaitsForATransactionButNotForLong(t *testing.T) {
 	})
 }
 
-func TestARenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
+func TestRenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		defer w.end()
@@ -555,7 +555,7 @@ func TestARenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
 	})
 }
 
-func TestARenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
+func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -579,7 +579,7 @@ func TestARenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) 
 			defer w.end()
 			time.Sleep(100 * time.Millisecond) // before an attempt that hangs gives up its place
 			var sent []time.Duration
-			other := w.client.Queue.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), func() renewals.Outcome {
+			other := w.client.Queue.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
 				sent = append(sent, time.Since(w.began))
 				return renewals.Failed
 			})
@@ -592,7 +592,7 @@ func TestARenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) 
 	}
 }
 
-func TestAProcessThatWasRenewingDidNotStandStill(t *testing.T) {
+func TestProcessThatWasRenewingDidNotStandStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Writes })
@@ -605,7 +605,7 @@ func TestAProcessThatWasRenewingDidNotStandStill(t *testing.T) {
 	})
 }
 
-func TestALeaseIsNotRenewedInTheBackgroundOnceThatHasEnded(t *testing.T) {
+func TestLeaseIsNotRenewedInTheBackgroundOnceThatHasEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.lease.ByHand()
@@ -618,7 +618,7 @@ func TestALeaseIsNotRenewedInTheBackgroundOnceThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestTheDeadlineOfARenewalLeavesRoomForOthers(t *testing.T) {
+func TestDeadlineOfARenewalLeavesRoomForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.will(dropped)
@@ -640,7 +640,7 @@ func notBegun(change func(*Client, *Terms)) *world {
 	return w
 }
 
-func TestALeaseThatHasNotBegunMayBeLookedAt(t *testing.T) {
+func TestLeaseThatHasNotBegunMayBeLookedAt(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"asked":   func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },

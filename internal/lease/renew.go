@@ -44,7 +44,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 			case l.IsOver():
 				return l.Cause()
 			case last == nil:
-				return context.Cause(ctx)
+				return attempts.Cause(ctx)
 			}
 			return last
 		}
@@ -86,7 +86,7 @@ func (l *Lease) ByHand() {
 
 // enter keeps other renewals out until leave. False: ctx or the trust has ended.
 func (l *Lease) enter(ctx context.Context) bool {
-	if ctx.Err() != nil {
+	if ctx.Err() != nil || l.IsOver() {
 		return false
 	}
 	select {
@@ -309,7 +309,7 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	for _, later := range l.pending.Unanswered() { // which may still be applied, with a shorter lease
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}
-	l.begun, l.lastErr, l.outage = false, nil, nil
+	l.begun, l.handed, l.lastErr, l.outage = false, 0, nil, nil
 	l.reset(now)
 	if l.renewal != nil {
 		l.c.Queue.Renewed(l.renewal, l.timing.times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-func TestARetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock: the same version, extending only its own belief
+func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock: the same version, extending only its own belief
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -99,7 +99,7 @@ func TestNoRenewalIsSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 	})
 }
 
-func TestARenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
+func TestRenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
@@ -115,7 +115,7 @@ func TestARenewalThatHangsIsRepeatedWithinTwoSeconds(t *testing.T) {
 	})
 }
 
-func TestAThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
+func TestThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -136,7 +136,7 @@ func TestAThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-func TestARenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
+func TestRenewalComesThroughAfterAHundredWithoutAnAnswer(t *testing.T) {
 	for name, landed := range map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestARenewalForACallerWhoHasLeftIsNotSentAndNotASuccess(t *testing.T) {
+func TestRenewalForACallerWhoHasLeftIsNotSentAndNotASuccess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -23,7 +23,7 @@ func TestARenewalForACallerWhoHasLeftIsNotSentAndNotASuccess(t *testing.T) {
 	})
 }
 
-func TestACallerWhoLeavesBehindAnothersRenewalIsToldHowItsOwnFailed(t *testing.T) {
+func TestCallerWhoLeavesBehindAnothersRenewalIsToldHowItsOwnFailed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()

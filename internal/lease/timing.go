@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
@@ -32,17 +33,19 @@ func Usual(lease, skew time.Duration) Timing {
 func Shortest(skew time.Duration) time.Duration {
 	const step = 500 * time.Millisecond // a number for people to type
 	trust := min(max(skew/10, ShortestTrust), 2*time.Second)
-	least := decide.Scale(decide.Sum(skew, trust), float64(10)/9) // a tenth is the margin
-	return max(decide.Sum(skew, time.Second), decide.Sum(least, step-1).Truncate(step))
+	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // a tenth is the margin
+	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
 }
 
 // Trust is how long a grant or a renewal is trusted.
-func (t Timing) Trust() time.Duration { return decide.Less(t.Lease, decide.Sum(t.Margin, t.Skew)) }
+func (t Timing) Trust() time.Duration {
+	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
+}
 
 // TrustedFrom is until when an attempt that was sent at sent is trusted, if it is
 // applied.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
-	return decide.TrustedUntil(sent, t.Lease, decide.Sum(t.Margin, t.Skew))
+	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
 // Scaled returns the timing of another lease, in the same proportions. The allowance
@@ -53,8 +56,8 @@ func (t Timing) Scaled(lease time.Duration) Timing {
 	}
 	ratio := float64(lease) / float64(t.Lease)
 	t.Lease = lease
-	t.Margin = decide.Scale(t.Margin, ratio)
-	t.Every = decide.Scale(t.Every, ratio)
+	t.Margin = durations.Scale(t.Margin, ratio)
+	t.Every = durations.Scale(t.Every, ratio)
 	if t.Skew > 0 {
 		t.Every = min(t.Every, t.Trust()/3)
 	}

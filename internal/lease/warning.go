@@ -4,7 +4,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // Warning is given once each time less than a given trust remains, and when the lease is
@@ -23,7 +23,7 @@ func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := &Warning{l: l, left: left, fn: fn}
-	w.timer = time.AfterFunc(decide.Less(l.remaining(), left), w.fired)
+	w.timer = time.AfterFunc(durations.Less(l.remaining(), left), w.fired)
 	l.warnings = append(l.warnings, w)
 	return w
 }
@@ -62,7 +62,7 @@ func (w *Warning) fired() {
 		return
 	}
 	if remaining := w.l.remaining(); remaining > w.left {
-		w.timer.Reset(decide.Less(remaining, w.left))
+		w.timer.Reset(durations.Less(remaining, w.left))
 		return
 	}
 	w.give()
@@ -85,7 +85,7 @@ func (l *Lease) rearm() {
 			w.given = false
 		}
 		if !w.given {
-			w.timer.Reset(decide.Less(remaining, w.left))
+			w.timer.Reset(durations.Less(remaining, w.left))
 		}
 	}
 }

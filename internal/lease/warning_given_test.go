@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing.T) { // dynamolock: silent if it wakes after the expiry
+func TestExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing.T) { // dynamolock: silent if it wakes after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -45,7 +45,7 @@ func TestAnExpiryWarningComesBeforeTheLossAndAfterALossNobodyLookedAt(t *testing
 	})
 }
 
-func TestAnExpiryWarningThatIsDueAtOnceMayUseItsLock(t *testing.T) {
+func TestExpiryWarningThatIsDueAtOnceMayUseItsLock(t *testing.T) {
 	slow := func(r *lab.Request) (*http.Response, error) {
 		if r.Grants() || r.Renews() {
 			return lab.Slow(2900 * time.Millisecond)(r)
@@ -128,7 +128,7 @@ func TestAnExpiryWarningThatIsDueAtOnceMayUseItsLock(t *testing.T) {
 	}
 }
 
-func TestALockThatAWarningGivesUpAtOnceIsForgotten(t *testing.T) {
+func TestLockThatAWarningGivesUpAtOnceIsForgotten(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

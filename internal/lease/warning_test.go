@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestAWarningIsGivenOnceEachTimeLessRemains(t *testing.T) {
+func TestWarningIsGivenOnceEachTimeLessRemains(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -29,7 +29,7 @@ func TestAWarningIsGivenOnceEachTimeLessRemains(t *testing.T) {
 	})
 }
 
-func TestAWarningIsGivenAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
+func TestWarningIsGivenAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -45,7 +45,7 @@ func TestAWarningIsGivenAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
 	})
 }
 
-func TestAWarningThatWasNotGivenIsGivenWhenTheLeaseIsLost(t *testing.T) {
+func TestWarningThatWasNotGivenIsGivenWhenTheLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		var given atomic.Int32
@@ -68,7 +68,7 @@ func TestNoWarningIsGivenOfALeaseThatWasGivenUp(t *testing.T) {
 	})
 }
 
-func TestAWarningThatWasCancelledIsNotGiven(t *testing.T) {
+func TestWarningThatWasCancelledIsNotGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.lease.Warn(5*time.Second, func() { t.Error("given") }).Cancel()
@@ -78,7 +78,7 @@ func TestAWarningThatWasCancelledIsNotGiven(t *testing.T) {
 	})
 }
 
-func TestAWarningUnderAParentGoesByTheParent(t *testing.T) {
+func TestWarningUnderAParentGoesByTheParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(manual)
 		defer parent.end()

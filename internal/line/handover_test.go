@@ -63,28 +63,12 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	l.Pass(at("key"), nil)
 }
 
-func TestAHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
+func TestHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	l.Pass(at("key"), held) // as when it is lost
 	if given := hasTurn(t, ws[1]); given.Delay != 0 {
 		t.Errorf("the turn after one of three hand-overs: %+v", given)
-	}
-}
-
-func TestWithoutHandOversEverybodySeeksTheKey(t *testing.T) {
-	for name, wishes := range map[string]Wishes{"waiter": {}, "waiter for one of several": {SeeksItself: true}} {
-		t.Run(name, func(t *testing.T) {
-			l, held, _ := holding(t, -1, time.Minute, 0)
-			next := enter(l, "key", "next", wishes)
-			if to := l.Successor(at("key"), held); to != nil {
-				t.Fatalf("handed over to %s", to.Caller)
-			}
-			l.Pass(at("key"), held)
-			if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
-				t.Errorf("its turn: %+v", given)
-			}
-		})
 	}
 }
 
@@ -119,7 +103,7 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 }
 
 // As with a lock that is released for deletion, or lost: nobody has asked for a successor.
-func TestATurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
+func TestTurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
@@ -132,7 +116,7 @@ func TestATurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T
 	}
 }
 
-func TestASuccessorThatHasLeftIsGivenNothing(t *testing.T) {
+func TestSuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	if to := l.Successor(at("key"), held); to != ws[0] {
 		t.Fatal("the first is not the successor")
@@ -159,7 +143,7 @@ func TestASuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	}
 }
 
-func TestAHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
+func TestHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -173,7 +157,7 @@ func TestAHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 
 // Who has its turn may end its grant at once, on another processor. A grant that ended before
 // the line knew it would hand the key to nobody.
-func TestASuccessorHasItsTurnOnceTheLineKnowsItsGrant(t *testing.T) {
+func TestSuccessorHasItsTurnOnceTheLineKnowsItsGrant(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -196,7 +180,7 @@ func TestOnlyTheHolderHasASuccessor(t *testing.T) {
 	}
 }
 
-func TestADelayedTurnIsPassedOnDelayed(t *testing.T) {
+func TestDelayedTurnIsPassedOnDelayed(t *testing.T) {
 	l := inLines(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

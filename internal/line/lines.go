@@ -14,7 +14,7 @@ import (
 //
 // C is what a waiter's caller needs when it is handed the key.
 type Lines[C any, G grantType] struct {
-	handOvers        int           // of a key in a row; negative: none
+	handOvers        int           // of a key in a row
 	pollMin, pollMax time.Duration // of the pauses of other processes
 
 	mu    sync.Mutex
@@ -40,12 +40,13 @@ type line[C any, G grantType] struct {
 	grant     G                // of the one whose turn it is, once the key is granted
 	reported  *protocol.Record // the holder last reported, until the key is granted here or the turn passed on
 	before    *protocol.Record // the one whom the last turn knew, if it ended without a grant
+	known     bool             // its holder was reported, or its grant: DynamoDB has answered a request for the key
 	handOvers int              // in a row
 	longest   time.Duration    // that one of those grants was held
 }
 
-// New returns lines in which nobody waits. A key is handed over so many times in a row,
-// never if that is negative. pollMin and pollMax are those of other processes.
+// New returns lines in which nobody waits. A key is handed over so many times in a row.
+// pollMin and pollMax bound the pauses of other processes.
 func New[C any, G grantType](handOvers int, pollMin, pollMax time.Duration) *Lines[C, G] {
 	return &Lines[C, G]{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*line[C, G]{}}
 }
@@ -64,20 +65,15 @@ func (l *Lines[C, G]) Join(w *Waiter[C, G]) {
 	l.tellHolder(ln)
 }
 
-// TakeAll takes the turns of all keys at once, if nobody has one of them. Otherwise it
-// takes none, and returns the first key whose turn is taken.
-func (l *Lines[C, G]) TakeAll(keys ...protocol.Key) (busy protocol.Key, all bool) {
+// Take takes the turn of a key, unless somebody has it.
+func (l *Lines[C, G]) Take(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, key := range keys {
-		if l.byKey[key] != nil {
-			return key, false
-		}
+	if l.byKey[key] != nil {
+		return false
 	}
-	for _, key := range keys {
-		l.byKey[key] = &line[C, G]{}
-	}
-	return busy, true
+	l.byKey[key] = &line[C, G]{}
+	return true
 }
 
 // Leave takes a waiter out of its line. If a turn had come already, its own or that of
@@ -118,13 +114,22 @@ func (l *Lines[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	return cmp.Or(l.holder(ln), ln.before)
 }
 
+// IsKnown reports whether a holder of the key was reported, or a grant, since the line
+// began: DynamoDB has answered a request for the key.
+func (l *Lines[C, G]) IsKnown(key protocol.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ln := l.byKey[key]
+	return ln != nil && ln.known
+}
+
 // ReportHolder says who holds a key that somebody is waiting to acquire. Waiters in its
 // line with NoWait are told.
 func (l *Lines[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ln := l.byKey[key]; ln != nil {
-		ln.reported, ln.before = holder, nil
+		ln.reported, ln.before, ln.known = holder, nil, true
 		l.tellHolder(ln)
 	}
 }
@@ -206,7 +211,7 @@ func (l *Lines[C, G]) tellHolder(ln *line[C, G]) {
 
 // granted stores the grant of the one whose turn it is. l.mu is held.
 func (l *Lines[C, G]) granted(ln *line[C, G], key protocol.Key, grant G) {
-	ln.grant, ln.reported, ln.before = grant, nil, nil
+	ln.grant, ln.reported, ln.before, ln.known = grant, nil, nil, true
 	l.tellHolder(ln)
 	if grant.IsOver() {
 		l.pass(ln, key, 0)
@@ -219,11 +224,11 @@ func (l *Lines[C, G]) granted(ln *line[C, G], key protocol.Key, grant G) {
 func (l *Lines[C, G]) pass(ln *line[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(ln.waiting) > 0 && ln.waiting[0].SeeksItself
-	if several && ln.grant != none && l.handOvers >= 0 {
+	if several && ln.grant != none {
 		ln.handOvers++
 		ln.longest = max(ln.longest, ln.grant.Age())
 	}
-	last := ln.handOvers > 0 && ln.handOvers >= l.handOvers
+	last := ln.handOvers >= l.handOvers
 	if last {
 		delay = max(delay, decide.Pause(ln.longest, l.pollMin, l.pollMax, 1))
 	}

@@ -91,7 +91,7 @@ func waits(t *testing.T, ws ...*waiter) {
 	}
 }
 
-func TestTheFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
+func TestFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
 	l := inLines(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
@@ -231,7 +231,7 @@ func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestATurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
+func TestTurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
 	l := inLines(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -239,7 +239,7 @@ func TestATurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestAGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
+func TestGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
 	l := inLines(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -262,23 +262,20 @@ func TestAGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
 	}
 }
 
-func TestTheTurnsOfSeveralKeysAreTakenAllOrNone(t *testing.T) {
+func TestTakeTakesTheTurnUnlessItIsTaken(t *testing.T) {
 	l := inLines(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
-	if busy, all := l.TakeAll(at("a"), at("b"), at("c")); all || busy != at("b") {
-		t.Fatalf("all taken: %t, busy is %q", all, busy)
-	}
-	if len(l.byKey) != 1 {
-		t.Fatalf("none was to be taken: %v", l.byKey)
+	if l.Take(at("b")) {
+		t.Fatal("taken twice")
 	}
 	l.Pass(at("b"), nil)
-	if busy, all := l.TakeAll(at("a"), at("b"), at("c")); !all {
-		t.Fatalf("%q is busy", busy)
+	if !l.Take(at("b")) {
+		t.Fatal("not taken, though nobody has the turn")
 	}
-	next := enter(l, "c", "next")
+	next := enter(l, "b", "next")
 	waits(t, next)
-	l.Pass(at("c"), nil)
+	l.Pass(at("b"), nil)
 	hasTurn(t, next)
 }
 

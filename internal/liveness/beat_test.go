@@ -15,7 +15,7 @@ func at(d time.Duration) liveness.Reading {
 	return liveness.Reading{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
 }
 
-func TestAHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
+func TestHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: lease}
 	first := by.Next(liveness.Beat{}, r, at(0))
 	seen := at(0).Answered
@@ -51,7 +51,7 @@ func TestWhereRecordsSayWhenTheyExpireThatTimeCounts(t *testing.T) {
 	}
 }
 
-func TestARowThatIsGoneIsNoRenewalAndCountsAnew(t *testing.T) {
+func TestRowThatIsGoneIsNoRenewalAndCountsAnew(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))

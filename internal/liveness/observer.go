@@ -24,20 +24,10 @@ type Observer struct {
 	// Damaged is the error for an item that cannot be read.
 	Damaged func(key protocol.Key, item protocol.Item, err error) error
 
-	Records *observed.Versions[protocol.Key]
-	Entries *observed.Versions[Entry] // of read/write locks, each holder by itself
+	Records *observed.Versions
 
 	sessions sessions
 }
-
-// Entry names one entry of a read/write lock: each has a version of its own.
-type Entry struct {
-	protocol.Key
-	Grant string
-}
-
-// EntryOf names the entry that r is.
-func EntryOf(r protocol.Record) Entry { return Entry{r.Key, r.Grant} }
 
 // Decode reads an item as the record of key.
 func (o *Observer) Decode(key protocol.Key, item protocol.Item) (protocol.Record, error) {
@@ -64,11 +54,6 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 		return nil, observed.Version{}, nil
 	}
 	return &r, o.Records.Note(key, versionOf(r, now)), nil
-}
-
-// ObserveEntry is Observe for one entry of a read/write lock.
-func (o *Observer) ObserveEntry(r protocol.Record, now decide.Instant) observed.Version {
-	return o.Entries.Note(EntryOf(r), versionOf(r, now))
 }
 
 // DeadAt is when the holder of r is dead, if it does not renew. A reply has shown r at

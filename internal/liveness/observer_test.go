@@ -83,7 +83,7 @@ func (w *world) observer() *liveness.Observer {
 		Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
 			return fmt.Errorf("%w: %v: %w", errDamaged, key, err)
 		},
-		Records: observed.New[protocol.Key](100), Entries: observed.New[liveness.Entry](100),
+		Records: observed.New(100),
 	}
 	if w.proto.Skew() > 0 {
 		o.Caps = layout.DynamoDLM{}.Capabilities()
@@ -110,7 +110,7 @@ func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
 }
 
-func TestAHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
+func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	deadAt := func(item protocol.Item) time.Duration {
@@ -143,7 +143,7 @@ func TestAHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestARecordThatSaysWhenItExpiresIsDeadThenByTheWallClock(t *testing.T) {
+func TestRecordThatSaysWhenItExpiresIsDeadThenByTheWallClock(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()
@@ -154,7 +154,7 @@ func TestARecordThatSaysWhenItExpiresIsDeadThenByTheWallClock(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
+func TestKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	item := w.grant(key, "one")
@@ -172,7 +172,7 @@ func TestAKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
 	}
 }
 
-func TestAnItemThatCannotBeReadIsAnErrorAndNoHolder(t *testing.T) {
+func TestItemThatCannotBeReadIsAnErrorAndNoHolder(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	odd := protocol.Item{"key": &types.AttributeValueMemberS{Value: "job"}, "owner": &types.AttributeValueMemberN{Value: "1"}}
@@ -181,23 +181,7 @@ func TestAnItemThatCannotBeReadIsAnErrorAndNoHolder(t *testing.T) {
 	}
 }
 
-func TestEachReaderIsObservedByItself(t *testing.T) {
-	w := newWorld(t, layout.Native{})
-	o, key := w.observer(), protocol.Key{Partition: "job"}
-	a := protocol.Record{Key: key, Grant: "a", Version: "a", Lease: lease}
-	b := protocol.Record{Key: key, Grant: "b", Version: "b", Lease: lease}
-	since := w.now
-	o.ObserveEntry(a, w.clock())
-	w.now += time.Second
-	if v := o.ObserveEntry(b, w.clock()); v.Since.Mono != w.now {
-		t.Error("the second was seen before")
-	}
-	if v := o.ObserveEntry(a, w.clock()); v.Since.Mono != since {
-		t.Error("the first is seen anew")
-	}
-}
-
-func TestARenewalIsNoNewGrant(t *testing.T) {
+func TestRenewalIsNoNewGrant(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		before *protocol.Record

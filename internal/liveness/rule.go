@@ -48,7 +48,7 @@ func GrantOf(r protocol.Record) string {
 
 // SessionRow is what item, nil for none, shows as the row of a session. One that is not
 // there counts as that of a client with the lease missing.
-func SessionRow(proto protocol.Sharing, item protocol.Item, missing time.Duration) (protocol.Record, error) {
+func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -17,7 +18,7 @@ import (
 // share what one of them reads.
 type Session struct {
 	o     *Observer
-	proto protocol.Sharing
+	proto protocol.Native
 	key   protocol.Key
 	used  time.Duration  // monotonic: when somebody last asked for it; sessions.mu guards it
 	busy  ctxmutex.Mutex // for reading or writing the row; guards the rest
@@ -46,7 +47,7 @@ const (
 
 // SessionOf returns the session that is renewed in r's place; nil: none.
 func (o *Observer) SessionOf(r protocol.Record) *Session {
-	proto, ok := o.Proto.(protocol.Sharing)
+	proto, ok := o.Proto.(protocol.Native)
 	if !ok || r.Session == "" {
 		return nil
 	}
@@ -55,7 +56,7 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	defer o.sessions.mu.Unlock()
 	s := o.sessions.byID[r.Session]
 	if s == nil {
-		o.sessions.dropUnused(decide.Less(now, max(keepSession, decide.Times(o.PollMax, 2))))
+		o.sessions.dropUnused(durations.Less(now, max(keepSession, durations.Times(o.PollMax, 2))))
 		s = &Session{o: o, proto: proto, key: proto.SessionKey(r.Session), busy: ctxmutex.New()}
 		if o.sessions.byID == nil {
 			o.sessions.byID = map[string]*Session{}
@@ -81,7 +82,7 @@ func (s *Session) enter(ctx context.Context) error {
 	if ctx.Err() == nil && s.busy.Lock(ctx) {
 		return nil
 	}
-	return &attempts.Failure{Cause: decide.Unreachable, Err: context.Cause(ctx)}
+	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 }
 
 // Look returns the session's row, and when the session may be marked dead, by a read
@@ -91,7 +92,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 		return protocol.Record{}, 0, err
 	}
 	defer s.busy.Unlock()
-	if s.dead || s.known && s.o.Now().Mono-s.readAt < fresh {
+	if s.dead || s.known && durations.Less(s.o.Now().Mono, s.readAt) < fresh {
 		return s.record, s.deadAt, nil
 	}
 	item, err := s.o.Requests.Read(ctx, s.key)

@@ -39,7 +39,7 @@ func TestNoSessionTakeoverBeforeTheDeadMark(t *testing.T) {
 	})
 }
 
-func TestASessionThatIsRenewedIsNeverMarkedDead(t *testing.T) {
+func TestSessionThatIsRenewedIsNeverMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")
@@ -54,21 +54,21 @@ func TestASessionThatIsRenewedIsNeverMarkedDead(t *testing.T) {
 	})
 }
 
-func TestATryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
+func TestTryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
 		wire.SetFault(lab.Cut)
 		c, _ := w.Client(lab.Config())
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+		if _, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("first try: %v", err)
 		}
 		lab.Elapse(20 * time.Second)
 		other, _ := w.Client(lab.Config()) // another process, which has watched nobody
-		if _, err := other.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+		if _, err := other.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("first try of another: %v", err)
 		}
-		lock, err := c.TryAcquire(t.Context(), "job")
+		lock, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -76,7 +76,7 @@ func TestATryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
 	})
 }
 
-func TestASessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
+func TestSessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -93,7 +93,7 @@ func TestASessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
 	})
 }
 
-func TestAStaleSessionOfAnEarlierGrantIsNotHonoured(t *testing.T) {
+func TestStaleSessionOfAnEarlierGrantIsNotHonoured(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))

@@ -21,7 +21,7 @@ func under(id string) protocol.Record { return protocol.Record{Session: id} }
 // begin makes the row of a session.
 func (w *world) begin(id string) (renew func(from, to string)) {
 	w.Helper()
-	sharing := w.proto.(protocol.Sharing)
+	sharing := w.proto.(protocol.Native)
 	key := sharing.SessionKey(id)
 	w.send(sharing.Session().Grant(protocol.Grant{Key: key, Owner: id, Version: "one", Lease: lease, Now: time.Now()}))
 	return func(from, to string) {
@@ -49,7 +49,7 @@ func (w *world) markDead(o *liveness.Observer, id string) bool {
 	return dead
 }
 
-func TestASessionIsMarkedDeadOnceItWasNotRenewedForItsLease(t *testing.T) {
+func TestSessionIsMarkedDeadOnceItWasNotRenewedForItsLease(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	renew := w.begin("s")
 	o := w.observer()
@@ -70,7 +70,7 @@ func TestASessionIsMarkedDeadOnceItWasNotRenewedForItsLease(t *testing.T) {
 	}
 }
 
-func TestASessionThatWasRenewedSinceItWasReadIsNotMarked(t *testing.T) {
+func TestSessionThatWasRenewedSinceItWasReadIsNotMarked(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	renew := w.begin("s")
 	o := w.observer()
@@ -112,7 +112,7 @@ func TestWhoHasMarkedASessionDeadAsksNoMore(t *testing.T) {
 	}
 }
 
-func TestASessionWithoutARowIsDeadAfterOneLeaseOfTheObserver(t *testing.T) {
+func TestSessionWithoutARowIsDeadAfterOneLeaseOfTheObserver(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	seen := w.now
@@ -128,11 +128,11 @@ func TestASessionWithoutARowIsDeadAfterOneLeaseOfTheObserver(t *testing.T) {
 	}
 }
 
-func TestASessionsAgeIsKnownThoughItsVersionWasForgottenToMakeRoom(t *testing.T) {
+func TestSessionsAgeIsKnownThoughItsVersionWasForgottenToMakeRoom(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
-	o.Records = observed.New[protocol.Key](1)
+	o.Records = observed.New(1)
 	seen := w.now
 	for i := range 3 {
 		if at := w.look(o, "s"); at != seen+lease {
@@ -167,7 +167,7 @@ func TestAllWhoWaitShareWhatOneHasRead(t *testing.T) {
 	}
 }
 
-func TestAReadThatFailsLetsNoSessionDie(t *testing.T) {
+func TestReadThatFailsLetsNoSessionDie(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -182,7 +182,7 @@ func TestAReadThatFailsLetsNoSessionDie(t *testing.T) {
 	}
 }
 
-func TestASessionIsNotReadForACallerWhoHasLeft(t *testing.T) {
+func TestSessionIsNotReadForACallerWhoHasLeft(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -198,7 +198,7 @@ func TestASessionIsNotReadForACallerWhoHasLeft(t *testing.T) {
 	}
 }
 
-func TestASessionWhoseRowCannotBeReadIsDeadForNobody(t *testing.T) {
+func TestSessionWhoseRowCannotBeReadIsDeadForNobody(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	for name, seen := range map[string]bool{"it never could": false, "it could before": true} {
@@ -240,7 +240,7 @@ func TestSessionsThatNobodyAsksForAreForgotten(t *testing.T) {
 	}
 }
 
-func TestASessionThatIsAskedForIsRememberedAmongManyOthers(t *testing.T) {
+func TestSessionThatIsAskedForIsRememberedAmongManyOthers(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	first := o.SessionOf(under("asked for"))
@@ -266,7 +266,7 @@ func TestWhenNobodyAsksForAnySessionAllAreForgotten(t *testing.T) {
 	}
 }
 
-func TestARecordWithoutASessionHasNone(t *testing.T) {
+func TestRecordWithoutASessionHasNone(t *testing.T) {
 	if newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}) != nil {
 		t.Error("it has one")
 	}

@@ -1,6 +1,6 @@
 // Package machine is what a client uses of the machine it runs on: two clocks that
-// nobody can set and one that anybody can, random numbers, and memory for what it has
-// observed.
+// nobody can set and one that anybody can, random numbers, memory for what it has
+// observed, and room for requests.
 //
 // Tests bring machines of their own. testing/synctest fakes only one of the two
 // clocks, and a simulation can be repeated only if it chooses everything itself. A
@@ -16,6 +16,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/boottime"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // Machine is what a client uses of a machine.
@@ -32,6 +33,9 @@ type Machine struct {
 
 	// Memory is how many keys a client remembers that it does not watch.
 	Memory int
+
+	// Renewals is how many renewals, or releases of Close, may be in flight at once.
+	Renewals int
 }
 
 // Provider is a DB that provides the machine for the clients made with it.
@@ -62,7 +66,7 @@ const atStart = time.Duration(math.MaxInt64 / 4)
 
 // Now reads the clocks of the machine that this process runs on.
 func Now() decide.Instant {
-	return decide.Instant{Mono: atStart + time.Since(started), Boot: boottime.Now()}
+	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
 // BootedAt returns clocks that both follow package time: in a synctest bubble no lease
@@ -70,7 +74,7 @@ func Now() decide.Instant {
 // may depend on how long it is up.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
-		up := time.Millisecond + time.Since(origin)
+		up := durations.Sum(time.Millisecond, time.Since(origin))
 		return decide.Instant{Mono: up, Boot: up}
 	}
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Many take 0 for no time at all, as a field that is not set.
-func TestTheMonotonicClockIsAboveZeroInABubbleToo(t *testing.T) {
+func TestMonotonicClockIsAboveZeroInABubbleToo(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {
 		t.Errorf("outside %v", outside)

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Version is a version of a record, and when it was first observed.
@@ -18,29 +19,29 @@ type Version struct {
 
 // Versions are what one client has observed: the last version of each key. They are
 // safe for concurrent use.
-type Versions[K comparable] struct {
+type Versions struct {
 	most int // of keys that nobody watches
 
 	mu       sync.Mutex
-	byKey    map[K]*entry[K]
-	idle     *list.List // of the entries that nobody watches, newest first
-	watchers map[K]int  // of each key
+	byKey    map[protocol.Key]*entry
+	idle     *list.List           // of the entries that nobody watches, newest first
+	watchers map[protocol.Key]int // of each key
 }
 
 // entry does not change, but for idle.
-type entry[K comparable] struct {
-	key K
+type entry struct {
+	key protocol.Key
 	Version
 	idle *list.Element // its place in Versions.idle; nil: it is watched
 }
 
 // New returns Versions that remember at most that many keys that nobody watches.
-func New[K comparable](most int) *Versions[K] {
-	return &Versions[K]{most: most, byKey: map[K]*entry[K]{}, idle: list.New(), watchers: map[K]int{}}
+func New(most int) *Versions {
+	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), watchers: map[protocol.Key]int{}}
 }
 
 // Watch keeps what is known of a key, now or later, until Unwatch was called as often.
-func (v *Versions[K]) Watch(key K) {
+func (v *Versions) Watch(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.watchers[key]++
@@ -51,7 +52,7 @@ func (v *Versions[K]) Watch(key K) {
 }
 
 // Unwatch ends one Watch.
-func (v *Versions[K]) Unwatch(key K) {
+func (v *Versions) Unwatch(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.watchers[key]--
@@ -66,7 +67,7 @@ func (v *Versions[K]) Unwatch(key K) {
 
 // Note records the version that a reply has shown at o.Since, and returns it with the
 // time when it was first observed.
-func (v *Versions[K]) Note(key K, o Version) Version {
+func (v *Versions) Note(key protocol.Key, o Version) Version {
 	o.Granted = o.Since.Mono
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -83,7 +84,7 @@ func (v *Versions[K]) Note(key K, o Version) Version {
 }
 
 // Forget drops what is known of a key that is free, or whose record is gone.
-func (v *Versions[K]) Forget(key K) {
+func (v *Versions) Forget(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if e := v.byKey[key]; e != nil {
@@ -92,11 +93,11 @@ func (v *Versions[K]) Forget(key K) {
 }
 
 // put stores o as the newest version. v.mu is held.
-func (v *Versions[K]) put(key K, o Version) {
+func (v *Versions) put(key protocol.Key, o Version) {
 	if before := v.byKey[key]; before != nil {
 		v.remove(before)
 	}
-	e := &entry[K]{key: key, Version: o}
+	e := &entry{key: key, Version: o}
 	v.byKey[key] = e
 	if v.watchers[key] == 0 {
 		v.rest(e)
@@ -105,35 +106,17 @@ func (v *Versions[K]) put(key K, o Version) {
 
 // rest makes e the newest of the entries that nobody watches. If these are too many,
 // it forgets the oldest. v.mu is held.
-func (v *Versions[K]) rest(e *entry[K]) {
+func (v *Versions) rest(e *entry) {
 	e.idle = v.idle.PushFront(e)
 	if v.idle.Len() > v.most {
-		v.remove(v.idle.Back().Value.(*entry[K]))
+		v.remove(v.idle.Back().Value.(*entry))
 	}
 }
 
 // remove forgets e. v.mu is held.
-func (v *Versions[K]) remove(e *entry[K]) {
+func (v *Versions) remove(e *entry) {
 	delete(v.byKey, e.key)
 	if e.idle != nil {
 		v.idle.Remove(e.idle)
-	}
-}
-
-// Watcher watches a changing set of keys. It is for one goroutine.
-type Watcher[K comparable] struct {
-	Of   *Versions[K]
-	keys []K
-}
-
-// Only watches these keys, and no longer the keys of earlier calls.
-func (w *Watcher[K]) Only(keys ...K) {
-	before := w.keys
-	w.keys = keys
-	for _, key := range keys {
-		w.Of.Watch(key)
-	}
-	for _, key := range before {
-		w.Of.Unwatch(key)
 	}
 }

@@ -1,12 +1,12 @@
 package observed
 
 import (
-	"maps"
 	"slices"
 	"testing"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // at is an instant on both clocks.
@@ -16,10 +16,19 @@ func shown(id, grant string, d time.Duration) Version {
 	return Version{ID: id, Grant: grant, Since: at(d)}
 }
 
-func keysOf(v *Versions[string]) []string { return slices.Sorted(maps.Keys(v.byKey)) }
+func keysOf(v *Versions) []string {
+	var names []string
+	for key := range v.byKey {
+		names = append(names, key.Partition)
+	}
+	slices.Sort(names)
+	return names
+}
+
+func key(name string) protocol.Key { return protocol.Key{Partition: name} }
 
 // of returns what is known of a key; false: nothing.
-func (v *Versions[K]) of(key K) (Version, bool) {
+func (v *Versions) of(key protocol.Key) (Version, bool) {
 	e := v.byKey[key]
 	if e == nil {
 		return Version{}, false
@@ -27,8 +36,8 @@ func (v *Versions[K]) of(key K) (Version, bool) {
 	return e.Version, true
 }
 
-func TestAVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
-	v := New[string](10)
+func TestVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
+	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
 		now            time.Duration
@@ -43,63 +52,61 @@ func TestAVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 		{"4", "g", 7, 7, 6},  // renewed
 		{"4", "g", 99, 7, 6}, // and shown for long
 	} {
-		got := v.Note("a", shown(tc.id, tc.grant, tc.now))
+		got := v.Note(key("a"), shown(tc.id, tc.grant, tc.now))
 		if got.Since != at(tc.since) || got.Granted != tc.granted {
 			t.Errorf("%+v: %+v", tc, got)
 		}
-		if known, ok := v.of("a"); !ok || known != got {
+		if known, ok := v.of(key("a")); !ok || known != got {
 			t.Errorf("known is %+v, told was %+v", known, got)
 		}
 	}
-	v.Forget("a")
-	if known, ok := v.of("a"); ok {
+	v.Forget(key("a"))
+	if known, ok := v.of(key("a")); ok {
 		t.Errorf("forgotten, and known is %+v", known)
 	}
-	if got := v.Note("a", shown("4", "g", 100)); got.Since.Mono != 100 || got.Granted != 100 {
+	if got := v.Note(key("a"), shown("4", "g", 100)); got.Since.Mono != 100 || got.Granted != 100 {
 		t.Errorf("forgotten, and still observed for longer: %+v", got)
 	}
 }
 
 func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
-	v := New[string](2)
-	v.Watch("watched")
-	v.Watch("watched")
-	for i, key := range []string{"watched", "a", "b", "c"} {
-		v.Note(key, shown("1", "g", time.Duration(i+1)))
+	v := New(2)
+	v.Watch(key("watched"))
+	v.Watch(key("watched"))
+	for i, name := range []string{"watched", "a", "b", "c"} {
+		v.Note(key(name), shown("1", "g", time.Duration(i+1)))
 	}
 	if got := keysOf(v); !slices.Equal(got, []string{"b", "c", "watched"}) {
 		t.Errorf("what is watched and the newest two are %v", got)
 	}
-	v.Note("watched", shown("1", "g", 5))
-	v.Unwatch("watched")
-	v.Note("a", shown("1", "g", 6))
-	v.Note("b", shown("1", "g", 7))
-	if _, ok := v.of("watched"); !ok {
+	v.Note(key("watched"), shown("1", "g", 5))
+	v.Unwatch(key("watched"))
+	v.Note(key("a"), shown("1", "g", 6))
+	v.Note(key("b"), shown("1", "g", 7))
+	if _, ok := v.of(key("watched")); !ok {
 		t.Error("one of its two watchers has gone, and it is forgotten")
 	}
-	v.Unwatch("watched") // is the newest of those that nobody watches from then on
-	v.Note("c", shown("1", "g", 8))
-	if _, ok := v.of("watched"); !ok {
+	v.Unwatch(key("watched")) // is the newest of those that nobody watches from then on
+	v.Note(key("c"), shown("1", "g", 8))
+	if _, ok := v.of(key("watched")); !ok {
 		t.Error("it is forgotten before an older one")
 	}
-	v.Note("d", shown("1", "g", 9))
+	v.Note(key("d"), shown("1", "g", 9))
 	if got := keysOf(v); !slices.Equal(got, []string{"c", "d"}) || len(v.byKey) != 2 || v.idle.Len() != 2 || len(v.watchers) > 0 {
 		t.Errorf("nobody watches, and remembered are %v of %d, %d idle, %d watched", got, len(v.byKey), v.idle.Len(), len(v.watchers))
 	}
 }
 
-func TestAKeyThatIsWatchedBeforeItIsKnownIsKeptOnceItIs(t *testing.T) {
-	v := New[string](0)
-	w := Watcher[string]{Of: v}
-	w.Only("a", "b")
-	for _, key := range []string{"a", "b", "c"} {
-		v.Note(key, shown("1", "g", 1))
+func TestKeyWatchedBeforeItIsKnownIsKept(t *testing.T) {
+	v := New(0)
+	v.Watch(key("a"))
+	for _, name := range []string{"a", "b"} {
+		v.Note(key(name), shown("1", "g", 1))
 	}
-	w.Only("b", "c")
-	if _, ok := v.of("b"); !ok || len(v.byKey) != 1 {
-		t.Errorf("%d keys are remembered, want b", len(v.byKey))
+	if _, ok := v.of(key("a")); !ok || len(v.byKey) != 1 {
+		t.Errorf("%d keys are remembered, want a", len(v.byKey))
 	}
-	w.Only()
+	v.Unwatch(key("a"))
 	if len(v.byKey)+len(v.watchers)+v.idle.Len() > 0 {
 		t.Error("nothing is watched, and something is left")
 	}

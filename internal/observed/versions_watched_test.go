@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/rwlock"
 )
 
 // each calls fn for so many keys at once, and waits for all of them.
@@ -37,13 +36,6 @@ func TestEveryKeyThatIsWatchedIsTakenOverHoweverManyThereAre(t *testing.T) {
 				return nil, err
 			}
 			return g.Locks()[0], nil
-		},
-		"AcquireWrite": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
-			l, err := rwlock.New(c, key)
-			if err != nil {
-				return nil, err
-			}
-			return l.AcquireWrite(ctx)
 		},
 	}
 	const keys = 20
@@ -114,24 +106,24 @@ func TestEveryLeaderThatIsWatchedIsSeenDeadHoweverManyThereAre(t *testing.T) {
 	})
 }
 
-func TestAClientForgetsTheOldestOfTheHoldersThatItsTriesMet(t *testing.T) {
+func TestClientForgetsTheOldestOfTheHoldersThatItsTriesMet(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), 0, "a", "b", "c")
 		c, _ := w.Client(lab.Config(), lab.Memory(2))
 		for _, key := range []string{"a", "b", "c"} {
-			if _, err := c.TryAcquire(t.Context(), key); !errors.Is(err, leasehold.ErrHeld) {
+			if _, err := c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 				t.Fatal(err)
 			}
 		}
 		lab.Elapse(20 * time.Second)
 		for _, key := range []string{"c", "b"} {
-			lock, err := c.TryAcquire(t.Context(), key)
+			lock, err := c.TryAcquire(t.Context(), key, leasehold.NoWaitEvenIfDead())
 			if err != nil {
 				t.Fatalf("%s was watched for a lease: %v", key, err)
 			}
 			w.Release(lock)
 		}
-		if _, err := c.TryAcquire(t.Context(), "a"); !errors.Is(err, leasehold.ErrHeld) {
+		if _, err := c.TryAcquire(t.Context(), "a", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("the oldest of three is remembered by a client that remembers two: %v", err)
 		}
 	})

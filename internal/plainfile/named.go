@@ -15,18 +15,12 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if IsStream(file) {
-		return os.OpenFile(file, flag, 0) //nolint:gosec // the user names it
+	var f *os.File
+	if info, found := os.Lstat(file); found == nil && info.Mode().IsRegular() && !IsStream(file) {
+		f, err = Open(file, flag, Trusted)
+	} else {
+		f, err = os.OpenFile(file, flag, 0) //nolint:gosec // the user names it
 	}
-	info, err := os.Lstat(file)
-	switch {
-	case err != nil:
-		return nil, openError(path, err)
-	case info.Mode().IsRegular():
-		f, err := Open(file, flag, Trusted)
-		return f, openError(path, err)
-	}
-	f, err := os.OpenFile(file, flag, 0) //nolint:gosec // the user names it
 	return f, openError(path, err)
 }
 

@@ -13,7 +13,9 @@
 //
 // So root may be told to write to a home, as by sudo in one, and to a directory of a group;
 // but in /tmp only to what is root's. Whoever owns a directory decides what becomes of the
-// files there: the rule protects from all others, and does not hold names still.
+// files there: the rule protects from all others, and does not hold names still. An os.Root
+// would, but opens each directory for reading, and on the way there may be one that the
+// caller can only search.
 //
 // It does not rely on the kernel's own protection (protected_symlinks and the others in
 // proc_sys_fs(5)), which may be off. On Windows, where users do not share directories so,
@@ -47,7 +49,7 @@ const (
 // Error is why a file is refused.
 type Error struct {
 	Path, Why string
-	names     uint64 // more than one: also while somebody makes it
+	passes    bool // somebody may be at work on the file just now
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
@@ -59,36 +61,25 @@ const (
 	pause = time.Millisecond
 )
 
-var errChanged = errors.New("changes all the time")
-
-// Open opens a regular file that is there, for reading or writing. It follows no link at
-// the end of path, and before it those that the package says. A file with two names (hard
-// links) is refused; with Trusted not in a closed directory.
-func Open(path string, flag int, owner Owner) (*os.File, error) {
+func again[T any](look func() (T, error)) (T, error) {
 	for n := 1; ; n++ {
-		f, err := open(path, flag, owner)
-		if !mayPassSoon(err) {
-			return f, err
-		}
-		if n == tries {
-			return nil, lasting(path, err)
+		found, err := look()
+		if refused := (*Error)(nil); !errors.As(err, &refused) || !refused.passes || n == tries {
+			return found, err
 		}
 		time.Sleep(pause)
 	}
 }
 
-// mayPassSoon reports whether somebody may be at work on a file just now.
-func mayPassSoon(err error) bool {
-	var refused *Error
-	return errors.Is(err, errChanged) || errors.As(err, &refused) && refused.names > 0
+func changed(path string) error {
+	return &Error{Path: path, Why: "changes all the time", passes: true}
 }
 
-// lasting is an error that did not pass.
-func lasting(path string, err error) error {
-	if errors.Is(err, errChanged) {
-		return &Error{Path: path, Why: errChanged.Error()}
-	}
-	return err
+// Open opens a regular file that is there, for reading or writing. It follows no link at
+// the end of path, and before it those that the package says. A file with two names (hard
+// links) is refused; with Trusted not in a closed directory.
+func Open(path string, flag int, owner Owner) (*os.File, error) {
+	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }
 
 func open(path string, flag int, owner Owner) (*os.File, error) {
@@ -107,7 +98,7 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names it; check looks at what was opened
 	if err != nil {
 		if _, gone := os.Lstat(at); gone != nil {
-			return nil, errChanged
+			return nil, changed(path)
 		}
 		return nil, err
 	}
@@ -130,7 +121,7 @@ func check(f *os.File, path, dir, base string, owner Owner) error {
 	}
 	named, err := os.Lstat(filepath.Join(again, base))
 	if err != nil || again != dir || !os.SameFile(opened, named) {
-		return errChanged
+		return changed(path)
 	}
 	if err := kind(path, opened); err != nil {
 		return err
@@ -167,16 +158,7 @@ func followed(path string) (dir, base string, err error) { return walk(path, fal
 // a link. It need not exist; what exists is refused unless it may be used. Files that the
 // process has open (IsStream) are left as they are.
 func Named(path string) (string, error) {
-	for n := 1; ; n++ {
-		at, err := named(path)
-		if !mayPassSoon(err) {
-			return at, err
-		}
-		if n == tries {
-			return "", lasting(path, err)
-		}
-		time.Sleep(pause)
-	}
+	return again(func() (string, error) { return named(path) })
 }
 
 func named(path string) (string, error) {
@@ -208,7 +190,7 @@ func named(path string) (string, error) {
 // mayUse refuses a file that another user may have planted in a directory.
 func mayUse(path string, file, in fs.FileInfo, owner Owner) error {
 	if n := names(file); n > 1 && file.Mode().IsRegular() && (owner != Trusted || !closed(in)) {
-		return &Error{Path: path, names: n, Why: fmt.Sprintf("has %d names (hard links), and one of them may be another user's: find -inum tells, remove the other", n)}
+		return &Error{Path: path, passes: true, Why: fmt.Sprintf("has %d names (hard links), and one of them may be another user's: find -inum tells, remove the other", n)}
 	}
 	if !mayOwn(file, in, owner) {
 		return &Error{Path: path, Why: "belongs to " + ownerName(file) + ", in a directory that others may write to: name a file of your own"}
@@ -302,7 +284,7 @@ func step(dir, next string) (to string, err error) {
 	case !link:
 		return "", nil
 	case names(info) == 0: // another has just taken its place
-		return "", errChanged
+		return "", changed(next)
 	case !mayLead(info, in):
 		return "", &Error{Path: next, Why: "is a symbolic link of " + ownerName(info) + ", in a directory that others may write to: name what it points to, if that is meant"}
 	}

@@ -103,7 +103,7 @@ func TestOnlyARegularFileIsOpened(t *testing.T) {
 	}
 }
 
-func TestAFileWithASecondNameIsRefusedWhereOthersCanHaveGivenIt(t *testing.T) {
+func TestFileWithASecondNameIsRefusedWhereOthersCanHaveGivenIt(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o700: "", sticky: "2 names", group: "2 names", 0o777: "2 names"} {
 		dir, elsewhere := place(t, mode)
 		second := filepath.Join(dir, "second")
@@ -135,7 +135,7 @@ func TestAnothersFileIsUsedWhereNobodyElseCanHavePlantedIt(t *testing.T) {
 	}
 }
 
-func TestTheFileOfTheDirectorysOwnerIsUsed(t *testing.T) {
+func TestFileOfTheDirectorysOwnerIsUsed(t *testing.T) {
 	dir, _ := place(t, sticky)
 	ofStranger(t, dir)
 	ofStranger(t, filepath.Join(dir, "file"))
@@ -143,7 +143,7 @@ func TestTheFileOfTheDirectorysOwnerIsUsed(t *testing.T) {
 	says(t, "file", named(filepath.Join(dir, "file")), "")
 }
 
-func TestALinkOfAnotherUserIsFollowedOnlyInAClosedDirectory(t *testing.T) {
+func TestLinkOfAnotherUserIsFollowedOnlyInAClosedDirectory(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "is a symbolic link of user 54321", sticky: "is a symbolic link of user 54321", 0o777: "is a symbolic link of user 54321"} {
 		dir, elsewhere := place(t, mode)
 		way, end := filepath.Join(dir, "way"), filepath.Join(dir, "end")
@@ -171,7 +171,7 @@ func TestRootGoesThroughNoDirectoryThatAnotherUserCanHavePlanted(t *testing.T) {
 	}
 }
 
-func TestAFileThatIsSwappedForALinkWhileItIsOpenedIsNotTheLinks(t *testing.T) {
+func TestFileThatIsSwappedForALinkWhileItIsOpenedIsNotTheLinks(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	file, other := filepath.Join(dir, "file"), filepath.Join(elsewhere, "file")
 	theirs, err := os.Stat(other)
@@ -198,7 +198,7 @@ func TestAFileThatIsSwappedForALinkWhileItIsOpenedIsNotTheLinks(t *testing.T) {
 	}
 }
 
-func TestADirectoryThatIsSwappedWhileAFileIsOpenedIsLookedAtAgain(t *testing.T) {
+func TestDirectoryThatIsSwappedWhileAFileIsOpenedIsLookedAtAgain(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	way := filepath.Join(dir, "way")
 	do(t, os.Symlink(dir, way))
@@ -232,7 +232,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestANameLeadsThroughTheCallersLinksToAFileThatNeedNotExist(t *testing.T) {
+func TestNameLeadsThroughTheCallersLinksToAFileThatNeedNotExist(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -255,7 +255,7 @@ func TestANameLeadsThroughTheCallersLinksToAFileThatNeedNotExist(t *testing.T) {
 	}
 }
 
-func TestAPlacedFileTakesNoNameThatIsTaken(t *testing.T) {
+func TestPlacedFileTakesNoNameThatIsTaken(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

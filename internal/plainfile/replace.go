@@ -1,7 +1,9 @@
 package plainfile
 
 import (
+	"bytes"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,6 +17,80 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 	}
 	defer os.Remove(temporary) // fails after the rename, as it should
 	return os.Rename(temporary, path)
+}
+
+var (
+	// ErrChanged is returned if a file is not the one, or not as, the caller has read it.
+	ErrChanged = errors.New("another process has changed it in the meantime")
+	// ErrLocked is returned if another process keeps a file locked for long.
+	ErrLocked = errors.New("another process keeps it locked")
+)
+
+// Swap is Replace of a file that holds before, nil if it did not exist. Of several
+// processes that swap the same content one succeeds; the others get ErrChanged.
+func Swap(path string, before, content []byte, mode fs.FileMode) error {
+	temporary, err := Temporary(path, content, mode)
+	if err != nil {
+		return err
+	}
+	defer os.Remove(temporary) // fails after the rename, as it should
+	if before == nil {
+		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the user names it
+		if errors.Is(err, fs.ErrExist) {
+			return ErrChanged
+		}
+		if err != nil {
+			return err
+		}
+		_ = empty.Close()
+	}
+	return Alone(path, func(now []byte) error {
+		if !bytes.Equal(now, before) {
+			return ErrChanged
+		}
+		return os.Rename(temporary, path)
+	})
+}
+
+// Alone calls fn with the content of a file, which fn may replace or remove: other
+// processes that call Alone wait. It returns ErrChanged if the file is gone, or has been
+// replaced while it waited. Where files cannot be locked, two processes may call fn at the
+// same moment.
+func Alone(path string, fn func(content []byte) error) error {
+	f, err := Open(path, os.O_RDONLY, Trusted)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ErrChanged
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	if err := flock(f); errors.Is(err, ErrLocked) {
+		return err
+	}
+	locked, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if named, err := os.Lstat(path); err != nil || !os.SameFile(locked, named) {
+		return ErrChanged
+	}
+	content, err := io.ReadAll(f)
+	if err == nil {
+		err = fn(content)
+	}
+	if err == nil {
+		syncDir(filepath.Dir(path))
+	}
+	return err
+}
+
+// syncDir makes the names in a directory survive a power failure, if the file system can.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil { //nolint:gosec // of a file that the user names
+		_ = d.Sync()
+		_ = d.Close()
+	}
 }
 
 // Temporary writes a file beside that of a path, whose name it is to take, and returns

@@ -77,11 +77,3 @@ func PeriodProblem(length time.Duration) string {
 	}
 	return ""
 }
-
-// Marking is a protocol whose records say what was done last.
-type Marking interface {
-	Protocol
-
-	// Unmark removes a mark, if the record still has it.
-	Unmark(k Key, d Done) *Write
-}

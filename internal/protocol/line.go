@@ -33,21 +33,3 @@ func (r Record) HasRoom(more int, like string) bool {
 	}
 	return len(r.Waiters)+more <= MostWaiters && all <= MostLineBytes
 }
-
-// Lining is a protocol whose records may have a line of those who wait for the key. It is
-// an advice: whoever writes the record without it loses its waiters time, and no more.
-type Lining interface {
-	Protocol
-
-	// Join puts w at the end of the line of a record that somebody holds, once.
-	Join(k Key, w Waiter) *Write
-
-	// Leave takes w out of the line, if it stands there.
-	Leave(k Key, w Place) *Write
-
-	// HandToHead is HandOver to the head of the line, who leaves it. g names its owner and
-	// the id of its grant. The version is new, as in every attempt: the head's entry may
-	// come back by a late copy of its join, and what names a version rests on that this
-	// one never does.
-	HandToHead(h Hold, g Grant) *Write
-}

@@ -1,16 +1,23 @@
 package protocol
 
 import (
+	"cmp"
 	"crypto/rand"
 	"encoding/binary"
 	"encoding/hex"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // clientIDLen is the length of crypto/rand.Text: 130 random bits in base 32.
 const clientIDLen = 26
+
+// LongestOwner is the most bytes of an owner's name, without its client id: each record
+// and each of its writes have it, and a reader shows it.
+const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id
 // distinguishes two clients of the same name, and helps to distinguish grants by
@@ -112,3 +119,22 @@ func VersionOfHex(v string) string {
 }
 
 func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+
+// Key names a lock.
+type Key struct{ Partition, Sort string }
+
+// String returns the partition key, followed by the sort key in parentheses if
+// there is one, for people: what could be misread in a line of text is quoted, and of
+// more than 120 characters the middle is left out.
+func (k Key) String() string {
+	name := visible.Word(k.Partition)
+	if k.Sort != "" {
+		name += " (" + visible.Word(k.Sort) + ")"
+	}
+	return visible.Middle(name, 120)
+}
+
+// Compare is the order in which several keys are taken: the same in every process.
+func (k Key) Compare(o Key) int {
+	return cmp.Or(strings.Compare(k.Partition, o.Partition), strings.Compare(k.Sort, o.Sort))
+}

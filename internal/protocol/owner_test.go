@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestAnOwnerIsKnownByItsClientID(t *testing.T) {
+func TestOwnerIsKnownByItsClientID(t *testing.T) {
 	a, b := NewOwner("web-7/812"), NewOwner("web-7/812")
 	if a == b || !HasClientID(a) || !HasClientID(b) || !strings.HasPrefix(a, "web-7/812/") {
 		t.Errorf("owners %q and %q", a, b)
@@ -41,7 +41,7 @@ func TestVersionsAreUUIDsThatNeverComeBack(t *testing.T) {
 	}
 }
 
-func TestAVersionTellsWhenItWasMade(t *testing.T) {
+func TestVersionTellsWhenItWasMade(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	v := NewVersion()
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {
@@ -59,7 +59,7 @@ func TestAVersionTellsWhenItWasMade(t *testing.T) {
 	}
 }
 
-func TestAVersionIsKnownByItsForm(t *testing.T) {
+func TestVersionIsKnownByItsForm(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
 		t.Errorf("%q is none", v)
@@ -74,7 +74,7 @@ func TestAVersionIsKnownByItsForm(t *testing.T) {
 	}
 }
 
-func TestAVersionInHexadecimalDigitsIsTheSame(t *testing.T) {
+func TestVersionInHexadecimalDigitsIsTheSame(t *testing.T) {
 	v := NewVersion()
 	if h := VersionHex(v); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h) || VersionOfHex(h) != v {
 		t.Errorf("%q is %q, and back %q", v, h, VersionOfHex(h))

@@ -5,6 +5,7 @@
 package protocol
 
 import (
+	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
@@ -17,25 +18,26 @@ type Item = map[string]types.AttributeValue
 
 // Record is a stored lock, in the client's terms.
 type Record struct {
-	Key        Key
-	Owner      string
-	Token      int64  // 0: the holder has none
-	Grant      string // "": the holder has none
-	Version    string
-	Lease      time.Duration
-	GrantedAt  time.Time
-	Released   bool
-	ExpiresAt  time.Time
-	LeaseEnds  time.Time // by the wall clock of the client that wrote this version, if that vouches for it; zero: nobody does
-	Data       []byte
-	Attributes Item    // the caller's own
-	Session    string  // id of the session that is renewed instead of the record
-	Mode       Mode    // of one entry of a read/write lock
-	Broken     *Broken // the grant of this record that was broken last; nil: none
-	TakenOver  *TakenOver
-	Waiters    []Waiter // in line, the head first
-	Done       *Done    // what was done last; nil: nothing is known to be
-	Asked      string   // id of the grant whose holder was asked last to step down; "": none was
+	Key          Key
+	Owner        string
+	Token        int64  // 0: the holder has none
+	Grant        string // "": the holder has none
+	Version      string
+	Lease        time.Duration
+	GrantedAt    time.Time
+	Released     bool
+	ExpiresAt    time.Time
+	LeaseEnds    time.Time // by the wall clock of the client that wrote this version, if that vouches for it; zero: nobody does
+	Data         []byte
+	Attributes   Item    // the caller's own
+	Session      string  // id of the session that is renewed instead of the record
+	Broken       *Broken // the grant of this record that was broken last; nil: none
+	TakenOver    *TakenOver
+	Waiters      []Waiter  // in line, the head first
+	Handed       bool      // another client has handed the key over, and the holder has written nothing since
+	NoQueueUntil time.Time // until then nobody joins the queue or hands the key over; zero: not said. An advice
+	Done         *Done     // what was done last; nil: nothing is known to be
+	Asked        string    // id of the grant whose holder was asked last to step down; "": none was
 
 	BrokenGrants map[string]string // of a session's row: grants under it that its client is told were broken, by the ids of the words that tell it
 }
@@ -89,22 +91,20 @@ func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
 
 // Grant is the write that takes a key.
 type Grant struct {
-	Key      Key
-	Owner    string
-	Version  string // new in each attempt; also the grant's id, unless that is named
-	ID       string // of the grant, if another client has chosen it; empty: Version
-	Lease    time.Duration
-	Now      time.Time
-	IfExists bool
-	Create   bool     // there was no record; read/write locks create it in another way
-	Session  string   // id of the owner's session; empty: the record itself is renewed
-	Takeable []string // versions of earlier attempts that no client treats as held: a writer or plain lock may replace them, for a reader they must be absent
-	Intents  []string // versions of this client's intents, which the grant replaces
-	Dead     []Record // holders known to be dead, which the grant replaces
-	InLine   *Place   // of who is granted the key, in the record's line, which it leaves; nil: it stands in none
-	Once     Once     // what it is for: it is not granted if that is done
-	NoLine   bool     // the line is removed: a head that never took the key is replaced, and others may be as dead
-	Changes  Changes
+	Key          Key
+	Owner        string
+	Version      string // new in each attempt; also the grant's id, unless that is named
+	ID           string // of the grant, if another client has chosen it; empty: Version
+	Lease        time.Duration
+	Now          time.Time
+	IfExists     bool
+	Session      string    // id of the owner's session; empty: the record itself is renewed
+	Takeable     []string  // versions of earlier attempts that no client treats as held: the grant may replace them
+	Dead         *Record   // the dead holder that the grant replaces, and erases the queue of; nil if there is none
+	NoQueueUntil time.Time // suspends the queue of the dead holder; zero: it does not
+	InLine       *Place    // of who is granted the key, in the record's line, which it leaves; nil: it stands in none
+	Once         Once      // what it is for: it is not granted if that is done
+	Changes      Changes
 }
 
 // Renewal is the write that gives a hold a new version, and so starts its lease
@@ -119,12 +119,11 @@ type Renewal struct {
 
 // Release is the write that frees a key.
 type Release struct {
-	Version      string // new in each attempt
-	Now          time.Time
-	Expires      time.Time     // when TTL may delete the record; zero: never
-	ReadersFirst time.Duration // of a writer: how long other writers let readers go first
-	Done         *Done         // the mark to be stored; nil: that of the record stays
-	Changes      Changes
+	Version string // new in each attempt
+	Now     time.Time
+	Expires time.Time // when TTL may delete the record; zero: never
+	Done    *Done     // the mark to be stored; nil: that of the record stays
+	Changes Changes
 }
 
 // Schema is the key and the TTL attribute that a layout's table must have.
@@ -152,6 +151,9 @@ func (s Schema) KeyOf(item Item) Key {
 // MaxToken is the highest fencing token. JSON readers with doubles read it, and the next
 // integer, exactly (RFC 8259, section 6). Nothing is granted after it.
 const MaxToken = 1<<53 - 2
+
+// ErrLastToken means that a record reads well and has the token MaxToken.
+var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold is what the record must show for a write of the holder to succeed. Delayed
 // duplicates do no harm: a version can come back only by a duplicate of its own
@@ -193,8 +195,8 @@ type Reading interface {
 	// Decode reads an item. The error is a *DecodeError if it is not a lock.
 	Decode(item Item) (Record, error)
 
-	// Grantable says why no grant of a key can follow what its record shows, whoever
-	// holds it; nil: one can. The error is a *DecodeError.
+	// Grantable returns ErrLastToken if no grant of a key can follow what its record
+	// shows, whoever holds it.
 	Grantable(item Item) error
 }
 
@@ -226,27 +228,6 @@ type Protocol interface {
 	// Break frees the key, whoever holds it, if the record still shows the grant
 	// and the version of r.
 	Break(r Record, b Break) *Write
-}
-
-// Sharing is a protocol whose records may belong to a session.
-type Sharing interface {
-	Protocol
-
-	// SessionKey returns the key of a session's row. IsSessionKey reports whether
-	// a key is one.
-	SessionKey(id string) Key
-	IsSessionKey(k Key) bool
-
-	// Session returns the protocol of session rows. A grant creates a row and
-	// never takes one over. A release marks the session as dead; that is final.
-	Session() Protocol
-
-	// TellBroken tells the client of a session, by the session's row, that a grant
-	// under it was broken. word is an id that no other telling has: the client
-	// removes what it has heard by that, and no later word of the same grant. It
-	// changes neither version nor lease, so that no renewal fails. Its condition
-	// fails if the row is not there, is dead, or is of a client that does not listen.
-	TellBroken(session, word, grant string) *Write
 }
 
 // Rewriting is a protocol whose table other layouts may have written too.

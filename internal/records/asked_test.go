@@ -2,7 +2,6 @@ package records_test
 
 import (
 	"testing"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -10,13 +9,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestARequestToStepDownLandsOnItsGrantAlone(t *testing.T) {
+func TestRequestToStepDownLandsOnItsGrantAlone(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
-	asking := b.Protocol.(interface {
-		Ask(h protocol.Hold, by string, at time.Time) *protocol.Write
-	})
 	h, held := b.hold()
-	ask := func() *protocol.Write { return asking.Ask(h, another, granted) }
+	ask := func() *protocol.Write { return b.Protocol.(protocol.Native).Ask(h, another, granted) }
 	b.landsIn("ask", held, ask, same, version, kind, expired)
 
 	b.put(held)

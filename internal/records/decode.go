@@ -11,7 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -57,8 +57,6 @@ func (d *decoder) key(s schema) protocol.Key {
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
-	case want == "" && v != nil && v.Value == protocol.KindSemaphore:
-		d.fail(attrKind, "is semaphore: the key has permits, and each permit is a lock under its own key")
 	case want == "" && d.has(attrKind):
 		d.fail(attrKind, "is present: the row is not a plain lock, or was written by a newer leasehold")
 	case want != "" && (v == nil || v.Value != want):
@@ -251,7 +249,7 @@ func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)
 	if err != nil && s != "" {
-		d.fail(name, fmt.Sprintf("is %q: %v", s, err))
+		d.fail(name, fmt.Sprintf("is %.60q: %v", s, err))
 	}
 	return lease
 }
@@ -265,7 +263,7 @@ func (d *decoder) seconds(name string) time.Duration {
 		return 0
 	}
 	f, _ := s.Float64()
-	return decide.Scale(1, math.Ceil(max(f, 0)*float64(time.Second)))
+	return durations.Scale(1, math.Ceil(max(f, 0)*float64(time.Second)))
 }
 
 // heldLease checks the lease of a held record. A lease of leasehold must be above
@@ -282,7 +280,7 @@ func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.
 // longest Duration: it was meant to last forever. A negative one becomes 0.
 func parseLease(s string) (time.Duration, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
-		return decide.Times(time.Millisecond, max(ms, 0)), nil
+		return durations.Times(time.Millisecond, max(ms, 0)), nil
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil {

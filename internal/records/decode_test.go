@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestAGrantOfOursThatHasLostItsTokenIsDamagedAndNotAPeers(t *testing.T) {
+func TestGrantOfOursThatHasLostItsTokenIsDamagedAndNotAPeers(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		delete(item, "fencingToken")
@@ -23,7 +23,7 @@ func TestAGrantOfOursThatHasLostItsTokenIsDamagedAndNotAPeers(t *testing.T) {
 	})
 }
 
-func TestARecordSaysWhenItWasGrantedThoughItHasBeenRenewed(t *testing.T) {
+func TestRecordSaysWhenItWasGrantedThoughItHasBeenRenewed(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		g := b.grant(protocol.NewVersion())
 		g.Now = protocol.VersionTime(g.Version)
@@ -41,7 +41,7 @@ func TestARecordSaysWhenItWasGrantedThoughItHasBeenRenewed(t *testing.T) {
 	})
 }
 
-func TestANumberThatDynamoDBCannotHaveIsRefusedBeforeItIsReckoned(t *testing.T) {
+func TestNumberThatDynamoDBCannotHaveIsRefusedBeforeItIsReckoned(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		for _, number := range []string{"1e200000000", "-1e-200000000", "1p200000000", "Inf", "1e301", "1e1e1", strings.Repeat("9", 400_000)} {
 			_, item := b.hold()

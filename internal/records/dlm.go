@@ -14,10 +14,7 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 		key.Sort, key.SortNumber, key.sortValue = "concurrency_id", true, "0"
 	}
 	c, err := newClocked(l.Name(), key, dlmExpires, time.Second, l.MaxSkew)
-	if l.NoSlots {
-		return lock{dlm{c}}, err
-	}
-	return slotted{lock{dlm{c}}}, err
+	return lock{dlm{c}}, err
 }
 
 // The attributes of a dynamo-dlm record. A peer's release code has 32 hexadecimal
@@ -46,8 +43,8 @@ func (p dlm) grantable(w *protocol.Write, g protocol.Grant) []string {
 	if len(g.Takeable) > 0 {
 		takeable = showsCode(w, g.Takeable...)
 	}
-	if len(g.Dead) > 0 {
-		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
+	if g.Dead != nil {
+		dead = p.isRecord(w, *g.Dead) + " AND " + p.isExpired(w, g.Now)
 	}
 	return []string{takeable, dead}
 }

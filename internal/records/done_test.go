@@ -23,7 +23,7 @@ func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
 	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
 }
 
-func TestAMarkIsReadAsItWasStored(t *testing.T) {
+func TestMarkIsReadAsItWasStored(t *testing.T) {
 	for _, once := range []protocol.Once{monday, first, epoch} {
 		b, _ := newBench(t, layout.Native{})
 		h, _ := b.hold()
@@ -37,7 +37,7 @@ func TestAMarkIsReadAsItWasStored(t *testing.T) {
 	}
 }
 
-func TestAGrantLandsIfWhatItIsForIsNotDone(t *testing.T) {
+func TestGrantLandsIfWhatItIsForIsNotDone(t *testing.T) {
 	for _, tc := range []struct {
 		marked, wanted protocol.Once
 		lands          bool
@@ -72,7 +72,7 @@ func TestAGrantLandsIfWhatItIsForIsNotDone(t *testing.T) {
 	}
 }
 
-func TestAMarkThatDoesNotReadIsNoneForGrantAndReaderAlike(t *testing.T) {
+func TestMarkThatDoesNotReadIsNoneForGrantAndReaderAlike(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"no map":               text("mon"),
 		"empty":                &types.AttributeValueMemberM{},
@@ -103,7 +103,7 @@ func TestAMarkThatDoesNotReadIsNoneForGrantAndReaderAlike(t *testing.T) {
 
 func TestOneMarkAloneIsForgotten(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
-	p := b.Protocol.(protocol.Marking)
+	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()
 	mark := b.mark(h, monday)
 	b.lands(b.Release(h, protocol.Release{Version: v3, Done: mark}))

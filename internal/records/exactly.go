@@ -42,14 +42,3 @@ func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	w.Where(strings.Join(conditions, " AND "))
 	return w
 }
-
-// IsAbsent checks, in a transaction, that there is nothing under a key.
-func IsAbsent(p protocol.Protocol, k protocol.Key) (*protocol.Write, error) {
-	key, err := p.Key(k)
-	if err != nil {
-		return nil, err
-	}
-	w := protocol.NewCheck(key)
-	w.Where("attribute_not_exists(" + w.Name(p.Schema().Partition) + ")")
-	return w, nil
-}

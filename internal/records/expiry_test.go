@@ -12,7 +12,7 @@ import (
 
 var null types.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
 
-func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
+func TestHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -29,7 +29,7 @@ func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 		} {
 			b.hold()
 			g := b.grant(g9)
-			g.Dead, g.Now = []protocol.Record{r}, r.ExpiresAt.Add(tc.after)
+			g.Dead, g.Now = &r, r.ExpiresAt.Add(tc.after)
 			if lands := b.lands(b.Grant(g)); lands != tc.lands {
 				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
 			}
@@ -39,7 +39,7 @@ func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 		for _, apart := range []time.Duration{-skew, 0, skew} {
 			b.hold() // sent at granted by the writer's clock
 			g := b.grant(g9)
-			g.Dead, g.Now = []protocol.Record{r}, granted.Add(lease+apart)
+			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
 				t.Errorf("taken over as the lease ends, by a clock that differs by %v", apart)
 			}
@@ -47,7 +47,7 @@ func TestAHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 	})
 }
 
-func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
+func TestDeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		old := granted.Add(-time.Hour)
 		var peer protocol.Item
@@ -72,7 +72,7 @@ func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 		r := b.record()
 		take := func() *protocol.Write {
 			g := b.grant(g9)
-			g.Dead = []protocol.Record{r}
+			g.Dead = &r
 			return b.Grant(g)
 		}
 		for name, item := range next {
@@ -91,7 +91,7 @@ func TestADeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 	})
 }
 
-func TestARecordExpiresNoSoonerThanItsLease(t *testing.T) {
+func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -185,7 +185,7 @@ func TestTTLCollectsNoHeldRecordThoughItsHoldersClockIsDaysSlow(t *testing.T) {
 	})
 }
 
-func TestAGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
+func TestGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {

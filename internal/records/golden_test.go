@@ -22,7 +22,7 @@ import (
 )
 
 // golden is a file of testdata/golden: what a peer left when it was asked for
-// something. The peers recorded theirs themselves (interop/cmd/record), but
+// something. The peers recorded theirs themselves (proof/interop/cmd/record), but
 // dynamolock's are written by hand, after its sources.
 type golden struct {
 	Peer     string
@@ -316,7 +316,7 @@ func (r goldenRecord) take() protocol.Hold {
 	g := r.grant(g1)
 	if r.State == held {
 		dead := r.record()
-		g.Dead = []protocol.Record{dead}
+		g.Dead = &dead
 		if r.isByClock() {
 			g.Now = dead.ExpiresAt.Add(r.Skew() + r.Capabilities().LeaseStep)
 		}
@@ -327,7 +327,7 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testing.T) {
+func TestGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
@@ -344,7 +344,7 @@ func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testin
 			}
 			seen := r.record()
 			g := plain
-			g.Dead = []protocol.Record{seen}
+			g.Dead = &seen
 			if r.isByClock() {
 				g.Now = r.clocked().Add(r.Skew() + r.Capabilities().LeaseStep - time.Nanosecond)
 				if r.lands(r.Grant(g)) {
@@ -352,7 +352,7 @@ func TestAGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testin
 				}
 				g.Now = plain.Now
 			}
-			g.Dead[0].Version = "1"
+			g.Dead.Version = "1"
 			if r.lands(r.Grant(g)) {
 				t.Fatal("taken over from another than the one that was watched")
 			}

@@ -28,11 +28,16 @@ const (
 	attrSession = "session"
 )
 
-// ours are leasehold's own attributes in every layout.
-var ours = []string{
-	attrGrant, attrToken, attrGrantedAt, attrLeaseEnds, attrKind, attrSession, attrWaiters, attrLastDone,
-	attrLastBreak, attrLastTakeover, attrStepDown, "dead", attrBrokenGrants, attrPermits, attrMost, attrReaders, attrTokens, attrWriter, attrIntent,
-}
+// Leasehold's own attributes, by the records that use them.
+var (
+	oursInAll     = []string{attrGrant, attrToken, attrGrantedAt, attrKind, attrLastBreak, attrLastTakeover}
+	oursInNative  = []string{attrSession, attrLeaseEnds, attrWaiters, attrHanded, attrNoQueueUntil, attrLastDone, attrStepDown}
+	oursElsewhere = []string{attrDead, attrBrokenGrants} // in rows that are not locks
+)
+
+// ours are the attributes of leasehold that callers may not use in any layout: a record
+// may move to another layout.
+var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 
 // reserved are the attribute names that callers may not use in any layout: a client
 // that is told the wrong layout must not read a caller's attribute as a release.
@@ -56,13 +61,12 @@ func setToken(w *protocol.Write, g protocol.Grant) {
 // firstToken is the token of a record that has none, whatever the clock shows.
 func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
-// Grantable says why no grant of the key can follow, whoever holds it; nil: one can. A
-// grant whose token is above protocol.MaxToken would make a record that nobody can read.
+// Grantable returns protocol.ErrLastToken if the record has the last token. A grant whose
+// token is above protocol.MaxToken would make a record that nobody can read.
 func (s schema) Grantable(item protocol.Item) error {
 	d := decoder{item: item, lenient: true}
 	if d.token() >= protocol.MaxToken {
-		return &protocol.DecodeError{Attribute: attrToken, Problem: "is 2^53-2, the highest there is: " +
-			"when nobody holds the key, delete the record, and tokens begin anew, below those that targets have seen"}
+		return protocol.ErrLastToken
 	}
 	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -17,6 +18,29 @@ import (
 // short so that many fit into a kilobyte: the 16 bytes of the grant id, 17 of the client
 // id, of whose 26 letters 24 are 15 bytes in base 32, and then the owner's name.
 const attrWaiters = "waiters"
+
+// attrHanded says of a grant that a release handed the key to a waiter of another client,
+// which has sent no write of its own since. attrNoQueueUntil says until when nobody is to
+// join the queue or hand the key over, in epoch milliseconds by the clock of the client that
+// wrote it: it took the key over from such a waiter, which had died. Both are advice: what
+// a record says of them, true or not, costs time and no more.
+const (
+	attrHanded       = "handed"
+	attrNoQueueUntil = "noQueueUntil"
+)
+
+var handed = text("1")
+
+func isHanded(item protocol.Item) bool {
+	s, ok := item[attrHanded].(*types.AttributeValueMemberS)
+	return ok && s.Value == "1"
+}
+
+// noQueueUntilOf returns the zero time if an item does not say it in a way that reads.
+func noQueueUntilOf(item protocol.Item) time.Time {
+	d := decoder{item: item, lenient: true}
+	return d.time(attrNoQueueUntil, time.UnixMilli)
+}
 
 const grantBytes, idPacked, idBytes = 16, 24, 17
 
@@ -98,30 +122,57 @@ func (p native) Leave(k protocol.Key, at protocol.Place) *protocol.Write {
 	return w
 }
 
-// HandToHead gives the key to the head. It does not say when the lease ends: the head
-// trusts it from a look of its own, which may be later than this write is made.
+// HandToHead gives the key to the head, and says that it was handed over. It does not say
+// when the lease ends: the head trusts it from a look of its own, which may be later than
+// this write is made.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
-	unvouched := p.record
-	unvouched.skew = 0
-	unvouched.setGrant(w, g)
+	byAnother := p.record
+	byAnother.skew, byAnother.handsOver = 0, false
+	byAnother.setGrant(w, g)
+	w.Set(attrHanded, handed)
 	head := protocol.Place{Of: protocol.Waiter{Grant: g.ID, Owner: g.Owner}}
 	w.RemovePath(pathOf(w, 0))
 	w.Where(p.held(w, h) + " AND " + tokenInRange(w) + " AND " + standsAt(w, head))
 	return w
 }
 
-// Grant is as in all layouts, and takes who is granted the key out of the line, or takes
-// away the line. A place is there only while the record is: one that has gone is looked at
-// again.
+// A write that ends a grant for its holder erases the queue: the waiters may be as dead as
+// the holder, and those that live join again. So do a takeover and a break. A release that
+// stores a mark erases it too, since its waiters may want the work that is done: they see
+// the mark at their next read, and need not leave one by one.
+
+// Grant is as in all layouts, and takes the client that is granted the key out of the
+// queue, or erases the queue of a dead holder. An entry has an index only while the record
+// exists: if the record is gone, the grant is rejected and the waiter reads again. A
+// takeover may suspend the queue.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {
-	case g.NoLine:
+	case g.Dead != nil:
 		w.Remove(attrWaiters)
+		if !g.NoQueueUntil.IsZero() {
+			w.Set(attrNoQueueUntil, number(g.NoQueueUntil.UnixMilli()))
+		}
 	case g.InLine != nil:
 		w.RemovePath(pathOf(w, g.InLine.Index))
 		w.AndWhere(standsAt(w, *g.InLine))
+	}
+	return w
+}
+
+// Break is as in all layouts, and erases the queue.
+func (p native) Break(r protocol.Record, b protocol.Break) *protocol.Write {
+	w := p.lock.Break(r, b)
+	w.Remove(attrWaiters)
+	return w
+}
+
+// Release is as in all layouts. One that stores a mark erases the queue.
+func (p native) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
+	w := p.lock.Release(h, r)
+	if r.Done != nil {
+		w.Remove(attrWaiters)
 	}
 	return w
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
@@ -20,14 +21,14 @@ func nth(n int) protocol.Waiter {
 	}
 }
 
-func lining(t *testing.T) (*bench, protocol.Lining) {
+func lining(t *testing.T) (*bench, protocol.Native) {
 	b, _ := newBench(t, layout.Native{})
-	return b, b.Protocol.(protocol.Lining)
+	return b, b.Protocol.(protocol.Native)
 }
 
 func (b *bench) line() []protocol.Waiter { return b.record().Waiters }
 
-func TestALineIsReadAsItWasJoined(t *testing.T) {
+func TestLineIsReadAsItWasJoined(t *testing.T) {
 	b, p := lining(t)
 	_, _ = b.hold()
 	var want []protocol.Waiter
@@ -45,7 +46,7 @@ func TestALineIsReadAsItWasJoined(t *testing.T) {
 	}
 }
 
-func TestAFullLineIsNotJoined(t *testing.T) {
+func TestFullLineIsNotJoined(t *testing.T) {
 	b, p := lining(t)
 	_, _ = b.hold()
 	joined := 0
@@ -73,7 +74,7 @@ func TestOnlyTheLineOfAHeldLockIsJoined(t *testing.T) {
 		same, version, grant, token, holder, spent, expired)
 }
 
-func TestTheHeadAloneIsHandedTheKeyAndLeavesTheLine(t *testing.T) {
+func TestHeadAloneIsHandedTheKeyAndLeavesTheLine(t *testing.T) {
 	b, p := lining(t)
 	h, _ := b.hold()
 	handTo := func(w protocol.Waiter) *protocol.Write {
@@ -124,7 +125,7 @@ func TestWhoIsGrantedTheKeyLeavesTheLineAtItsOwnPlaceAlone(t *testing.T) {
 	}
 	b.put(released)
 	g := b.grant(g2)
-	g.InLine, g.NoLine = &protocol.Place{Index: 9, Of: nth(9)}, true
+	g.InLine, g.Dead = &protocol.Place{Index: 9, Of: nth(9)}, &protocol.Record{Version: v3}
 	if !b.lands(b.Grant(g)) || len(b.line()) > 0 {
 		t.Errorf("not erased: %v", b.line())
 	}
@@ -163,5 +164,139 @@ func TestWhatIsNoLineIsReadAsNone(t *testing.T) {
 			t.Errorf("%v", got)
 		}
 		_ = b.lands(p.Join(b.lockKey(), nth(1))) // no error of the request
+	}
+}
+
+func TestQueueIsErasedByWriteThatEndsGrantForHolder(t *testing.T) {
+	dead := func(b *bench, _ protocol.Hold) *protocol.Write {
+		g, r := b.grant(g2), b.record()
+		g.Dead = &r
+		return b.Grant(g)
+	}
+	release := func(mark bool) func(b *bench, h protocol.Hold) *protocol.Write {
+		return func(b *bench, h protocol.Hold) *protocol.Write {
+			r := protocol.Release{Version: v3, Expires: granted}
+			if mark {
+				r.Done = b.mark(h, protocol.Once{Label: "label"})
+			}
+			return b.Release(h, r)
+		}
+	}
+	for name, tc := range map[string]struct {
+		write  func(b *bench, h protocol.Hold) *protocol.Write
+		erases bool
+	}{
+		"takeover":            {dead, true},
+		"release with a mark": {release(true), true},
+		"release":             {release(false), false},
+		"break": {func(b *bench, _ protocol.Hold) *protocol.Write {
+			return b.Break(b.record(), protocol.Break{Version: v3})
+		}, true},
+		"renewal": {func(b *bench, h protocol.Hold) *protocol.Write {
+			return b.Renew(h, protocol.Renewal{Version: v3, Lease: lease})
+		}, false},
+		"local hand-over": {func(b *bench, h protocol.Hold) *protocol.Write { return b.HandOver(h, b.grant(g2)) }, false},
+		"grant over own attempts": {func(b *bench, h protocol.Hold) *protocol.Write {
+			g := b.grant(g2)
+			g.Takeable = h.Versions
+			return b.Grant(g)
+		}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, p := lining(t)
+			h, _ := b.hold()
+			b.lands(p.Join(b.lockKey(), nth(1)))
+			if !b.lands(tc.write(b, h)) {
+				t.Fatal("the write was rejected")
+			}
+			if erased := len(b.line()) == 0; erased != tc.erases {
+				t.Errorf("erased: %v", erased)
+			}
+		})
+	}
+}
+
+func TestHandedIsRemovedByEveryGrantAndRenewal(t *testing.T) {
+	for name, write := range map[string]func(b *bench, h protocol.Hold) *protocol.Write{
+		"renewal": func(b *bench, h protocol.Hold) *protocol.Write {
+			return b.Renew(h, protocol.Renewal{Version: v3, Lease: lease})
+		},
+		"local hand-over": func(b *bench, h protocol.Hold) *protocol.Write { return b.HandOver(h, b.grant(g2)) },
+		"takeover": func(b *bench, _ protocol.Hold) *protocol.Write {
+			g, r := b.grant(g2), b.record()
+			g.Dead = &r
+			return b.Grant(g)
+		},
+		"grant after a release": func(b *bench, h protocol.Hold) *protocol.Write {
+			b.lands(b.Release(h, protocol.Release{Version: v3, Expires: granted}))
+			return b.Grant(b.grant(g2))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b, p := lining(t)
+			h, _ := b.hold()
+			b.lands(p.Join(b.lockKey(), nth(1)))
+			handed := protocol.Grant{Key: b.lockKey(), Owner: nth(1).Owner, Version: v9, ID: nth(1).Grant, Lease: lease, Now: granted}
+			if !b.lands(p.HandToHead(h, handed)) || !b.record().Handed {
+				t.Fatal("a hand-over does not say so")
+			}
+			h.Owner, h.Grants, h.Token, h.Versions = handed.Owner, []string{handed.ID}, h.Token+1, []string{v9}
+			if !b.lands(write(b, h)) {
+				t.Fatal("the write was rejected")
+			}
+			if b.record().Handed {
+				t.Error("it stays")
+			}
+		})
+	}
+}
+
+func TestTakeoverSuspendsQueueIfAsked(t *testing.T) {
+	b, _ := lining(t)
+	until := time.UnixMilli(granted.Add(time.Minute).UnixMilli())
+	take := func(until time.Time) protocol.Record {
+		r, g := b.record(), b.grant(protocol.NewVersion())
+		g.Dead, g.NoQueueUntil = &r, until
+		if !b.lands(b.Grant(g)) {
+			t.Fatal("not taken over")
+		}
+		return b.record()
+	}
+	b.hold()
+	if r := take(time.Time{}); !r.NoQueueUntil.IsZero() {
+		t.Errorf("suspended until %v", r.NoQueueUntil)
+	}
+	if r := take(until); !r.NoQueueUntil.Equal(until) {
+		t.Errorf("suspended until %v", r.NoQueueUntil)
+	}
+}
+
+func TestAdviceOnQueueThatDoesNotReadIsNone(t *testing.T) {
+	b, _ := lining(t)
+	_, held := b.hold()
+	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {
+		held["handed"], held["noQueueUntil"] = odd, odd
+		b.put(held)
+		if r := b.record(); r.Handed || !r.NoQueueUntil.IsZero() {
+			t.Errorf("%v: handed %v, suspended until %v", odd, r.Handed, r.NoQueueUntil)
+		}
+	}
+}
+
+// A table may have been native's before, or be again.
+func TestAdviceOnQueueDisturbsNoOtherLayout(t *testing.T) {
+	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
+		t.Run(l.Name(), func(t *testing.T) {
+			b, _ := newBench(t, l)
+			h, held := b.hold()
+			held["handed"], held["noQueueUntil"] = text("1"), decimal("1000")
+			b.put(held)
+			if r := b.record(); r.Grant == "" || r.Attributes != nil {
+				t.Errorf("%+v", r)
+			}
+			if !b.lands(b.Renew(h, protocol.Renewal{Version: v3, Lease: lease, Now: granted})) {
+				t.Error("it is not renewed")
+			}
+		})
 	}
 }

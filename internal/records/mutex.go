@@ -55,8 +55,8 @@ func (p mutex) grantable(w *protocol.Write, g protocol.Grant) []string {
 	free := w.Name(mutexHolder) + " = " + w.Text(mutexFree)
 	takeable := p.showsForAnyOwner(w, g.Takeable)
 	var dead string
-	if len(g.Dead) > 0 {
-		dead = p.isRecord(w, g.Dead[0]) + " AND " + p.isExpired(w, g.Now)
+	if g.Dead != nil {
+		dead = p.isRecord(w, *g.Dead) + " AND " + p.isExpired(w, g.Now)
 	}
 	return []string{free, takeable, dead}
 }

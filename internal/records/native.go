@@ -21,6 +21,7 @@ func newNative(n layout.Native) (protocol.Protocol, error) {
 	if ttl != "" && !slices.Contains(p.removed, ttl) {
 		p.removed = append(p.removed, ttl)
 	}
-	p.shares = true
+	p.shares, p.handsOver = true, true
+	p.own = append(p.own, oursInNative...)
 	return native{lock{p}, p}, errors.Join(names.errs...)
 }

@@ -58,7 +58,7 @@ func with(changes protocol.Item) protocol.Item {
 	return item
 }
 
-func TestARecordReadsAsItWasWritten(t *testing.T) {
+func TestRecordReadsAsItWasWritten(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{
 		attrData: &types.AttributeValueMemberB{Value: []byte("state")},
@@ -73,7 +73,7 @@ func TestARecordReadsAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestADamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
+func TestDamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	for _, tc := range []struct {
 		attribute string
@@ -113,7 +113,7 @@ func TestOfAReleasedRecordOnlyReleasedKindAndTokenAreLookedAt(t *testing.T) {
 	}
 }
 
-func TestATokenIsBelievedOnlyUnderAnOwnerWithAClientID(t *testing.T) {
+func TestTokenIsBelievedOnlyUnderAnOwnerWithAClientID(t *testing.T) {
 	// The Java client's update mode and dynamolock carry unknown attributes
 	// forward into grants of their own.
 	p := mustProtocol(t, layout.Native{})
@@ -126,7 +126,7 @@ func TestATokenIsBelievedOnlyUnderAnOwnerWithAClientID(t *testing.T) {
 	}
 }
 
-func TestALeaseIsReadInEitherSpelling(t *testing.T) {
+func TestLeaseIsReadInEitherSpelling(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20000": 20 * time.Second, "20s": 20 * time.Second, "1m30s": 90 * time.Second, "1": time.Millisecond,
 		"9223372036854775807": math.MaxInt64, "99999999999999999999999999": math.MaxInt64,
@@ -137,7 +137,7 @@ func TestALeaseIsReadInEitherSpelling(t *testing.T) {
 	}
 }
 
-func TestALeaseInSecondsIsReadUpToTheLongestThereIs(t *testing.T) {
+func TestLeaseInSecondsIsReadUpToTheLongestThereIs(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20": 20 * time.Second, "0.5": 500 * time.Millisecond, "1e-10": 1, "0": 0, "-1": 0, "-1e30": 0,
 		"9223372036": 9223372036 * time.Second, "9223372036.854775807": math.MaxInt64, "1e30": math.MaxInt64,
@@ -149,7 +149,7 @@ func TestALeaseInSecondsIsReadUpToTheLongestThereIs(t *testing.T) {
 	}
 }
 
-func TestALeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
+func TestLeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("wrote %s ms", got)
 	}
@@ -211,7 +211,7 @@ func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awsl
 	}
 }
 
-func TestThePageNamesEveryAttributeThatIsOursAndWhere(t *testing.T) {
+func TestPageNamesEveryAttributeThatIsOursAndWhere(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migrating/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
 	}
 }
 
-func TestAGrantNeverRemovesAKeyThatIsNamedAsTheTTL(t *testing.T) {
+func TestGrantNeverRemovesAKeyThatIsNamedAsTheTTL(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)

@@ -43,7 +43,7 @@ func (s schema) CheckKey(k protocol.Key) error {
 	switch {
 	case s.SortNumber:
 		if n, err := strconv.ParseUint(k.Sort, 10, 31); err != nil || strconv.FormatUint(n, 10) != k.Sort {
-			return fmt.Errorf("the sort key is %q: in this layout it must be the number of a permit, from 0", k.Sort)
+			return fmt.Errorf("the sort key is %q: in this layout it must be the number of a slot, from 0", k.Sort)
 		}
 	case s.Sort != "":
 		return keyBytes("sort key", k.Sort, maxSortBytes)

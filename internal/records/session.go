@@ -2,6 +2,7 @@ package records
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -38,10 +39,14 @@ func (p native) IsSessionKey(k protocol.Key) bool {
 // one over: their version is renewed as long as the session holds a lock.
 func (p native) Session() protocol.Protocol {
 	s := p.record
-	s.kind, s.shares = protocol.KindSession, false
-	s.released = "dead"
+	s.kind, s.shares, s.handsOver = protocol.KindSession, false, false
+	s.released = attrDead
+	s.own = slices.Concat(s.own, []string{attrDead, attrBrokenGrants})
 	return sessions{lock{s}, s}
 }
+
+// attrDead is the mark of a session whose client takes no part any more.
+const attrDead = "dead"
 
 // attrBrokenGrants is a map in a session's row: grants under it that were broken, by the
 // ids of the words that tell it. It is there from the creation on if the session's client

@@ -103,7 +103,7 @@ func (b *bench) where(states []string, layouts string, more ...string) []string 
 	return states
 }
 
-func TestAWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
+func TestWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		mine := []string{same, kind, expired}
@@ -122,7 +122,7 @@ func TestAWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
 	})
 }
 
-func TestABreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
+func TestBreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		r := b.record()
@@ -131,7 +131,7 @@ func TestABreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
 	})
 }
 
-func TestAGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
+func TestGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		dead := b.record()
@@ -146,7 +146,7 @@ func TestAGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
 				[]string{absent, released, same, grant, token, holder, expired}},
 			{"over a record that has to exist", func(g *protocol.Grant) { g.Takeable, g.IfExists = []string{v2}, true },
 				[]string{released, same, grant, token, holder, expired}},
-			{"over the dead", func(g *protocol.Grant) { g.Dead = []protocol.Record{dead} },
+			{"over the dead", func(g *protocol.Grant) { g.Dead = &dead },
 				b.where([]string{absent, released}, "native awslabs dynamolock python-dynamodb-lock", same, grant, token, holder)},
 			{"delivered late", func(g *protocol.Grant) { g.Version, g.Takeable = g1, []string{v2} }, []string{absent, grant}},
 		} {
@@ -162,7 +162,7 @@ func TestAGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
 	})
 }
 
-func TestAFreeRowThatIsNoLockIsNotGranted(t *testing.T) {
+func TestFreeRowThatIsNoLockIsNotGranted(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)

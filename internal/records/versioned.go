@@ -32,9 +32,10 @@ type versioned struct {
 	schema
 	owner, lease, version string        // attribute names
 	released, data        string        // attribute names; empty: the layout has none
-	own                   []string      // all attribute names of the layout, except keys and TTL
+	own                   []string      // attribute names of the layout, except keys and TTL
 	kind                  string        // of rows that are not locks
 	shares                bool          // records may belong to a session
+	handsOver             bool          // records are handed over in their queue, and say so
 	removed               []string      // attributes that every grant removes
 	skew                  time.Duration // by which the wall clock of this client may be wrong; 0: it does not vouch for it
 
@@ -56,11 +57,29 @@ func (p versioned) Reserved(name string) bool {
 	return p.isOwn(name) || slices.Contains(reserved, name)
 }
 
-// isOwn reports whether an attribute is the layout's or leasehold's, not the
-// caller's.
+// isOwn reports whether records of the layout have an attribute of that name that is not
+// the caller's.
 func (p versioned) isOwn(name string) bool {
 	return name == p.Partition || name == p.Sort || name == p.TTL ||
-		slices.Contains(p.own, name) || slices.Contains(ours, name)
+		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
+}
+
+// isRead reports whether r shows an attribute that only native writes, and every layout
+// reads: it is not the caller's.
+func isRead(name string, r protocol.Record) bool {
+	switch name {
+	case attrWaiters:
+		return r.Waiters != nil
+	case attrHanded:
+		return r.Handed
+	case attrNoQueueUntil:
+		return !r.NoQueueUntil.IsZero()
+	case attrLastDone:
+		return r.Done != nil
+	case attrStepDown:
+		return r.Asked != ""
+	}
+	return false
 }
 
 func (p versioned) keeps() bool { return p.released != "" }
@@ -71,8 +90,8 @@ func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
 		free = w.Name(p.released) + " = " + w.Value(released)
 	}
 	versions := slices.Clone(g.Takeable)
-	for _, dead := range g.Dead {
-		versions = append(versions, dead.Version)
+	if g.Dead != nil {
+		versions = append(versions, g.Dead.Version)
 	}
 	if len(versions) > 0 {
 		takeable = w.In(p.version, versions)
@@ -98,7 +117,16 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	for _, name := range p.removed {
 		w.Remove(name)
 	}
+	p.setSeen(w)
 	p.setChanges(w, g.Changes)
+}
+
+// setSeen says that the holder has sent a write of its own. Every grant and renewal calls it
+// but that which hands the key to a waiter of another client.
+func (p versioned) setSeen(w *protocol.Write) {
+	if p.handsOver {
+		w.Remove(attrHanded)
+	}
 }
 
 // setLease sets what every grant and renewal sets.
@@ -115,6 +143,7 @@ func (p versioned) setLease(w *protocol.Write, version string, lease time.Durati
 
 func (p versioned) setRenewal(w *protocol.Write, _ protocol.Hold, r protocol.Renewal) {
 	p.setLease(w, r.Version, r.Lease, r.Now)
+	p.setSeen(w)
 	p.setChanges(w, r.Changes)
 }
 
@@ -186,6 +215,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		d.lenient = true
 	}
 	r.Broken, r.TakenOver, r.Waiters, r.Done, r.Asked = brokenOf(item), takenOverOf(item), waitersOf(item), doneOf(item), askedOf(item)
+	r.Handed, r.NoQueueUntil = isHanded(item), noQueueUntilOf(item)
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
@@ -220,7 +250,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	}
 	d.err = ttl.err
 	for name, v := range item {
-		if !p.isOwn(name) {
+		if !p.isOwn(name) && !isRead(name, r) {
 			if r.Attributes == nil {
 				r.Attributes = protocol.Item{}
 			}

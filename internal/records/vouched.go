@@ -19,7 +19,7 @@ import (
 const attrLeaseEnds = "leaseEnds"
 
 // vouched returns the protocol of a client whose wall clock is wrong by skew at most. Rows of
-// sessions and of read/write locks are made from the same record.
+// sessions are made from the same record.
 func (p native) vouched(skew time.Duration) native {
 	p.record.skew = skew
 	return native{lock{p.record}, p.record}
@@ -47,7 +47,7 @@ func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-// packed is a version in few bytes: each entry of a read/write lock has one.
+// packed returns a version in few bytes.
 func packed(version string) []byte {
 	if b, err := hex.DecodeString(protocol.VersionHex(version)); err == nil && protocol.IsVersion(version) {
 		return b

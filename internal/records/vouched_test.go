@@ -24,7 +24,7 @@ func vouching(t *testing.T) (b *bench, plain protocol.Protocol) {
 	return b, plain
 }
 
-func TestAGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
+func TestGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
 	b, _ := vouching(t)
 	g := b.grant(g1)
 	g.Now = granted.Add(time.Microsecond)
@@ -44,7 +44,7 @@ func TestAGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
-func TestTheEndThatAnotherVersionHadIsNotRead(t *testing.T) {
+func TestEndThatAnotherVersionHadIsNotRead(t *testing.T) {
 	b, plain := vouching(t)
 	b.lands(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
@@ -57,7 +57,7 @@ func TestTheEndThatAnotherVersionHadIsNotRead(t *testing.T) {
 	}
 }
 
-func TestAnEndThatCannotBeReadIsNone(t *testing.T) {
+func TestEndThatCannotBeReadIsNone(t *testing.T) {
 	b, _ := vouching(t)
 	b.lands(b.Grant(b.grant(g1)))
 	item := b.item()
@@ -86,10 +86,10 @@ func TestWhoDoesNotVouchNeitherWritesAnEndNorReadsOne(t *testing.T) {
 	}
 }
 
-func TestAHandOverToTheHeadSaysNoEnd(t *testing.T) {
+func TestHandOverToTheHeadSaysNoEnd(t *testing.T) {
 	b, _ := vouching(t)
 	h, _ := b.hold()
-	p := b.Protocol.(protocol.Lining)
+	p := b.Protocol.(protocol.Native)
 	b.lands(p.Join(b.lockKey(), nth(1)))
 	if !b.lands(p.HandToHead(h, protocol.Grant{Key: b.lockKey(), Owner: nth(1).Owner, Version: v9, ID: nth(1).Grant, Lease: lease, Now: granted})) {
 		t.Fatal("not handed over")
@@ -99,7 +99,7 @@ func TestAHandOverToTheHeadSaysNoEnd(t *testing.T) {
 	}
 }
 
-func TestALockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
+func TestLockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
 	b, _ := vouching(t)
 	g := b.grant(g1)
 	g.Session = protocol.ClientID(owner)
@@ -109,7 +109,7 @@ func TestALockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestALeaseOfMoreThanACenturySaysNoEnd(t *testing.T) {
+func TestLeaseOfMoreThanACenturySaysNoEnd(t *testing.T) {
 	b, _ := vouching(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour
@@ -119,7 +119,7 @@ func TestALeaseOfMoreThanACenturySaysNoEnd(t *testing.T) {
 	}
 }
 
-func TestAReleaseAndABreakRemoveTheEnd(t *testing.T) {
+func TestReleaseAndABreakRemoveTheEnd(t *testing.T) {
 	b, _ := vouching(t)
 	for name, free := range map[string]func(protocol.Hold) *protocol.Write{
 		"release": func(h protocol.Hold) *protocol.Write { return b.Release(h, protocol.Release{Version: v9}) },
@@ -133,12 +133,12 @@ func TestAReleaseAndABreakRemoveTheEnd(t *testing.T) {
 }
 
 // What costs one write unit does so with an end as well.
-func TestARecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
+func TestRecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
 	b, _ := vouching(t)
 	g := b.grant(g1)
-	g.Dead = []protocol.Record{{Owner: another, Version: v0, Token: 12}}
+	g.Dead = &protocol.Record{Owner: another, Version: v0, Token: 12}
 	b.lands(b.Grant(g))
-	p := b.Protocol.(protocol.Lining)
+	p := b.Protocol.(protocol.Native)
 	for i := 0; b.record().HasRoom(1, nth(i).Owner); i++ {
 		b.lands(p.Join(b.lockKey(), nth(i)))
 	}

@@ -49,8 +49,9 @@ func New(most int, run func(func()), chance func() float64) *Queue {
 }
 
 // Add starts to renew a lease that has that much trust left. Each attempt is one
-// call of send.
-func (q *Queue) Add(t Times, left time.Duration, send func() Outcome) *Lease {
+// call of send. The first is sent after soon or, if soon is zero, at random within the
+// period.
+func (q *Queue) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
@@ -58,7 +59,10 @@ func (q *Queue) Add(t Times, left time.Duration, send func() Outcome) *Lease {
 	// Displaced: so leases that were granted together are spread over the period
 	// after their second renewal.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
-	l.due = now.Add(decide.FirstRenewal(t.Every, left, q.chance()))
+	if soon == 0 {
+		soon = decide.FirstRenewal(t.Every, left, q.chance())
+	}
+	l.due = now.Add(soon)
 	q.demand = q.demand.Add(t.Every, t.Trust)
 	q.later.add(l)
 	q.sendDue(now)

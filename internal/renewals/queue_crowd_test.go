@@ -52,11 +52,9 @@ func TestLocksWhoseRenewalsHangCostNoOtherLockItsOwn(t *testing.T) {
 	})
 }
 
-func TestADueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
+func TestDueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.RenewConcurrency = 16
-		c, wire := w.Client(cfg)
+		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", lab.Crowd())
 		wire.SetFault(lab.Slow(time.Second))
 		before := runtime.NumGoroutine()
@@ -69,11 +67,9 @@ func TestADueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
 	})
 }
 
-func TestARenewalThatQueuesHoldsUpNoCommit(t *testing.T) {
+func TestRenewalThatQueuesHoldsUpNoCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.RenewConcurrency = 16
-		c, wire := w.Work().Client(cfg)
+		c, wire := w.Work().Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 200)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() {
@@ -153,9 +149,7 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.Config()
-				cfg.RenewConcurrency = tc.places
-				c, wire := w.Client(cfg)
+				c, wire := w.Client(lab.Config(), lab.Renewals(tc.places))
 				held := w.AcquireMany(c, "job", locks)
 				tc.happen(wire)
 				wire.SetFault(nil)
@@ -172,7 +166,7 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 	}
 }
 
-func TestTheFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
+func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.AcquireMany(c, "job", 500)
@@ -202,7 +196,7 @@ func takes(perSecond int) lab.Fault {
 	}
 }
 
-func TestATableThatThrottlesDecidesHowFastLocksAreRenewedNotHowManyAreLost(t *testing.T) {
+func TestTableThatThrottlesDecidesHowFastLocksAreRenewedNotHowManyAreLost(t *testing.T) {
 	const n = 500 // 100 renewals a second, and 28 that keep all trusted
 	for _, perSecond := range []int{60, 40} {
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
@@ -254,7 +248,7 @@ func TestLocksWhosePartitionThrottlesCostNoOtherLockItsOwn(t *testing.T) {
 	})
 }
 
-func TestTheFirstRenewalAfterASlowGrantComesByTheTrustLeft(t *testing.T) {
+func TestFirstRenewalAfterASlowGrantComesByTheTrustLeft(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2500*time.Millisecond)))
@@ -267,11 +261,9 @@ func TestTheFirstRenewalAfterASlowGrantComesByTheTrustLeft(t *testing.T) {
 	})
 }
 
-func TestALockLostWhileItsRenewalQueuesDoesNotBlameAPause(t *testing.T) {
+func TestLockLostWhileItsRenewalQueuesDoesNotBlameAPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.RenewConcurrency = 16
-		c, wire := w.Client(cfg)
+		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(20 * time.Second)
@@ -286,7 +278,7 @@ func TestALockLostWhileItsRenewalQueuesDoesNotBlameAPause(t *testing.T) {
 	})
 }
 
-func TestARenewalThatStoresWhatDoesNotGetThroughKeepsPlainOnesFromNothing(t *testing.T) {
+func TestRenewalThatStoresWhatDoesNotGetThroughKeepsPlainOnesFromNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -339,7 +331,7 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock: serial,
 	})
 }
 
-func TestAHungRenewalDelaysNoOther(t *testing.T) {
+func TestHungRenewalDelaysNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")

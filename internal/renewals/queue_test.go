@@ -42,7 +42,7 @@ func (b *table) lease(name string, every, left, takes time.Duration, out Outcome
 	b.mu.Lock() // a lease that is due at once reads l
 	defer b.mu.Unlock()
 	var l *Lease
-	l = b.q.Add(Times{Every: every, Trust: trust}, left, func() Outcome {
+	l = b.q.Add(Times{Every: every, Trust: trust}, left, 0, func() Outcome {
 		b.mu.Lock()
 		b.sent, b.at[name] = append(b.sent, name), time.Since(b.began)
 		b.inFlight++
@@ -107,7 +107,7 @@ func TestOfTheLeasesThatAreDueTheOneWithTheLeastTrustLeftGoesFirst(t *testing.T)
 	})
 }
 
-func TestAnAttemptThatHangsGivesUpItsPlaceAfterAQuarterOfItsDeadline(t *testing.T) {
+func TestAttemptThatHangsGivesUpItsPlaceAfterAQuarterOfItsDeadline(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // from 3 s on
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
@@ -142,10 +142,10 @@ func TestLeasesWithoutAnAnswerHaveHalfOfThePlaces(t *testing.T) {
 	})
 }
 
-func TestALeaseThatWaitsForAWriteOfItsOwnLockTakesNoPlace(t *testing.T) {
+func TestLeaseThatWaitsForAWriteOfItsOwnLockTakesNoPlace(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
-		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, func() Outcome { // after 3 s
+		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // after 3 s
 			b.q.Waits(waits.Load())
 			time.Sleep(time.Second)
 			return Failed
@@ -159,7 +159,7 @@ func TestALeaseThatWaitsForAWriteOfItsOwnLockTakesNoPlace(t *testing.T) {
 	})
 }
 
-func TestALeaseThatWasNotSentWhenItWasDueGoesToARandomPlaceOfThePeriod(t *testing.T) {
+func TestLeaseThatWasNotSentWhenItWasDueGoesToARandomPlaceOfThePeriod(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		elapse(8 * time.Second) // it was sent after 1.5, 2.5 (as the first is in no place), 4.5 and 6.5 s
@@ -176,7 +176,7 @@ func TestALeaseThatWasNotSentWhenItWasDueGoesToARandomPlaceOfThePeriod(t *testin
 	})
 }
 
-func TestALeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
+func TestLeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // after 3 s
 		elapse(time.Second)
@@ -194,7 +194,7 @@ func TestALeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
 	})
 }
 
-func TestARemovedLeaseIsNotSent(t *testing.T) {
+func TestRemovedLeaseIsNotSent(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent)
 		due := b.lease("due", 4100*time.Millisecond, trust, 0, Renewed)
@@ -210,7 +210,7 @@ func TestARemovedLeaseIsNotSent(t *testing.T) {
 	})
 }
 
-func TestALeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
+func TestLeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
@@ -241,7 +241,7 @@ func TestOnceATableHasThrottledOneTheOthersAreSentAtAPace(t *testing.T) {
 }
 
 // In a hot partition every attempt is throttled, and others are due all the time.
-func TestALeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
+func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		var others []*Lease
@@ -268,7 +268,7 @@ func TestALeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 }
 
 // Only of a conflict is it known that its cause has ended.
-func TestAConflictAloneIsRepeatedAtOnce(t *testing.T) {
+func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
 		sent int // by the time that the first one ended
@@ -291,7 +291,7 @@ func TestAConflictAloneIsRepeatedAtOnce(t *testing.T) {
 }
 
 // Otherwise a process that stood still later on would be told that its renewals queued.
-func TestALeaseWhoseRenewalHasComeThroughHasNotWaited(t *testing.T) {
+func TestLeaseWhoseRenewalHasComeThroughHasNotWaited(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // from 3 s on
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -15,16 +16,12 @@ type Result struct {
 	Local    bool         // another goroutine has handed the key over
 }
 
-// One seeks a key: first in the local line, and then the key itself. A read/write lock has
-// no line: several callers may be granted it.
+// One seeks a key: first in the local line, and then the key itself.
 func (c *Client) One(ctx context.Context, want *Want) (Result, error) {
-	var given turn
 	began := c.Now()
-	if want.Side == nil {
-		var err error
-		if given, err = c.awaitTurn(ctx, want, began); err != nil {
-			return Result{At: want.Key}, err
-		}
+	given, err := c.awaitTurn(ctx, want, began)
+	if err != nil {
+		return Result{At: want.Key}, err
 	}
 	if h := given.Granted; h != nil {
 		return Result{Held: []Holding{h}, Local: true}, nil
@@ -50,7 +47,7 @@ func (c *Client) first(ctx context.Context, w *anyWaiter) (Result, error) {
 			if holder != nil {
 				why = w.withDamaged(why)
 			}
-			return Result{At: at.want.Key}, c.ended(at.want, holder, int(at.others.Load()), why, at.lastErr.Load())
+			return Result{At: at.want.Key}, c.ended(at.want, holder, why, at.lastErr.Load())
 		}
 	}
 	<-w.done
@@ -77,7 +74,7 @@ func (c *Client) All(ctx context.Context, wants []*Want) (Result, error) {
 			})
 			c.AwaitGrace(given)
 			at, holder := w.waitsFor()
-			return Result{At: at.want.Key}, c.ended(at.want, holder, 0, why, at.lastErr.Load())
+			return Result{At: at.want.Key}, c.ended(at.want, holder, why, at.lastErr.Load())
 		}
 	}
 	<-w.done
@@ -93,27 +90,29 @@ func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
 	case <-done:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return attempts.Cause(ctx)
 	case <-c.Closing.Done():
-		return context.Cause(c.Closing)
+		return attempts.Cause(c.Closing)
 	}
 }
 
-// cleanUp waits, no longer than the release grace, until an ended call has undone what
-// it sent. It waits only without renewal: there the process may be frozen as soon as
-// the call returns.
+// cleanUp waits, no longer than the release grace, until a call has undone what it sent for
+// keys that it was not granted. It waits only without renewal: there the process may be
+// frozen as soon as the call returns. For longer it does not wait: a lease may run.
 func (c *Client) cleanUp(want *Want, done <-chan struct{}) {
 	if want.Manual {
 		c.AwaitGrace(done)
 	}
 }
 
-// ended is the error of a wait that was ended from outside: by why. last is why the last
-// request failed; nil: it has not.
-func (c *Client) ended(want *Want, holder *protocol.Record, others int, why error, last *error) error {
+// ended returns the error of a wait that was ended from outside, by why. last is why the
+// last request failed, nil if it did not.
+func (c *Client) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
+	case holder != nil && last != nil: // it may have released the key since
+		return c.Errors.Held(want.Key, *holder, errors.Join(why, c.Errors.Failed("acquire", want.Key, *last)))
 	case holder != nil:
-		return c.Errors.Held(want.Key, *holder, others, why)
+		return c.Errors.Held(want.Key, *holder, why)
 	case last != nil:
 		return c.Errors.Failed("acquire", want.Key, errors.Join(why, *last))
 	}

@@ -2,7 +2,6 @@ package seek
 
 import (
 	"context"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -25,7 +24,8 @@ type Client struct {
 	Observer *liveness.Observer
 	Sessions Sessions // nil: grants are renewed one by one
 	Lines    *Lines
-	Line     protocol.Lining // of the records, where other processes wait, too; nil: there is none
+	Line     protocol.Native // of the records, where other processes wait, too; nil: there is none
+	Lease    time.Duration   // of the client's locks; says for how long a queue is suspended
 
 	// Holds reports whether the client holds that grant of the key. Through an outage it
 	// may, though the record has not changed for a lease.
@@ -43,7 +43,6 @@ type Client struct {
 
 	Unsettled unsettled.Attempts[protocol.Key] // to be granted
 	Crowds    Crowds
-	sweeping  atomic.Bool // dead readers are being removed
 }
 
 // Sessions are the shared leases of a client, one at a time.
@@ -72,9 +71,8 @@ type Holding interface {
 
 // Errors makes the errors that callers are told.
 type Errors interface {
-	// Held says that holder has the key, and so many others, who leave no room. why is
-	// what ended the wait; nil: there was none.
-	Held(key protocol.Key, holder protocol.Record, others int, why error) error
+	// Held says that holder has the key. why is what ended the wait, nil if there was none.
+	Held(key protocol.Key, holder protocol.Record, why error) error
 
 	// Failed says why the requests of an operation are not repeated.
 	Failed(op string, key protocol.Key, err error) error
@@ -104,14 +102,11 @@ type Listener interface {
 	Failing(ctx context.Context, key protocol.Key, err error)
 }
 
-// afterwards runs what no call waits for, in the background unless nothing may be left
-// there.
-func (c *Client) afterwards(want *Want, fn func()) {
-	if want.Manual {
-		fn()
-	} else {
-		c.Detach(fn)
-	}
+// HasQueue reports whether waiters of other clients stand in the queue of a record, and
+// its release hands the key to them: the client takes part, and the record does not say
+// that the queue is suspended.
+func (c *Client) HasQueue(r protocol.Record) bool {
+	return c.Line != nil && !decide.IsSuspended(r.NoQueueUntil, c.Wall(), c.Lease)
 }
 
 // Pauses are the pauses between requests of a wait that fail.

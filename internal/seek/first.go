@@ -5,11 +5,13 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -44,7 +46,7 @@ func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
 func (c *Client) newOneWaiter(ctx context.Context, want *Want, delay time.Duration, began decide.Instant) *anyWaiter {
 	t := newTask(ctx)
 	of := t.waiter(c, want)
-	of.ready = want.Side == nil
+	of.ready = true
 	w := t.only(of, began)
 	w.delay = delay
 	return w
@@ -75,9 +77,7 @@ func (w *anyWaiter) run() {
 		w.leaveOthers(nil)
 		return
 	}
-	if of.want.Side == nil {
-		w.c.Lines.Granted(of.want.Key, h)
-	}
+	w.c.Lines.Granted(of.want.Key, h)
 	if !givenUp {
 		w.leaveOthers(of)
 		w.granted = h
@@ -102,12 +102,21 @@ func (w *anyWaiter) leaveOthers(granted *waiter) {
 			w.c.Lines.Pass(given.Of.Key, nil)
 		}
 	}
+	var undone sync.WaitGroup
 	for _, of := range w.waiters {
 		if of == granted {
 			of.leaveTried()
 		} else {
-			of.leave()
+			of.leave(&undone)
 		}
+	}
+	if w.waiters[0].want.Manual { // as in cleanUp: else nobody waits, and no goroutine is needed
+		done := make(chan struct{})
+		w.c.Detach(func() {
+			undone.Wait()
+			close(done)
+		})
+		w.c.AwaitGrace(done)
 	}
 }
 
@@ -175,7 +184,7 @@ func (w *anyWaiter) first(u float64) (*waiter, pause, error) {
 			return of, p, nil
 		}
 		anyLook = anyLook || move == decide.Look
-		if wait = min(wait, of.untilRefresh()); wait < p.wait {
+		if wait < p.wait {
 			p, repeated = pause{wait, move == decide.Look}, of.failing != nothing
 		}
 	}
@@ -264,7 +273,7 @@ func (w *anyWaiter) takeTurns() {
 func (w *anyWaiter) takeTurn(given turn) {
 	for _, of := range w.waiters {
 		if of.place == given.Of {
-			of.ready, of.from = true, decide.Sum(w.c.Now().Mono, given.Delay)
+			of.ready, of.from = true, durations.Sum(w.c.Now().Mono, given.Delay)
 		}
 	}
 }
@@ -340,13 +349,13 @@ func (w *anyWaiter) notAcquired() error {
 		case late && of.failing != nothing:
 			return of.timeoutError(w.began)
 		case of.seen != nil:
-			return w.c.Errors.Held(of.want.Key, *of.seen, int(of.others.Load()), w.withDamaged(nil))
+			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
 		case of.place != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
 			holder := w.c.Lines.Holder(of.want.Key)
 			if holder == nil {
 				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}
 			}
-			return w.c.Errors.Held(of.want.Key, *holder, 0, w.withDamaged(nil))
+			return w.c.Errors.Held(of.want.Key, *holder, w.withDamaged(nil))
 		}
 		unanswered = of // free when last seen, but not granted since
 	}

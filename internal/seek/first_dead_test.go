@@ -11,10 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// These tests are about NoWaitUnlessDead.
+// These tests are about NoWait and a holder that appears dead.
 
 const night = 24 * time.Hour
 
@@ -41,18 +40,21 @@ func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	return d
 }
 
-func TestAHolderThatLooksDeadIsWatchedForALeaseAndTakenOver(t *testing.T) {
+func TestHolderThatLooksDeadIsWatchedForALeaseAndTakenOver(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				w.LeavesHeld(cfg, night, "job")
 				c, _ := w.Client(lab.Config())
-				if d, err := took(func() error { _, err := c.TryAcquire(t.Context(), "job"); return err }); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-					t.Errorf("a plain try: %v after %v", err, d)
+				if d, err := took(func() error {
+					_, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
+					return err
+				}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+					t.Errorf("a strict try: %v after %v", err, d)
 				}
 				b, _ := w.Client(lab.Config()) // another process, which has seen nothing
 				if d := granted(w, func() (*leasehold.Lock, error) {
-					return b.TryAcquire(t.Context(), "job", leasehold.NoWaitUnlessDead())
+					return b.TryAcquire(t.Context(), "job")
 				}); d != 20*time.Second {
 					t.Errorf("granted after %v", d)
 				}
@@ -65,12 +67,12 @@ func TestWhatWasWatchedBeforeIsNotWatchedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
-		if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+		if _, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatal(err)
 		}
 		lab.Elapse(15 * time.Second)
 		if d := granted(w, func() (*leasehold.Lock, error) {
-			return c.Acquire(t.Context(), "job", leasehold.NoWaitUnlessDead())
+			return c.Acquire(t.Context(), "job", leasehold.NoWait())
 		}); d != 5*time.Second {
 			t.Errorf("granted after %v", d)
 		}
@@ -84,7 +86,7 @@ func TestNobodyWhoLooksAliveIsWaitedFor(t *testing.T) {
 				try := func(key, who string) {
 					t.Helper()
 					c, _ := w.Client(lab.Config())
-					d, err := took(func() error { _, err := c.Acquire(t.Context(), key, leasehold.NoWaitUnlessDead()); return err })
+					d, err := took(func() error { _, err := c.Acquire(t.Context(), key, leasehold.NoWait()); return err })
 					if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 						t.Errorf("%s: %v after %v", who, err, d)
 					}
@@ -102,7 +104,7 @@ func TestNobodyWhoLooksAliveIsWaitedFor(t *testing.T) {
 	}
 }
 
-func TestAWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
+func TestWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -111,7 +113,7 @@ func TestAWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 				ahead, behind := &lab.Jumps{}, &lab.Jumps{}
 				ahead.Wall.Store(int64(time.Hour))
 				c, _ := w.Client(lab.Config(), ahead.Edit)
-				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWaitUnlessDead()); return err })
+				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
 				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // one renewal, and a poll
 					t.Errorf("a clock that is ahead: %v after %v", err, d)
 				}
@@ -122,7 +124,7 @@ func TestAWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 				w.LeavesHeld(cfg, time.Hour, "dies")
 				behind.Wall.Store(int64(-2 * time.Hour))
 				c, _ = w.Client(lab.Config(), behind.Edit)
-				d, err = took(func() error { _, err := c.Acquire(t.Context(), "dies", leasehold.NoWaitUnlessDead()); return err })
+				d, err = took(func() error { _, err := c.Acquire(t.Context(), "dies", leasehold.NoWait()); return err })
 				if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 					t.Errorf("a clock that is behind: %v after %v", err, d)
 				}
@@ -149,7 +151,7 @@ func TestOfThreeWhoWatchADeadHolderOneIsGrantedAndTheOthersAreRefused(t *testing
 			go func() {
 				var r result
 				r.took, r.err = took(func() (err error) {
-					r.lock, err = c.Acquire(t.Context(), "job", leasehold.NoWaitUnlessDead())
+					r.lock, err = c.Acquire(t.Context(), "job", leasehold.NoWait())
 					return err
 				})
 				results <- r
@@ -181,7 +183,7 @@ func TestOfSeveralKeysALivingHolderRefusesAtOnceAndDeadOnesTakeOneLease(t *testi
 		keys := leasehold.Keys("a", "b", "c")
 		all := func() error {
 			c, _ := w.Client(lab.Config())
-			g, err := c.AcquireAll(t.Context(), keys, leasehold.NoWaitUnlessDead())
+			g, err := c.AcquireAll(t.Context(), keys, leasehold.NoWait())
 			if err == nil {
 				err = g.Release(t.Context())
 			}
@@ -204,7 +206,7 @@ func TestOfSeveralKeysOfWhichOneIsEnoughTheDeadOneIsTakenOver(t *testing.T) {
 		lock := w.Acquire(a, "lives")
 		c, _ := w.Client(lab.Config())
 		d := granted(w, func() (*leasehold.Lock, error) {
-			l, err := c.AcquireAny(t.Context(), leasehold.Keys("lives", "dead"), leasehold.NoWaitUnlessDead())
+			l, err := c.AcquireAny(t.Context(), leasehold.Keys("lives", "dead"), leasehold.NoWait())
 			if err == nil && l.Key().Partition != "dead" {
 				t.Errorf("granted %v", l.Key())
 			}
@@ -217,72 +219,9 @@ func TestOfSeveralKeysOfWhichOneIsEnoughTheDeadOneIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestAPermitOfADeadHolderIsTakenOverByATry(t *testing.T) {
+func TestLockThatIsHeldOnToThroughAnOutageDoesNotLookDeadToItsOwnClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		permit := func(c *leasehold.Client) (*leasehold.Lock, error) {
-			s, err := semaphore.New(c, "gpu", 2)
-			if err != nil {
-				t.Fatal(err)
-			}
-			return s.TryAcquire(t.Context(), leasehold.NoWaitUnlessDead())
-		}
-		lives, _ := w.Client(lab.Config())
-		dies, wire := w.Client(lab.Config())
-		if _, err := permit(dies); err != nil {
-			t.Fatal(err)
-		}
-		wire.SetFault(lab.Cut)
-		lab.Elapse(night)
-		held, err := permit(lives)
-		if err != nil {
-			t.Fatal(err)
-		}
-		c, _ := w.Client(lab.Config())
-		if d := granted(w, func() (*leasehold.Lock, error) { return permit(c) }); d != 20*time.Second {
-			t.Errorf("granted after %v", d)
-		}
-		w.Release(held)
-	})
-}
-
-func TestAWriterWatchesReadersIfAllOfThemLookDead(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		for range 2 {
-			dies, wire := w.Client(lab.Config())
-			if _, err := lab.AcquireRead(t.Context(), dies, "set"); err != nil {
-				t.Fatal(err)
-			}
-			wire.SetFault(lab.Cut)
-		}
-		lab.Elapse(night)
-		lives, _ := w.Client(lab.Config())
-		reader, err := lab.AcquireRead(t.Context(), lives, "set", leasehold.NoWaitUnlessDead())
-		if err != nil {
-			t.Fatal(err)
-		}
-		write := func() error {
-			c, _ := w.Client(lab.Config())
-			lock, err := lab.AcquireWrite(t.Context(), c, "set", leasehold.NoWaitUnlessDead())
-			if err == nil {
-				defer w.Release(lock)
-			}
-			return err
-		}
-		if d, err := took(write); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
-			t.Errorf("one of them lives: %v after %v", err, d)
-		}
-		w.Release(reader)
-		if d, err := took(write); err != nil || d > 20*time.Second {
-			t.Errorf("none lives: %v after %v", err, d)
-		}
-	})
-}
-
-func TestALockThatIsHeldOnToThroughAnOutageDoesNotLookDeadToItsOwnClient(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.HoldThroughOutage = true
-		a, wire := w.Client(cfg)
+		a, wire := w.Client(lab.OutageConfig())
 		grant, err := w.Acquire(a, "job").Detach()
 		if err != nil {
 			t.Fatal(err)
@@ -298,7 +237,7 @@ func TestALockThatIsHeldOnToThroughAnOutageDoesNotLookDeadToItsOwnClient(t *test
 			return r.Send()
 		})
 		lab.Elapse(time.Minute)
-		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWaitUnlessDead()); return err })
+		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
 		if !errors.Is(err, leasehold.ErrHeld) || d != 0 || lock.Err() != nil {
 			t.Errorf("%v after %v; the lock: %v", err, d, lock.Err())
 		}
@@ -308,7 +247,7 @@ func TestALockThatIsHeldOnToThroughAnOutageDoesNotLookDeadToItsOwnClient(t *test
 }
 
 // A wait for a dead holder has an end, whatever fails meanwhile.
-func TestAWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
+func TestWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
 	for name, fails := range map[string]func(*lab.Request) bool{
 		"all":    func(*lab.Request) bool { return true },
 		"reads":  func(r *lab.Request) bool { return r.Reads() },
@@ -327,7 +266,7 @@ func TestAWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
 					return r.Send()
 				})
 				d, err := took(func() error {
-					lock, err := c.Acquire(t.Context(), "job", leasehold.NoWaitUnlessDead())
+					lock, err := c.Acquire(t.Context(), "job", leasehold.NoWait())
 					if err == nil {
 						defer w.Release(lock)
 					}
@@ -343,7 +282,7 @@ func TestAWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
 	}
 }
 
-func TestADeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
+func TestDeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			l, err := layout.Parse(name)
@@ -359,7 +298,7 @@ func TestADeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
 				lab.Elapse(night)
 				b, _ := w.Client(cfg)
 				d := granted(w, func() (*leasehold.Lock, error) {
-					return b.Acquire(t.Context(), "job", leasehold.NoWaitUnlessDead())
+					return b.Acquire(t.Context(), "job", leasehold.NoWait())
 				})
 				if byClock := l.Capabilities().Expiry == layout.WallClock; byClock != (d == 0) || d > 21*time.Second {
 					t.Errorf("granted after %v", d)
@@ -369,55 +308,27 @@ func TestADeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
 	}
 }
 
-func TestAHolderWhoseVersionTellsNoTimeIsNotWaitedFor(t *testing.T) {
+func TestHolderWhoseVersionTellsNoTimeIsNotWaitedFor(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		w.Release(w.Acquire(a, "job"))
 		w.Update("job", map[string]types.AttributeValue{"isReleased": nil, "ownerName": lab.Str("java-host"),
 			"leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
 		lab.Elapse(night)
-		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWaitUnlessDead()); return err })
+		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
 		if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 			t.Errorf("%v after %v", err, d)
 		}
 	})
 }
 
-func TestAWriterThatIsHeldOnToThroughAnOutageDoesNotLookDeadToItsOwnClient(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.HoldThroughOutage = true
-		a, wire := w.Client(cfg)
-		lock, err := lab.AcquireWrite(t.Context(), a, "set")
-		if err != nil {
-			t.Fatal(err)
-		}
-		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-			if r.Renews() {
-				return lab.Refusal(500, "InternalServerError"), nil
-			}
-			return r.Send()
-		})
-		lab.Elapse(time.Minute)
-		d, err := took(func() error {
-			_, err := lab.AcquireRead(t.Context(), a, "set", leasehold.NoWaitUnlessDead())
-			return err
-		})
-		if !errors.Is(err, leasehold.ErrHeld) || d != 0 || lock.Err() != nil {
-			t.Errorf("%v after %v; the lock: %v", err, d, lock.Err())
-		}
-		wire.SetFault((*lab.Request).Send)
-		w.Release(lock)
-	})
-}
-
-func TestALockOfASessionWhoseRowIsGoneIsTakenOverByATry(t *testing.T) {
+func TestLockOfASessionWhoseRowIsGoneIsTakenOverByATry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])
 		c, _ := w.Client(lab.Config())
 		if d := granted(w, func() (*leasehold.Lock, error) {
-			return c.TryAcquire(t.Context(), "job", leasehold.NoWaitUnlessDead())
+			return c.TryAcquire(t.Context(), "job")
 		}); d != 20*time.Second {
 			t.Errorf("granted after %v", d)
 		}

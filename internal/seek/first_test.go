@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestAFreeKeyIsGrantedByOneWrite(t *testing.T) {
+func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		found, err := c.One(t.Context(), c.want("job"))
@@ -34,7 +34,7 @@ func TestAFreeKeyIsGrantedByOneWrite(t *testing.T) {
 	})
 }
 
-func TestADeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
+func TestDeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
 		time.Sleep(time.Hour) // which proves nothing: nobody has looked
@@ -75,7 +75,7 @@ func TestTimeBetweenTwoClocksDoesNotMakeATakeoverTooEarly(t *testing.T) {
 	})
 }
 
-func TestAWaiterThatPausesNotAtAllReadsAndDoesNotWrite(t *testing.T) {
+func TestWaiterThatPausesNotAtAllReadsAndDoesNotWrite(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, pauses := w.client("b"), 0
@@ -128,7 +128,7 @@ func TestAfterAGrantThatWasAnsweredPausesGrowAnew(t *testing.T) {
 	}
 }
 
-func TestAHolderThatRenewsIsNeverTakenOver(t *testing.T) {
+func TestHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		ctx, cancel := context.WithTimeout(t.Context(), 3*timing.Lease)
@@ -177,7 +177,7 @@ func TestWithNoWaitAndWithoutAnswersACallGivesUpAfterTenSeconds(t *testing.T) {
 	})
 }
 
-func TestAGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
+func TestGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -202,7 +202,7 @@ func TestAGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
 	})
 }
 
-func TestAGrantThatIsDeliveredTwiceIsAGrant(t *testing.T) {
+func TestGrantThatIsDeliveredTwiceIsAGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
@@ -217,7 +217,7 @@ func TestAGrantThatIsDeliveredTwiceIsAGrant(t *testing.T) {
 	})
 }
 
-func TestAGrantThatIsFoundWithLittleTrustLeftIsSentAnew(t *testing.T) {
+func TestGrantThatIsFoundWithLittleTrustLeftIsSentAnew(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -235,7 +235,7 @@ func TestAGrantThatIsFoundWithLittleTrustLeftIsSentAnew(t *testing.T) {
 	})
 }
 
-func TestAGrantThatIsRefusedEndsTheCall(t *testing.T) {
+func TestGrantThatIsRefusedEndsTheCall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
@@ -285,7 +285,7 @@ func TestWhatIsGrantedToACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestAnAttemptWithoutAnAnswerThatACallerLeavesIsFreedAndUnsettled(t *testing.T) {
+func TestAttemptWithoutAnAnswerThatACallerLeavesIsFreedAndUnsettled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		var late func()
@@ -384,7 +384,7 @@ func TestOfSeveralKeysTheFirstThatIsFreeIsGranted(t *testing.T) {
 	})
 }
 
-func TestAKeyWhoseGrantHadNoAnswerIsStayedWithUntilItHasOne(t *testing.T) {
+func TestKeyWhoseGrantHadNoAnswerIsStayedWithUntilItHasOne(t *testing.T) {
 	for name, then := range map[string]error{"at once": nil, "through throttling": &types.ProvisionedThroughputExceededException{}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -413,7 +413,7 @@ func TestAKeyWhoseGrantHadNoAnswerIsStayedWithUntilItHasOne(t *testing.T) {
 // the key of its row.
 func (w *world) underSession(key string) (row string) {
 	w.Helper()
-	owner, sharing := protocol.NewOwner("sharer"), w.proto.(protocol.Sharing)
+	owner, sharing := protocol.NewOwner("sharer"), w.proto.(protocol.Native)
 	id := protocol.ClientID(owner)
 	at := sharing.SessionKey(id)
 	w.write(sharing.Session().Grant(protocol.Grant{
@@ -425,7 +425,7 @@ func (w *world) underSession(key string) (row string) {
 	return at.Partition
 }
 
-func TestAHoldersSessionThatCannotBeReadKeepsNobodyFromLookingAtOtherKeys(t *testing.T) {
+func TestHoldersSessionThatCannotBeReadKeepsNobodyFromLookingAtOtherKeys(t *testing.T) {
 	for _, keys := range [][]string{{"a", "b"}, {"b", "a"}} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.underSession("a")
@@ -452,7 +452,7 @@ func TestAHoldersSessionThatCannotBeReadKeepsNobodyFromLookingAtOtherKeys(t *tes
 	}
 }
 
-func TestAKeyOfSeveralWithoutARecordIsNotToldAsADamagedOne(t *testing.T) {
+func TestKeyOfSeveralWithoutARecordIsNotToldAsADamagedOne(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -468,7 +468,7 @@ func TestAKeyOfSeveralWithoutARecordIsNotToldAsADamagedOne(t *testing.T) {
 	})
 }
 
-func TestAKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
+func TestKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("a")
 		c := w.client("me")
@@ -489,7 +489,7 @@ func TestAKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
 	})
 }
 
-func TestATryIsToldAHolderThatIsKnownThoughAReadHasFailed(t *testing.T) {
+func TestTryIsToldAHolderThatIsKnownThoughAReadHasFailed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		other.one("a")
@@ -530,7 +530,7 @@ func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
 	})
 }
 
-func TestAThrottledReadOfSeveralKeysIsToldOnce(t *testing.T) {
+func TestThrottledReadOfSeveralKeysIsToldOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		a := other.one("a")
@@ -568,7 +568,7 @@ func TestAfterItsTurnHasComeAKeyOfSeveralIsAskedForWithoutALook(t *testing.T) {
 	})
 }
 
-func TestADamagedKeyAloneIsTheError(t *testing.T) {
+func TestDamagedKeyAloneIsTheError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("job")
 		c := w.client("a")

@@ -3,13 +3,14 @@ package seek
 import (
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -23,13 +24,15 @@ type waiter struct {
 	*task
 	c      *Client
 	want   *Want
-	record wantedRecord
+	record *plainRecord
 
 	place   *place        // in the local line; nil: it needs no turn, or has waited for it
 	ready   bool          // it has the turn of its local line
 	from    time.Duration // monotonic: until then other processes go first
 	missing bool          // it has no record, as it must
 	dropped error         // why the key cannot be acquired; nil: it may be
+
+	answered bool // DynamoDB has answered a request for the key
 
 	tried   attempts.Sequence[Attempt]
 	unclear bool          // the last attempt has had no answer
@@ -46,28 +49,7 @@ type waiter struct {
 	session Session          // to be granted under, nil for none
 
 	holder  atomic.Pointer[protocol.Record] // seen, for the caller
-	others  atomic.Int32                    // readers beside holder, if they leave no room
-	lastErr atomic.Pointer[error]           // why the last request failed, for the caller
-}
-
-// wantedRecord is the record that a waiter wants to be granted: that of a lock, or one side
-// of a read/write lock's. Only refresh, prepare and giveUp send requests. An error that
-// is no attempts.Failure says why the key cannot be acquired.
-type wantedRecord interface {
-	watch()                                                        // keeps what is observed of the record,
-	unwatch()                                                      // until this
-	refresh() error                                                // finds out what the record alone does not show
-	due() time.Duration                                            // until it must be refreshed although nothing else is to be done
-	observe(item protocol.Item) error                              // notes what a reply has shown
-	dead() time.Duration                                           // when who is in the way is; never, if it is a lock of this client
-	prepare(takeOver bool) error                                   // makes a grant possible, or a takeover
-	grant(takeOver bool) (Attempt, *protocol.Write)                // the next attempt; follows prepare
-	shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) // the attempt whose grant a record shows
-	rejected(r attempts.Result[Attempt])                           // notes why a grant was rejected; follows observe
-	handed() (Attempt, bool)                                       // the grant that a holder has handed over, if it is held as it is
-	holds(version string)                                          // notes by which attempt the key is held
-	intents() []Attempt                                            // posted, or perhaps posted
-	giveUp()                                                       // removes those
+	lastErr atomic.Pointer[error]           // why the last request failed, for the caller; nil if it did not
 }
 
 // waiter returns the waiter for one key of a task, which knows nothing of it yet.
@@ -77,11 +59,7 @@ func (t *task) waiter(c *Client, want *Want) *waiter {
 		view:   decide.View{PollMin: c.PollMin, PollMax: c.PollMax},
 		pauses: c.Pauses(),
 	}
-	if want.Side == nil {
-		w.record = &plainRecord{waiter: w, since: c.Now(), place: -1}
-	} else {
-		w.record = newSideRecord(w)
-	}
+	w.record = &plainRecord{waiter: w, since: c.Now(), place: -1}
 	return w
 }
 
@@ -127,15 +105,7 @@ func (w *waiter) noteSilent(silent bool) {
 
 // isWatched reports whether the key is waited for although the call has NoWait.
 func (w *waiter) isWatched() bool {
-	return w.want.Watch && w.dropped == nil && w.seen != nil && w.silent
-}
-
-// untilRefresh returns the time until refresh is due.
-func (w *waiter) untilRefresh() time.Duration {
-	if w.pausing() > 0 {
-		return math.MaxInt64
-	}
-	return w.record.due()
+	return w.want.ObservesDead() && w.dropped == nil && w.seen != nil && w.silent
 }
 
 // pausing returns for how long nothing is sent for the key.
@@ -143,7 +113,7 @@ func (w *waiter) pausing() time.Duration {
 	if w.from == 0 && w.retryAt == 0 { // neither is set: no clock need be read
 		return 0
 	}
-	return max(w.from, w.retryAt) - w.c.Now().Mono
+	return durations.Less(max(w.from, w.retryAt), w.c.Now().Mono)
 }
 
 // isDead reports whether the holder is dead, so that a grant takes the key over.
@@ -202,11 +172,12 @@ func (w *waiter) failed(s step, err error) error {
 
 // repeat decides when a request that has failed is repeated. An error ends the waiting.
 func (w *waiter) repeat(s step, f *attempts.Failure) error {
-	w.retryAt = decide.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
+	f = f.After(w.isAnswered())
+	w.retryAt = durations.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
 	if f.Cause == decide.ConditionFailed {
 		return nil // an answer: the key was freed meanwhile
 	}
-	w.report(f.Err)
+	w.report(f)
 	if f.Cause == decide.Refused {
 		return w.c.Errors.Failed("acquire", w.want.Key, f.Err)
 	}
@@ -214,13 +185,19 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	return nil
 }
 
+// isAnswered reports whether DynamoDB has answered a request for the key: in this call, in
+// one before that it goes on from, or in one that was before it in the local line.
+func (w *waiter) isAnswered() bool {
+	return w.answered || w.want.Answered || w.c.Lines.IsKnown(w.want.Key)
+}
+
 // willRepeat reports whether a request is to be repeated.
 func (w *waiter) willRepeat() bool { return w.c.Now().Mono < w.retryAt }
 
 // report keeps why the last request failed, and reports it now and then.
-func (w *waiter) report(err error) {
-	w.lastErr.Store(&err)
-	w.trouble.Report(w.ctx, w.c, w.want.Key, err)
+func (w *waiter) report(f *attempts.Failure) {
+	w.lastErr.Store(&f.Err)
+	w.trouble.Report(w.ctx, w.c, w.want.Key, f)
 }
 
 // timeoutError is the error of a call with NoWait that has had no answer since it began.
@@ -256,6 +233,8 @@ func (w *waiter) shown(item protocol.Item) error {
 // observe notes what a reply has shown.
 func (w *waiter) observe(item protocol.Item) error {
 	w.trouble.Passed()
+	w.answered = true
+	w.lastErr.Store(nil)
 	if err := w.record.observe(item); err != nil || item == nil {
 		return err
 	}
@@ -263,15 +242,6 @@ func (w *waiter) observe(item protocol.Item) error {
 		return w.c.Observer.Damaged(w.want.Key, item, err)
 	}
 	return nil
-}
-
-// decode reads an item as a record; of a read/write lock, the entry of a grant.
-func (w *waiter) decode(grant string, item protocol.Item) (protocol.Record, error) {
-	r, err := w.want.Protocol(w.c.Proto, grant).Decode(item)
-	if err != nil {
-		return protocol.Record{}, w.c.Observer.Damaged(w.want.Key, item, err)
-	}
-	return r, nil
 }
 
 // take sends one grant. A holding ends the waiting. Without one and without an error
@@ -299,12 +269,11 @@ func (w *waiter) take() (Holding, error) {
 	w.unclear = false
 	switch r.Outcome {
 	case attempts.Applied:
-		record, err := w.decode(r.Attempt.Version, r.Item)
+		record, err := w.c.Observer.Decode(w.want.Key, r.Item)
 		if err != nil {
 			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
 			return nil, err
 		}
-		w.c.Sweep(w.values, w.want, r.Item)
 		return w.newHolding(r.Attempt, record), nil
 	case attempts.Rejected:
 		if err := w.observeRejection(r.Item); err != nil {
@@ -327,7 +296,7 @@ func (w *waiter) take() (Holding, error) {
 // slowDown follows a takeover that came too late: the holder has renewed. One that renews
 // a lease of next to nothing is not asked for more often than PollMin.
 func (w *waiter) slowDown() {
-	if least := decide.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
+	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
 	}
 }
@@ -367,19 +336,21 @@ func (w *waiter) newHolding(a Attempt, r protocol.Record) Holding {
 // applied, once the key is free again. It returns those to be granted the key.
 func (w *waiter) leaveTried() []Attempt {
 	tried := w.tried.Unanswered()
-	w.c.leaveUnsettled(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.record.intents()...)))
+	w.c.leaveUnsettled(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.record.entries...)))
 	return tried
 }
 
 // leave gives up the key: what attempts without an answer may have taken is freed, and
-// the next in the local line gets the turn.
-func (w *waiter) leave() {
+// the next in the local line gets the turn. The request for that is awaited by undone.
+func (w *waiter) leave(undone *sync.WaitGroup) {
 	tried := w.leaveTried()
 	if w.ready {
 		w.ready = false
-		w.c.Lines.PassAfter(w.want.Key, nil, w.from-w.c.Now().Mono)
+		w.c.Lines.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
 	}
-	w.c.afterwards(w.want, func() {
+	undone.Add(1)
+	w.c.Detach(func() {
+		defer undone.Done()
 		w.c.freeUnsettled(w.values, w.want, tried)
 		w.record.giveUp()
 	})

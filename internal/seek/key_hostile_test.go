@@ -15,7 +15,7 @@ import (
 )
 
 // A writer of a key stores there what keeps its waiters busy, if anything does.
-func TestNoRecordMakesAWaiterAskMoreOftenThanPollMin(t *testing.T) {
+func TestWaiterReadsNoMoreThanEach25msWhateverIsStored(t *testing.T) {
 	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("1"), "recordVersionNumber": lab.Str("v"),
@@ -40,7 +40,7 @@ func TestNoRecordMakesAWaiterAskMoreOftenThanPollMin(t *testing.T) {
 		"a session that is not there":    base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1"), "session": lab.Str("abcdefghijklmnopqrstuvwxyz")}),
 		"ours with the lease of a blink": base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1")}),
 	}
-	const busy = 60*40*2 + 10 // in a minute: two each PollMin, as a holder's record and its session's row are two
+	const busy = 60*40*2 + 10 // in a minute: two each 25 ms, as a holder's record and its session's row are two
 	for name, item := range records {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -103,7 +103,7 @@ func TestNoRecordMakesAWaiterAskMoreOftenThanPollMin(t *testing.T) {
 
 // Who may write the rows of shared leases can end each of them, and keep a dead one alive;
 // nothing that such a row says does more.
-func TestARowOfASharedLeaseThatIsForgedKeepsNobodyBusy(t *testing.T) {
+func TestRowOfASharedLeaseThatIsForgedKeepsNobodyBusy(t *testing.T) {
 	id := "abcdefghijklmnopqrstuvwxyz"
 	mallory := lab.Str("mallory/" + id)
 	for name, forged := range map[string]map[string]types.AttributeValue{

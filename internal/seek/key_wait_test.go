@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/pace"
 )
 
-func TestAWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
+func TestWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
@@ -31,7 +31,7 @@ func TestAWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
 	})
 }
 
-func TestTheRequestsOfAHandOverDoNotGrowWithTheWaitersThatTakeTurns(t *testing.T) {
+func TestRequestsOfAHandOverDoNotGrowWithTheWaitersThatTakeTurns(t *testing.T) {
 	const waiters, works, worlds = 50, 10 * time.Millisecond, 24 // of one alone the pauses that are drawn say too much
 	sent := 0
 	play := func(t *testing.T, w *lab.World) {
@@ -77,7 +77,7 @@ func TestTheRequestsOfAHandOverDoNotGrowWithTheWaitersThatTakeTurns(t *testing.T
 	}
 }
 
-func TestAWaiterWhoseTurnNeverComesIsGrantedTheKeyAllTheSame(t *testing.T) {
+func TestWaiterWhoseTurnNeverComesIsGrantedTheKeyAllTheSame(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -104,7 +104,7 @@ func TestAWaiterWhoseTurnNeverComesIsGrantedTheKeyAllTheSame(t *testing.T) {
 	})
 }
 
-func TestARecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock: a nil dereference
+func TestRecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock: a nil dereference
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")
@@ -124,22 +124,23 @@ func TestARecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock
 	})
 }
 
-func TestATryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others never do: their try-lock starts anew each time
+func TestTryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others never do: their try-lock starts anew each time
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")
 		wire.SetFault(lab.Cut)
-		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+		lab.Elapse(time.Hour)
+		if _, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("first try: %v", err)
 		}
 		lab.Elapse(20*time.Second - time.Millisecond)
 		began := time.Now()
-		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
+		if _, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
 			t.Fatalf("a moment before the lease ends: %v after %v", err, time.Since(began))
 		}
 		lab.Elapse(time.Millisecond)
-		lock, err := b.TryAcquire(t.Context(), "job")
+		lock, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
 		if err != nil {
 			t.Fatalf("after the lease: %v", err)
 		}
@@ -148,7 +149,7 @@ func TestATryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others ne
 	})
 }
 
-func TestAForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
+func TestForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))
@@ -166,7 +167,7 @@ func TestAForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
 	})
 }
 
-func TestAWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
+func TestWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		k := &lab.Jumps{}
@@ -183,7 +184,7 @@ func TestAWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
 	})
 }
 
-func TestATryGivesUpBehindACallThatHearsNothing(t *testing.T) {
+func TestTryGivesUpBehindACallThatHearsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -201,7 +202,7 @@ func TestATryGivesUpBehindACallThatHearsNothing(t *testing.T) {
 	})
 }
 
-func TestATryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
+func TestTryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
 	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

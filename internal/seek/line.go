@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/line"
 )
@@ -23,9 +24,13 @@ type Caller struct {
 	Want *Want
 }
 
-// NewLines returns lines in which a key is handed over so many times in a row. pollMin
-// and pollMax are those of other processes.
-func NewLines(handOvers int, pollMin, pollMax time.Duration) *Lines {
+// handOvers is how many times in a row a release may hand the key to the next goroutine
+// of the client, before other processes get their turn.
+const handOvers = 16
+
+// NewLines returns lines in which nobody waits. pollMin and pollMax bound the pauses of
+// other processes.
+func NewLines(pollMin, pollMax time.Duration) *Lines {
 	return line.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 
@@ -38,7 +43,7 @@ func (c *Client) newPlace(ctx context.Context, want *Want, turns chan turn) *pla
 
 // awaitTurn waits for the turn of a key, in a place in its line. began is when the call did.
 func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
-	if _, free := c.Lines.TakeAll(want.Key); free {
+	if c.Lines.Take(want.Key) {
 		return turn{}, nil // at once: nobody is before it
 	}
 	p := c.newPlace(ctx, want, nil)
@@ -57,11 +62,11 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 	case given := <-p.Turn():
 		return given, nil
 	case holder := <-p.Held():
-		return turn{}, c.Errors.Held(want.Key, *holder, 0, nil)
+		return turn{}, c.Errors.Held(want.Key, *holder, nil)
 	case <-ctx.Done():
-		ended = context.Cause(ctx)
+		ended = attempts.Cause(ctx)
 	case <-c.Closing.Done():
-		ended = context.Cause(c.Closing)
+		ended = attempts.Cause(c.Closing)
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", c.since(began))
 	}
@@ -71,7 +76,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 		c.Detach(func() { defer close(refused); c.refuse(given) })
 		c.cleanUp(want, refused)
 	}
-	return turn{}, c.ended(want, holder, 0, ended, nil)
+	return turn{}, c.ended(want, holder, ended, nil)
 }
 
 // leaveLine gives up a place, and passes on the turn that may have come.

@@ -16,18 +16,15 @@ import (
 type plainRecord struct {
 	*waiter
 	since   decide.Instant
-	entries []Attempt // of this waiter in the record's line: a release may grant the key by one
-	place   int       // of the last of them, as the record was last shown; -1: it is not in line
-	joining bool      // it was sent, and the record has not been seen since
-	joins   int       // sent
-	told    int       // the place that the listener knows, from 1
+	entries []Attempt    // of this waiter in the record's line: a release may grant the key by one
+	place   int          // of the last of them, as the record was last shown; -1: it is not in line
+	joining bool         // it was sent, and the record has not been seen since
+	joins   decide.Joins // that may be sent yet
+	told    int          // the place that the listener knows, from 1
 }
 
 func (t *plainRecord) watch()   { t.c.Observer.Records.Watch(t.want.Key) }
 func (t *plainRecord) unwatch() { t.c.Observer.Records.Unwatch(t.want.Key) }
-
-func (t *plainRecord) due() time.Duration { return math.MaxInt64 }
-func (t *plainRecord) intents() []Attempt { return t.entries }
 
 func (t *plainRecord) observe(item protocol.Item) error {
 	wall, now := t.c.Wall(), t.c.Now()
@@ -176,12 +173,15 @@ func (t *plainRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 	}
 	g := t.c.Grant(t.want, a)
 	g.Takeable = t.tried.Versions()
-	g.InLine, g.NoLine = t.inLine(), takeOver && t.isHandedOver()
+	g.InLine = t.inLine()
 	switch {
 	case takeOver && t.view.Ours:
 		g.Takeable = append(g.Takeable, t.seen.Version)
 	case takeOver:
-		g.Dead = []protocol.Record{*t.seen}
+		g.Dead = t.seen
+		if t.seen.Handed {
+			g.NoQueueUntil = decide.SuspendedUntil(t.c.Wall(), t.c.Lease)
+		}
 	}
 	return a, t.c.Proto.Grant(g)
 }

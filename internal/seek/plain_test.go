@@ -13,14 +13,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestATryDoesNotTakeASessionForAliveBecauseItWasAMomentAgo(t *testing.T) {
+func TestTryDoesNotTakeASessionForAliveBecauseItWasAMomentAgo(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("job")
 		c := w.client("me")
 		if _, err := c.One(t.Context(), c.want("job", noWait)); !errors.As(err, new(*heldError)) {
 			t.Fatalf("its holder lives: %v", err)
 		}
-		session := w.proto.(protocol.Sharing).Session()
+		session := w.proto.(protocol.Native).Session()
 		r, err := session.Decode(w.item(row))
 		if err != nil {
 			t.Fatal(err)
@@ -30,7 +30,7 @@ func TestATryDoesNotTakeASessionForAliveBecauseItWasAMomentAgo(t *testing.T) {
 	})
 }
 
-func TestAGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
+func TestGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
@@ -43,15 +43,18 @@ func TestAGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
 	})
 }
 
-func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *testing.T) {
-	for name, acquire := range map[string]func(ctx context.Context, c *leasehold.Client) error{
-		"Acquire": func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "a")) },
-		"AcquireAny": func(ctx context.Context, c *leasehold.Client) error {
+func TestGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *testing.T) {
+	for name, by := range map[string]struct {
+		acquire func(ctx context.Context, c *leasehold.Client) error
+		grants  int32
+	}{
+		"Acquire": {func(ctx context.Context, c *leasehold.Client) error { return lab.ErrorOf(c.Acquire(ctx, "a")) }, 1},
+		"AcquireAny": {func(ctx context.Context, c *leasehold.Client) error {
 			return lab.ErrorOf(c.AcquireAny(ctx, leasehold.Keys("a", "b")))
-		},
-		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {
+		}, 1},
+		"AcquireAll": {func(ctx context.Context, c *leasehold.Client) error {
 			return lab.ErrorOf(c.AcquireAll(ctx, leasehold.Keys("a", "b")))
-		},
+		}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -65,7 +68,7 @@ func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *test
 				})
 				ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 				defer cancel()
-				if err := acquire(ctx, c); err != nil || asked.Load() != 251 {
+				if err := by.acquire(ctx, c); err != nil || asked.Load() != 250+by.grants {
 					t.Errorf("after %d requests: %v", asked.Load(), err)
 				}
 				_ = c.Close(t.Context())
@@ -74,7 +77,7 @@ func TestAGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *test
 	}
 }
 
-func TestAnAttemptTooOldToBeNamedIsTakenOverAtOnceWhenItIsAppliedLate(t *testing.T) {
+func TestAttemptTooOldToBeNamedIsTakenOverAtOnceWhenItIsAppliedLate(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32

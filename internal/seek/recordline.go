@@ -7,7 +7,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -15,7 +15,8 @@ import (
 // client have one. Its entry there is an attempt to be granted the key, without an answer
 // yet, whose version is to be the id of the grant: whoever releases may apply it, and the
 // waiter learns of that when it reads the record. So trust in it counts from the last
-// request whose reply did not show it.
+// request whose reply did not show it, for the shorter of the lease in the record and the
+// waiter's own.
 
 // mayStand reports whether the waiter may stand in line: it waits for this key alone.
 func (t *plainRecord) mayStand() bool {
@@ -32,12 +33,10 @@ func (t *plainRecord) isEntry(grant string) bool {
 // join takes a place in line if there is room, and the record has not shown one. What
 // happens to it meanwhile, the reply or the next look shows.
 func (t *plainRecord) join() error {
-	const most = 16 // a record that is damaged, or erased again and again, has no line
-	if !t.mayStand() || t.joining || t.joins >= most || !t.wantsPlace() {
+	if !t.mayStand() || t.joining || !t.wantsPlace() || !t.joins.Take(t.c.Now().Mono) {
 		return nil
 	}
-	t.joins++
-	a := t.c.Attempt(decide.HandedLease, nil)
+	a := t.c.Attempt(t.want.Timing.Lease, nil)
 	t.entries = append(t.entries, a)
 	t.joining, t.asked = true, a.Sent
 	t.requests++
@@ -64,7 +63,7 @@ func (t *plainRecord) wantsPlace() bool {
 	if !t.view.Known {
 		return t.c.Crowds.Left(t.want.Key)
 	}
-	return !t.view.Free && !t.view.Ours && t.place < 0 && t.seen.HasRoom(t.placesLeft(), t.c.Owner)
+	return !t.view.Free && !t.view.Ours && t.place < 0 && t.c.HasQueue(*t.seen) && t.seen.HasRoom(t.placesLeft(), t.c.Owner)
 }
 
 // placesLeft is how many places must be left for a waiter to take one: who has waited for a
@@ -106,9 +105,10 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 			t.entries[i].Sent = t.asked
 		}
 	}
-	t.view.Line = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: min(decide.LongestLinePause, t.want.Timing.Lease/4)}
+	t.view.Line = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, shown.Lease)}
 	switch {
-	case t.place < 0 && t.turn != nil: // one of many processes of this machine, which is not to look often
+	case t.place < 0 && (t.turn != nil || !t.c.HasQueue(shown)):
+		// Of many processes of this machine few read often. While the queue is suspended, all poll.
 		t.view.Line = nil
 	case t.place < 0:
 		t.view.Line.Ahead = t.outside(len(shown.Waiters))
@@ -147,22 +147,18 @@ func (t *plainRecord) holds(version string) {
 
 func (t *plainRecord) handedBy(r protocol.Record) (Attempt, bool) {
 	a, ok := attempts.Find(t.entries, r.Grant)
-	a.Lease = r.Lease
+	a.Handed, a.Lease = true, min(r.Lease, t.want.Timing.Lease) // a renewal with the own lease may be applied unseen
 	return a, ok && r.Owner == a.Owner && !t.want.Manual && t.want.Changes.None() && !t.want.Once.IsDone(r.Done) &&
 		t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now()) && !t.isSliver(a)
 }
 
-// isSliver reports whether so little of the short lease of a hand-over is trusted, as where
-// clocks may differ by most of it, that renewals could come too late.
+// isSliver reports whether so little trust in a hand-over is left, as where clocks may
+// differ by most of its lease, that renewals could come too late: less than a second or, if
+// the waiter's own lease is so short that a grant of its own is hardly trusted for longer,
+// less than half of that trust.
 func (t *plainRecord) isSliver(a Attempt) bool {
 	until := t.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
-	return t.c.Now().Remaining(until) < lease.ShortestTrust
-}
-
-// isHandedOver reports whether a holder to be taken over may be a head that never took
-// the key: it has a short lease. Those behind it may be as dead, and who is not joins again.
-func (t *plainRecord) isHandedOver() bool {
-	return len(t.seen.Waiters) > 0 && !t.view.Ours && t.seen.Lease <= decide.HandedLease
+	return t.c.Now().Remaining(until) < min(time.Second, t.want.Timing.Trust()/2)
 }
 
 // inLine is the place of the waiter as the record was last shown; nil: none. After a join
@@ -191,7 +187,7 @@ func (t *plainRecord) forget(version string) {
 // there throttle the record, and whom nobody waits for would hold up the others; but not
 // for longer than it would, as Close waits for this.
 func (t *plainRecord) giveUp() {
-	until := decide.Sum(t.c.Now().Mono, decide.HandedLease)
+	until := durations.Sum(t.c.Now().Mono, decide.HandOverLease(t.want.Timing.Lease))
 	for range protocol.MostWaiters {
 		at := t.inLine()
 		if at == nil {

@@ -1,6 +1,8 @@
 package seek_test
 
 import (
+	"context"
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -8,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -15,7 +18,7 @@ import (
 // inLine is a client that stands in the lines of records.
 func (w *world) inLine(owner string) *client {
 	c := w.client(owner)
-	c.Line = w.proto.(protocol.Lining)
+	c.Line = w.proto.(protocol.Native)
 	return c
 }
 
@@ -33,26 +36,27 @@ func (w *world) record(key string) protocol.Record {
 func (h *holding) handToHead(term time.Duration) {
 	head := h.c.w.record(h.want.Key.Partition).Waiters[0]
 	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
-	h.c.w.write(h.c.w.proto.(protocol.Lining).HandToHead(hold, protocol.Grant{
+	h.c.w.write(h.c.w.proto.(protocol.Native).HandToHead(hold, protocol.Grant{
 		Key: h.want.Key, Owner: head.Owner, ID: head.Grant, Version: protocol.NewVersion(), Lease: term, Now: time.Now(),
 	}))
 }
 
-func TestAKeyThatWasHandedOverAndBrokenBeforeAGrantIsRejectedIsNotHeld(t *testing.T) {
+func TestKeyThatWasHandedOverAndBrokenBeforeAGrantIsRejectedIsNotHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.inLine("me")
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
-				if updates++; updates == 3 { // after a grant and a join: the takeover
-					holder.handToHead(timing.Lease)
+				if updates++; updates == 3 { // after a grant and a join: the grant of the free key
+					w.client("other").one("job").handToHead(timing.Lease)
 					w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
 				}
 			}
 			deliver()
 			return nil
 		}
+		time.AfterFunc(time.Second, func() { holder.release() })
 		c.one("job")
 		if held := w.owner("job"); held != "me" || updates != 4 {
 			t.Errorf("held by %q after %d writes", held, updates)
@@ -67,7 +71,7 @@ func TestWhoReplacesTheGrantItWasHandedLeavesTheLineToThoseBehind(t *testing.T) 
 		behind := protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner("behind")}
 		time.AfterFunc(time.Second, func() {
 			w.write(c.Line.Join(holder.want.Key, behind))
-			holder.handToHead(decide.HandedLease)
+			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
 		c.one("job", func(want *seek.Want) { // nobody who hands the key over writes its attributes
 			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
@@ -101,6 +105,48 @@ func TestWhoIsGrantedTheKeyBeforeItHasSeenWhetherItStandsInLineStandsThereNoMore
 			if r := w.record("job"); r.Grant != c.grants[0].Version || len(r.Waiters) > 0 {
 				t.Errorf("landed %v: granted %s, line %v", landed, r.Grant, r.Waiters)
 			}
+		})
+	}
+}
+
+// There may be thousands outside a full queue whose key changes hands again and again.
+func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ctx         func(context.Context) context.Context
+		least, most int
+	}{
+		"though it has waited long": {func(ctx context.Context) context.Context { return ctx }, 500, 900},
+		"and more so while its process has no turn": {func(ctx context.Context) context.Context {
+			return pace.With(ctx, make(chan struct{}))
+		}, 9, 11},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				holder := w.client("holder").one("job")
+				c := w.inLine("me")
+				for i := range protocol.MostWaiters {
+					w.write(c.Line.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
+				}
+				ctx, leave := context.WithCancel(tc.ctx(t.Context()))
+				c.running.Go(func() { _, _ = c.One(ctx, c.want("job")) })
+				hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
+				for i := range 400 { // 20 s
+					time.Sleep(50 * time.Millisecond)
+					g := protocol.Grant{Key: hold.Key, Owner: hold.Owner, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now()}
+					w.write(w.proto.HandOver(hold, g))
+					hold.Grants, hold.Versions = []string{g.Version}, []string{g.Version}
+					if i == 200 {
+						c.wire.mu.Lock()
+						c.wire.sent = nil
+						c.wire.mu.Unlock()
+					}
+				}
+				if n := len(c.wire.requests()); n < tc.least || n > tc.most {
+					t.Errorf("%d requests in ten seconds", n)
+				}
+				leave()
+				c.left()
+			})
 		})
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/pace"
 )
 
@@ -20,7 +21,7 @@ type task struct {
 	requests int             // sent so far
 	turn     <-chan struct{} // among the processes of the machine; nil: it has come, or none is needed
 	trouble  Trouble
-	watched  time.Duration // monotonic: when the last holder that looks dead is dead; see Want.Watch
+	watched  time.Duration // monotonic: when the last holder that looks dead is dead; see Want.ObservesDead
 
 	mu       sync.Mutex // guards the next two
 	givenUp  bool
@@ -37,7 +38,7 @@ func newTask(ctx context.Context) *task {
 // isLate reports whether a call with NoWait that began then has waited long enough for
 // answers. The time for which it has watched does not count.
 func (t *task) isLate(began, now decide.Instant) bool {
-	return now.Mono-max(began.Mono, t.watched) > TryFor
+	return durations.Less(now.Mono, max(began.Mono, t.watched)) > TryFor
 }
 
 // giveUp tells the task that nobody waits for it any more. False: it has finished

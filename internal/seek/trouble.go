@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -37,11 +38,11 @@ func (t *Trouble) due(now decide.Instant, throttled bool) bool {
 }
 
 // Report reports, if it is due, that a request for key has failed and is repeated.
-func (t *Trouble) Report(ctx context.Context, c *Client, key protocol.Key, err error) {
-	switch cause := decide.ClassifyTransaction(err).Cause.After(c.Requests.Answered()); {
-	case cause == decide.Refused, cause == decide.ConditionFailed: // an answer
-	case ctx.Err() != nil, !t.due(c.Now(), cause == decide.Busy || cause == decide.Conflict):
+func (t *Trouble) Report(ctx context.Context, c *Client, key protocol.Key, f *attempts.Failure) {
+	switch {
+	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // an answer
+	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
 	default:
-		c.Listener.Failing(ctx, key, err)
+		c.Listener.Failing(ctx, key, f.Err)
 	}
 }

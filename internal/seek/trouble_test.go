@@ -9,29 +9,34 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 func TestTroubleIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
-	throttled := &types.ProvisionedThroughputExceededException{}
+	throttled := &attempts.Failure{Cause: decide.Busy, Err: &types.ProvisionedThroughputExceededException{}}
+	reset := &attempts.Failure{Cause: decide.Unreachable, Err: errReset}
+	denied := &attempts.Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}}
 	for name, tc := range map[string]struct {
-		err    error
-		passes bool // each time
-		want   int  // reports of 121 requests, one a second
+		failure *attempts.Failure
+		passes  bool // each time
+		want    int  // reports of 121 requests, one a second
 	}{
-		"no answer":              {errReset, false, 3},
-		"no answer, and answers": {errReset, true, 3},
+		"no answer":              {reset, false, 3},
+		"no answer, and answers": {reset, true, 3},
 		"throttled":              {throttled, false, 2}, // which has an event of its own
 		"throttled, and answers": {throttled, true, 0},
-		"refused":                {&smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}, false, 0},
+		"refused":                {denied, false, 0},
+		"denied after an answer": {denied.After(true), false, 3},
 	} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				c := w.client("a")
 				var trouble seek.Trouble
 				for range 121 {
-					trouble.Report(t.Context(), c.Client, protocol.Key{Partition: "job"}, tc.err)
+					trouble.Report(t.Context(), c.Client, protocol.Key{Partition: "job"}, tc.failure)
 					if tc.passes {
 						trouble.Passed()
 					}
@@ -51,14 +56,14 @@ func TestTroubleOfACallThatHasEndedIsNotReported(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()
 		var trouble seek.Trouble
-		trouble.Report(ctx, c.Client, protocol.Key{Partition: "job"}, errors.New("cut off"))
+		trouble.Report(ctx, c.Client, protocol.Key{Partition: "job"}, &attempts.Failure{Cause: decide.Unreachable, Err: errors.New("cut off")})
 		if len(c.failing) != 0 {
 			t.Errorf("%v", c.failing)
 		}
 	})
 }
 
-func TestAnAnswerEndsTheTroubleOfAWait(t *testing.T) {
+func TestAnswerEndsTheTroubleOfAWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, began := w.client("b"), time.Now()

@@ -39,7 +39,7 @@ func (c *Client) freeUnsettled(values context.Context, want *Want, tried []Attem
 		versions := attempts.Versions(tried[:n])
 		tried = tried[n:]
 		hold := protocol.Hold{Key: want.Key, Owner: owner, Grants: versions, Versions: versions}
-		c.write(values, c.Freeing(want.Protocol(c.Proto, ""), hold, want.Delete))
+		c.write(values, c.Freeing(c.Proto, hold, want.Delete))
 	}
 }
 

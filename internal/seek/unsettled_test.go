@@ -41,7 +41,7 @@ func (s sessions) Session(context.Context) (seek.Session, error) {
 	return next, nil
 }
 
-func TestAnAttemptUnderASessionThatHasEndedMeanwhileIsFreedToo(t *testing.T) {
+func TestAttemptUnderASessionThatHasEndedMeanwhileIsFreedToo(t *testing.T) {
 	for name, applied := range map[string]int{"the attempt before": 1, "the last attempt": 2} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -74,7 +74,7 @@ func TestAnAttemptUnderASessionThatHasEndedMeanwhileIsFreedToo(t *testing.T) {
 	}
 }
 
-func TestAnUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
+func TestUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -104,7 +104,7 @@ func TestAnUnsettledAttemptIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 	})
 }
 
-func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
+func TestGrantThatCannotBeReadIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -119,7 +119,7 @@ func TestAGrantThatCannotBeReadIsUndone(t *testing.T) {
 	})
 }
 
-func TestAnAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) {
+func TestAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))

@@ -12,22 +12,19 @@ import (
 
 // Want is what a call wants: one key, and how.
 type Want struct {
-	Key      protocol.Key
-	Timing   lease.Timing
-	Changes  protocol.Changes
-	IfExists bool
-	NoWait   bool
-	Watch    bool // with NoWait: a holder that looks dead is watched for what is left of its lease
-	Manual   bool // nothing is sent in the background
-	Delete   bool // what is freed is deleted
-	Once     protocol.Once
+	Key        protocol.Key
+	Timing     lease.Timing
+	Changes    protocol.Changes
+	IfExists   bool
+	NoWait     bool
+	EvenIfDead bool // with NoWait: a holder that appears dead is not observed either
+	Manual     bool // nothing is sent in the background
+	Delete     bool // what is freed is deleted
+	Once       protocol.Once
+	Answered   bool // DynamoDB has answered an earlier call, which this one goes on from
 
-	Mode protocol.Mode // of a read/write lock
-	Side protocol.Side // of its row; nil: a lock with one holder
-
-	OneOfSeveral bool            // sought with others: never handed over
-	InOrder      bool            // one of several that are taken in the order of their keys
-	Intended     *decide.Instant // since when readers may have watched its intent; nil: none was posted
+	OneOfSeveral bool // sought with others: never handed over
+	InOrder      bool // one of several that are taken in the order of their keys
 
 	// Hold begins to hold what was granted. It is called at once, also for a caller who
 	// has left.
@@ -47,6 +44,7 @@ type Attempt struct {
 	Owner   string
 	Session Session          // under which it is granted; nil: none
 	Dead    *protocol.Record // the holder that it takes over; nil: none
+	Handed  bool             // another client sent it, which handed the key over
 }
 
 // Attempt returns an attempt to be granted a key under a session, nil for none.
@@ -77,6 +75,10 @@ func (a Attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
 }
 
+// ObservesDead reports whether a call with NoWait waits for a holder that appears dead,
+// until it is taken over or renews.
+func (w *Want) ObservesDead() bool { return w.NoWait && !w.EvenIfDead }
+
 // Within is the deadline of an attempt under a session, nil for none: a reply is of no
 // use after the trust in the grant has ended, or that in the session.
 func (w *Want) Within(s Session) time.Duration {
@@ -97,13 +99,4 @@ func (c *Client) Grant(w *Want, a Attempt) protocol.Grant {
 		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: c.Wall(),
 		IfExists: w.IfExists, Changes: w.Changes, Once: w.Once,
 	}
-}
-
-// Protocol returns the protocol by which a grant is written and read; plain is that of
-// locks with one holder.
-func (w *Want) Protocol(plain protocol.Protocol, grant string) protocol.Protocol {
-	if w.Side == nil {
-		return plain
-	}
-	return w.Side.Of(grant)
 }

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -67,9 +68,9 @@ func (w *Watch) Look(ctx context.Context) (Sight, error) {
 // Pause is the time until the next look, at the latest when the holder would be dead.
 func (w *Watch) Pause() time.Duration {
 	now := w.c.Now().Mono
-	d := decide.Pause(now-w.since, w.c.PollMin, w.c.PollMax, w.c.Chance())
+	d := decide.Pause(durations.Less(now, w.since), w.c.PollMin, w.c.PollMax, w.c.Chance())
 	if w.last.Holder != nil && !w.last.Dead {
-		d = min(d, max(w.deadAt-now, 0))
+		d = min(d, max(durations.Less(w.deadAt, now), 0))
 	}
 	return d
 }

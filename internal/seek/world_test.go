@@ -15,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
-	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -135,18 +134,6 @@ func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 	return out, errors.Join(lost, err)
 }
 
-// limit refuses requests after so many: a client that repeats one without a pause, the
-// test fails and does not go on for ever.
-func (n *wire) limit(most int) {
-	n.fate = func(count int, _ string, deliver func()) error {
-		if count > most {
-			return &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
-		}
-		deliver()
-		return nil
-	}
-}
-
 func (n *wire) requests() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -165,9 +152,9 @@ func (w *world) client(owner string) *client {
 			Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
 				return fmt.Errorf("damaged %s: %w", key.Partition, err)
 			},
-			Records: observed.New[protocol.Key](100), Entries: observed.New[liveness.Entry](100),
+			Records: observed.New(100),
 		},
-		Lines: seek.NewLines(16, 10*time.Millisecond, time.Second), PollMin: 10 * time.Millisecond, PollMax: time.Second,
+		Lines: seek.NewLines(10*time.Millisecond, time.Second), PollMin: 10 * time.Millisecond, PollMax: time.Second,
 		Expires:    func() time.Time { return time.Time{} },
 		Holds:      func(protocol.Key, string) bool { return false },
 		Detach:     c.running.Go,
@@ -194,12 +181,11 @@ type told struct{}
 type heldError struct {
 	key    protocol.Key
 	holder string
-	others int
 	error
 }
 
-func (told) Held(key protocol.Key, holder protocol.Record, others int, why error) error {
-	return &heldError{key, name(holder.Owner), others, why}
+func (told) Held(key protocol.Key, holder protocol.Record, why error) error {
+	return &heldError{key, name(holder.Owner), why}
 }
 func (e *heldError) Error() string { return fmt.Sprintf("held by %s: %v", e.holder, e.error) }
 func (e *heldError) Unwrap() error { return e.error }
@@ -271,7 +257,7 @@ func (h *holding) renew() {
 func (h *holding) release() {
 	h.lease.End(errors.New("released"))
 	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.grant.Version}}
-	_, err := h.c.w.UpdateItem(context.Background(), h.want.Protocol(h.c.w.proto, h.grant.Version).
+	_, err := h.c.w.UpdateItem(context.Background(), h.c.w.proto.
 		Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now()}).UpdateItem("locks"))
 	if err != nil {
 		h.c.w.Error(err)
@@ -319,16 +305,6 @@ func (w *world) write(write *protocol.Write) {
 	w.Helper()
 	if _, err := w.UpdateItem(w.Context(), write.UpdateItem("locks")); err != nil {
 		w.Error(err)
-	}
-}
-
-// delete deletes the item of a key.
-func (w *world) delete(key string) {
-	w.Helper()
-	if _, err := w.DeleteItem(w.Context(), &dynamodb.DeleteItemInput{
-		TableName: aws.String("locks"), Key: protocol.Item{"key": &types.AttributeValueMemberS{Value: key}},
-	}); err != nil {
-		w.Fatal(err)
 	}
 }
 

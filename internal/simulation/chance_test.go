@@ -83,12 +83,23 @@ func (c *process) oneAfterTheOther(why string) (who string) {
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
+	if asked := c.lastAsked[self]; asked != "" { // as several releases of one call, whose time is over at one instant
+		who += ", which has asked for " + asked
+	}
 	c.mu.Unlock()
 	if who != "" { // others meet nobody
 		time.Sleep(upTo(drawn(c.seed, "woken", c.id, why, who, time.Now()), time.Millisecond))
 		c.yield()
 	}
 	return who
+}
+
+// asksFor notes what this goroutine asks for, or asks for the one that has started it.
+func (c *process) asksFor(asks string) {
+	self, parent := goroutine()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lastAsked[self], c.lastAsked[parent] = asks, asks
 }
 
 // goesAbout notes on whose behalf this goroutine, and those that it starts, call the client.

@@ -96,7 +96,7 @@ func (c *checker) appended(r *request, key string) {
 	call := c.commits[value]
 	switch {
 	case !c.stands(key, call.grant, call.token):
-		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v %+v", value, call.grant, call.token, key, c.records[key], c.rows[key])
+		c.note("4: %s, of grant %s with token %d, landed when %s showed %+v", value, call.grant, call.token, key, c.records[key])
 	case !c.allStand(call.beside):
 		c.note("4: %s, of grant %s, landed when a lock beside %s did not stand", value, call.grant, key)
 	case call.done && call.err != nil && !errors.Is(call.err, leasehold.ErrUnknownOutcome) && !c.deleted[call.grant]:
@@ -115,9 +115,6 @@ func (c *checker) allStand(locks []*leasehold.Lock) bool {
 
 // stands reports whether the table shows a grant.
 func (c *checker) stands(key, grant string, token int64) bool {
-	if row := c.rows[key]; row != nil {
-		return row.holders[grant].token == token
-	}
 	s := c.records[key]
 	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }
@@ -128,10 +125,6 @@ func (c *checker) ended(r *request, key string) {
 	if item == nil {
 		c.applies(r, key, "deleted")
 		delete(c.records, key)
-		return
-	}
-	if c.rows[key] != nil {
-		c.changesRow(r, key, attributesOf(item))
 		return
 	}
 	s := *c.records[key]

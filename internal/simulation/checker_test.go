@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
@@ -41,7 +42,6 @@ type checker struct {
 
 	table    *lab.World               // that the requests are applied to
 	records  map[string]*state        // by key, as the table has it
-	rows     map[string]*rowState     // of read/write locks
 	versions map[string]bool          // ever installed
 	pairs    map[[2]string]bool       // of grant id and token, ever installed
 	terms    map[[2]string]int        // by owner and token, ever installed: the process
@@ -56,9 +56,8 @@ type checker struct {
 	over     map[[2]string]bool     // grants and tokens whose Release returned nil
 	commits  map[string]*commitCall // by value
 	logs     map[string][]string    // by key, as the table has them
-	permits  permitLog
-	worked   map[[2]string]bool // by key and token: its work, to be done once, has ended well
-	writes   *writes            // for the models; nil: nobody asks them
+	worked   map[[2]string]bool     // by key and token: its work, to be done once, has ended well
+	writes   *writes                // for the models; nil: nobody asks them
 }
 
 // handed is a grant that the holder before has handed to the head of the record's line. The
@@ -74,13 +73,12 @@ type belief struct {
 	lock       *leasehold.Lock
 	grant      string
 	session    string
-	shared     bool // a reader's
 	began, end time.Time
 }
 
 func newChecker() *checker {
 	return &checker{
-		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, rows: map[string]*rowState{}, versions: map[string]bool{},
+		began: time.Now(), tally: newTally(), history: history{began: time.Now()}, records: map[string]*state{}, versions: map[string]bool{},
 		pairs: map[[2]string]bool{}, terms: map[[2]string]int{},
 		trusts: map[string]time.Time{}, handed: map[string]handed{}, joined: map[string]*process{}, seen: map[seenBy]time.Time{}, ends: map[string]time.Time{}, over: map[[2]string]bool{},
 		sessions: map[string]*sessionState{}, arrived: map[string]time.Time{}, broken: map[string]bool{}, toldOf: map[string]time.Time{}, deleted: map[string]bool{}, spoils: map[string]types.AttributeValue{},
@@ -145,7 +143,7 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.manner == renews && errors.Is(err, leasehold.ErrDetached): // to be resumed
+		case r.manner == renews && errors.Is(err, hold.ErrDetached): // to be resumed
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):
@@ -256,9 +254,6 @@ func (c *checker) received(r *request, res *http.Response) {
 		shown = append(shown, reason.Item)
 	}
 	for _, item := range shown {
-		for _, version := range item.rowVersions() {
-			c.sees(r.by, version)
-		}
 		c.sees(r.by, item.text("recordVersionNumber"))
 	}
 }
@@ -308,7 +303,7 @@ func (c *checker) finish() {
 			if c.broken[o.grant] || c.broken[b.grant] || c.holdsOn {
 				continue
 			}
-			if o.lock.Key() == b.lock.Key() && (!o.shared || !b.shared) && o.began.Before(b.end) && b.began.Before(o.end) {
+			if o.lock.Key() == b.lock.Key() && o.began.Before(b.end) && b.began.Before(o.end) {
 				c.note("1: processes %d and %d both believed to hold %v", o.by.id, b.by.id, b.lock.Key())
 			}
 		}

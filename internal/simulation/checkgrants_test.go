@@ -20,10 +20,6 @@ type state struct {
 // changes enters the new state of a record.
 func (c *checker) changes(r *request, key string, item attributeMap) {
 	c.notesEnds(r, item)
-	if item.text("kind") == "rw" {
-		c.changesRow(r, key, item)
-		return
-	}
 	now := &state{
 		version: item.text("recordVersionNumber"), grant: item.text("grantId"), owner: item.text("ownerName"),
 		token: item.number("fencingToken"), released: item.text("isReleased") == "1", by: r.by.id,
@@ -32,10 +28,6 @@ func (c *checker) changes(r *request, key string, item attributeMap) {
 	now.lease = time.Duration(ms) * time.Millisecond
 	if id, ok := strings.CutPrefix(key, "leasehold/session/"); ok {
 		c.checkSession(r, id, now, item)
-		return
-	}
-	if item.text("kind") == "semaphore" {
-		c.resized(r, now, item)
 		return
 	}
 	if id := item.text("session"); id != "" && strings.HasSuffix(now.owner, "/"+id) {
@@ -107,7 +99,6 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	}
 
 	// A grant.
-	c.permits.installed(now.grant)
 	if before != nil && r.manner == handsOver && now.owner != before.owner && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}

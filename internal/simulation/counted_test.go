@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAnOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
-	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}, workers: map[string]string{}}
+func TestOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
+	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]string{}}
 	sends := func(ctx context.Context, op string, faults ...fault) {
 		r := newRequest(c, lab.Call{Op: op, Body: []byte(`{"Key":{"key":{"S":"a"}}}`)})
 		for _, f := range faults {

@@ -44,13 +44,13 @@
 //	chance     draws everything from the seed
 //	network    loses, delays, repeats and refuses requests
 //	workloads  locks, once, groups, passing (on), hands (of an operator), closing, odd,
-//	           outages, wallclock, vouched, readwrite, semaphores, elections,
+//	           outages, wallclock, vouched, semaphores, elections,
 //	           philosophers, load, everything
 //	checker    what was sent, applied and believed; sights, checkgrants, checksessions,
-//	           checkcommits, checkrows (of read/write locks), checkpermits
+//	           checkcommits
 //	liveness   what is free is granted in time once faults have stopped
 //	history    what happened, spelled so that two runs of a seed can be compared
-//	writes     what was sent to each key and what that did, for the models of spec/;
+//	writes     what was sent to each key and what that did, for the models of proof/spec;
 //	           written hands it to them, and that of variants that they refuse
 //	broken     variants that are broken on purpose, by tamper or by workload
 //
@@ -61,15 +61,15 @@
 // that sent it, what it asks of which keys, and how many such requests went before.
 // Two processes never reach the table at one instant, and no two requests are given
 // up at one. A worker's call begins at an instant of its own: never at that at which the
-// call before it returned. TestASeedGivesTheSameHistory holds that, with goroutines that
+// call before it returned. TestSeedGivesTheSameHistory holds that, with goroutines that
 // yield at random where they read the clock, draw, send and are answered.
 //
-// Where one event wakes several goroutines of a client, as when the turns of a group's keys
-// are passed, or a semaphore is resized, they meet in the client's memory before they ask
-// for anything, and the first has what there is. So each goes on at an instant that comes
-// from the seed and the worker whose call it goes about: it sleeps where the client draws a
-// chance, as every call does before it looks for its turns (process.oneAfterTheOther). A
-// client draws no chance under a mutex but in its queue of renewals: nobody sleeps there.
+// Where one event wakes several goroutines of a client, as when the turns of a group's
+// keys are passed, they meet in the client's memory before they ask for anything, and
+// the first has what there is. So each goes on at an instant that comes from the seed
+// and the worker whose call it goes about: it sleeps where the client draws a chance, as
+// every call does before it looks for its turns (process.oneAfterTheOther). A client
+// draws no chance under a mutex but in its queue of renewals: nobody sleeps there.
 //
 // # Adding a fault
 //
@@ -85,7 +85,7 @@
 // Tell the checker what is believed (believes), and what was released for good
 // (releasedForGood). Ask the client with operation or asks, which count it. Give its
 // world a function of the seed and a test that runs it, forSeeds(t, worldSeeds,
-// likewise(yourWorld)), and name that in TestASeedGivesTheSameHistory and in worlds. Then break what the workload
+// likewise(yourWorld)), and name that in TestSeedGivesTheSameHistory and in worlds. Then break what the workload
 // is about, and list the variant here.
 //
 // # What it is known to find
@@ -100,7 +100,7 @@
 //	a guard on the owner alone, where locks break              4
 //	a guard of one lock of several, where they do              4
 //	a commit that is forgotten where its release fails         8
-//	holders who do not hear of breaks                          17
+//	holders who do not hear of breaks                          16
 //	commits that look at no session, while closing             4
 //	a damaged row that is read as an instant                   7, 11
 //	a grant that is resumed whatever it shows                  any
@@ -111,22 +111,19 @@
 //	ends that are believed of every version                    1, 7, 11
 //	a hand-over to the head that says an end                   1, 7, 11
 //	a lease that is over before its watcher has seen it pass   1, 7
-//	a writer that does not count the readers                   1, 7
-//	grants that look at no writer                              1, 7
 //	commits that are fenced by the owner alone                 4, in an election
 //	a function that is not waited for                          15
 //	a lost term that ends it all                               15
 //	an observer who looks no more once he has seen a leader    15
 //	leaders who do not hear that they are asked                15
 //	leaders who take each request for theirs                   15
-//	a permit that nobody has confirmed                         14
-//	permits that nobody has counted                            14
 //	two for one                                                13
 //	a permit that is forgotten                                 12
 //	keys one by one, in any order                              12
 //	keys one by one, kept when one is refused                  13
-//	transactions without their conditions                      7
-//	a grant that does not ask what was done                    18
-//	a mark of work that failed                                 18
-//	a release that stores no mark                              18
+//	a grant that does not ask what was done                    17
+//	a mark of work that failed                                 17
+//	a release that stores no mark                              17
+//	a wait that ends by refused credentials                    18
+//	a wait that ends by a denial                               18
 package simulation

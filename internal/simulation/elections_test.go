@@ -145,12 +145,21 @@ func (v *voter) stand(ctx context.Context) {
 	r := newWorker(v.seed, v.id)
 	v.rest(r, 20)
 	for ctx.Err() == nil {
-		err := v.plan.lead(ctx, v.e, "of "+fmt.Sprint(v.id), v.lead)
-		if err != nil && ctx.Err() == nil {
+		err := v.plan.lead(mayWait(ctx), v.e, "of "+fmt.Sprint(v.id), v.lead)
+		if err != nil && ctx.Err() == nil && !v.isFirst(err) {
 			v.violated("of elections: Lead of process %d ended with %v", v.id, err)
 		}
 		v.rest(r, 500)
 	}
+}
+
+// isFirst reports whether an error of Lead is a refusal of its first campaign. Whether that
+// may end then, gaveUp has found out.
+func (v *voter) isFirst(err error) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	refusal, _ := isRefusal(err)
+	return refusal && v.term == nil
 }
 
 // lead works under a term, until it resigns or is told to stop.
@@ -262,11 +271,23 @@ func (v *voter) dies() {
 
 // watch observes, and holds what it is told of against what was granted.
 func (v *voter) watch(ctx context.Context) {
+	for r := newWorker(v.seed, v.id, "watches"); v.watches(ctx); {
+		v.rest(r, 500)
+	}
+}
+
+// watches observes once. again: its first look was refused.
+func (v *voter) watches(ctx context.Context) (again bool) {
+	shown := false
 	for l, err := range v.plan.observe(ctx, v.e) {
+		if refusal, denied := isRefusal(err); refusal && !shown && (denied || !v.wasAccepted()) {
+			return true
+		}
 		if err != nil {
 			v.violated("of elections: observing of process %d ended with %v", v.id, err)
-			return
+			return false
 		}
+		shown = true
 		v.mu.Lock()
 		v.shown = l
 		v.mu.Unlock()
@@ -280,6 +301,7 @@ func (v *voter) watch(ctx context.Context) {
 			v.violated("of elections: process %d was shown %v, which nobody was granted", v.id, l)
 		}
 	}
+	return false
 }
 
 // leadsNow returns the term under which a live process leads.

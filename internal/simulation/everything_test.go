@@ -12,10 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// Everything in one world: locks, groups, read/write locks, a semaphore and an
+// Everything in one world: locks, groups, a semaphore and an
 // election on one table, by clients that are configured apart, with leases of their
 // own or shared ones. They crash, are closed, paused and suspended, and others start in
 // their place; operators break locks and delete records. The network has every fault,
@@ -23,9 +22,6 @@ import (
 // every third seed the fleet goes over to native from the Java client's layout,
 // process by process. Nothing is given up beyond what breaking and deletion give up.
 func TestSimulationOfEverything(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
-
-// rowNames are the keys of read/write locks beside others.
-var rowNames = []string{"ra", "rb"}
 
 const (
 	electionKey = "e"
@@ -36,7 +32,6 @@ func everything(seed uint64) world {
 	return world{
 		leases: []time.Duration{2 * time.Second, usualLease, 7 * time.Second},
 		net:    troubles{refusals: true, noOld: seed%4 == 0, copies: 3 * time.Minute, credentials: true, table: true, pauses: true},
-		rows:   rowNames,
 		shared: true,
 		keeps:  seed%5 > 0,
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
@@ -76,7 +71,6 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 		s.checkLiveness(t, seed)
 		time.Sleep(20*time.Second + s.plan.net.copies) // late duplicates arrive
 		s.finish()
-		s.checkPermits()
 		s.report(t, seed)
 	})
 }
@@ -157,24 +151,18 @@ func (c *process) closes(r *worker) {
 }
 
 func (c *process) sectionOfEverything(r *worker) {
-	switch r.IntN(11) {
+	switch r.IntN(9) {
 	case 0, 1:
 		c.sectionOfGroups(r)
 	case 2, 3:
-		if c.native {
-			c.readOrWrite(r)
-		}
-	case 4, 5:
-		if s, err := semaphore.New(c.client, "s", permitsAtFirst); err == nil {
-			(&sharer{process: c, semaphore: s, take: acquirePermit}).share(r)
-		}
-	case 6:
+		(&sharer{process: c, n: len(permits), take: acquirePermit}).section(r)
+	case 4:
 		c.campaigns(r)
-	case 7:
+	case 5:
 		if c.native && !c.shared {
 			c.passOn(r)
 		}
-	case 8:
+	case 6:
 		c.putsDown(r)
 	default:
 		c.section(r)

@@ -38,6 +38,9 @@ const (
 	noCredentials fault = "no credentials to be had"
 	hotTable      fault = "throttled, the table"
 	inPause       fault = "request held up in a pause"
+	expiredAWhile fault = "expired credentials, for a while"
+	unknownAWhile fault = "unknown credentials, for a while"
+	deniedAWhile  fault = "access denied, for a while"
 )
 
 // Faults of processes and of the table.
@@ -53,6 +56,7 @@ const (
 	deleted   fault = "record deleted by hand"
 	collected fault = "record deleted by TTL"
 	spoiled   fault = "row damaged by hand"
+	misled    fault = "wrong advice on a queue"
 )
 
 // injected is a fault of a run. Its id is the same in every run of a seed, and in

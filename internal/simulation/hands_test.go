@@ -95,7 +95,7 @@ func (c *checker) checkHearing(b *belief) {
 		told = mended
 	}
 	if late := b.end.Sub(told); late > c.hears {
-		c.note("17: process %d believed in grant %s for %v after its break was over, and the faults", b.by.id, b.grant, late)
+		c.note("16: process %d believed in grant %s for %v after its break was over, and the faults", b.by.id, b.grant, late)
 	}
 }
 

@@ -2,9 +2,14 @@ package simulation
 
 import (
 	"math/rand/v2"
+	"strconv"
 	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
 // Clients stand in line in the record, in every other seed only some of them. Some die
@@ -15,5 +20,43 @@ func lines(seed uint64) world {
 	return world{
 		shared: seed%5 == 0,
 		config: func(cfg *leasehold.Config, rng *rand.Rand) { cfg.Line = seed%2 == 0 || rng.IntN(3) > 0 },
+	}
+}
+
+// What a record says of its queue is wrong: whether the key was handed over, until when
+// nobody is to join, and who waits. All of it is advice, so nothing is given up.
+func TestSimulationOfWrongAdviceOnQueues(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(wrongAdvice))
+}
+
+func wrongAdvice(seed uint64) world {
+	w := lines(seed)
+	w.beside = adviseWrongly
+	w.config = func(cfg *leasehold.Config, _ *rand.Rand) { cfg.Line = true }
+	return w
+}
+
+func adviseWrongly(_ *testing.T, s *run, r *worker) {
+	for s.goesOn() {
+		time.Sleep(upTo(r, time.Second))
+		key := keyNames[r.IntN(len(keyNames))]
+		changes := map[string]types.AttributeValue{}
+		switch r.IntN(4) {
+		case 0:
+			changes["handed"] = lab.Str("1")
+		case 1:
+			changes["handed"] = nil
+		case 2: // in the past, for a while, or further ahead than anybody believes
+			until := time.Now().Add(upTo(r, 9*usualLease) - usualLease)
+			changes["noQueueUntil"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(until.UnixMilli(), 10)}
+		case 3:
+			changes["waiters"] = nil
+		}
+		s.mu.Lock()
+		if to := r.trouble(); s.records[key] != nil && s.happensTo(misled, to) {
+			s.history.enter("%s is advised wrongly by hand", key)
+			s.w.Update(key, changes)
+		}
+		s.mu.Unlock()
 	}
 }

@@ -45,6 +45,7 @@ type fate struct {
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
 	asks := sent.asks()
+	c.asksFor(asks)
 	if who, ok := ctx.Value(workerKey{}).(string); ok {
 		asks += " for " + who
 	}
@@ -89,6 +90,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 			res = changed(res, c.plan.misread)
 		}
 		c.received(sent, res)
+		c.heardOf(r.Context(), sent, res)
 	}
 	return res, err
 }
@@ -162,8 +164,11 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		f.late *= 3 // so that it outlives its grant now and then
 	}
 	what, more := c.faultOf(sent, f), none
+	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {
+		what = cmp.Or(c.refused(), what)
+	}
 	switch what {
-	case none, inCrash, inPartition, inSuspend, inOutage: // what they come of may be, or not
+	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // what they come of may be, or not
 	case hotTable:
 		if !c.happens(what, fmt.Sprint("window ", int(c.window()))) {
 			what = none
@@ -176,7 +181,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	net := c.plan.net
 	// A copy of a commit that was refused lands if it may: nobody promises that a
 	// network that does so can be told from one that does not.
-	refused := net.table && sent.manner == commits && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what)
+	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
 			more = repeatedMuch
@@ -201,6 +206,8 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		return c.refuse(ctx, f, lab.Refusal(400, "ThrottlingException"))
 	case denied:
 		return c.refuse(ctx, f, lab.Refusal(400, "AccessDeniedException"))
+	case expiredAWhile, unknownAWhile, deniedAWhile:
+		return c.refuse(ctx, f, lab.Refusal(400, refusalCodes[what]))
 	case expired:
 		return c.refuse(ctx, f, lab.Refusal(400, "ExpiredTokenException"))
 	case inPause: // it goes out when the process goes on

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Clients hold on to their locks through outages. That gives up promise 2 while
@@ -15,7 +16,9 @@ func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(ou
 
 func outages(_ uint64) world {
 	return world{
-		config:   func(cfg *leasehold.Config, rng *rand.Rand) { cfg.HoldThroughOutage = rng.IntN(3) > 0 },
+		config: func(cfg *leasehold.Config, rng *rand.Rand) {
+			cfg.Layout = layout.AWSLabs{HoldThroughOutage: rng.IntN(3) > 0}
+		},
 		believes: true,
 		beside: func(_ *testing.T, s *run, r *worker) {
 			for s.goesOn() {

@@ -23,11 +23,12 @@ type process struct {
 	shared  bool          // its locks are renewed as one
 	native  bool          // its layout
 	vouches time.Duration // for its wall clock; 0: it does not
-	owner   string        // as its read/write locks name it; checker.mu guards it
 
 	asked map[string]uint64     // requests, by what they ask; checker.mu guards it
 	own   map[string]*operation // that nobody has asked for, by what they are about; checker.mu guards it
 	begun int                   // commits; checker.mu guards it
+
+	accepted bool // DynamoDB has answered it; checker.mu guards it
 
 	mu        sync.Mutex
 	cutTil    time.Time // partitioned until then, or until the network is mended
@@ -37,12 +38,13 @@ type process struct {
 	drewAt    time.Time
 	draws     map[string]int    // at that instant, by what for
 	workers   map[string]string // whose calls goroutines go about, by the goroutine; "": nobody's
+	lastAsked map[string]string // what goroutines have asked for last, by the goroutine
 	dead      bool
 	closed    bool
 }
 
 func (s *run) newClient(id int, rng *rand.Rand) *process {
-	c := &process{run: s, id: id, asked: map[string]uint64{}, own: map[string]*operation{}, workers: map[string]string{}}
+	c := &process{run: s, id: id, asked: map[string]uint64{}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]string{}}
 	cfg := lab.Config()
 	c.lease = usualLease
 	if n := len(s.plan.leases); n > 0 {
@@ -53,9 +55,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	s.longest = max(s.longest, c.lease)
 	s.mu.Unlock()
 	cfg.Lease, cfg.Margin, cfg.RenewEvery = c.lease, c.lease/10, c.lease/4
-	cfg.PollMin, cfg.PollMax = 200*time.Millisecond, time.Second
+	cfg.PollMax = time.Second
 	cfg.ReleaseGrace = time.Second
-	cfg.LocalHandOver = 3
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
 		cfg.PollMax = 2 * usualLease // one that marks a session dead by what it read a lease ago
@@ -71,6 +72,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	if cfg.DeleteOnRelease {
 		cfg.Retention = 0 // of nothing
 	}
+	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.vouches = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
 	// Clock rates within the margin, together: a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
@@ -130,12 +132,12 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try is how a process tries: every other one watches a holder that looks dead.
+// try returns how a process tries: every other one observes a holder that appears dead.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
-		return leasehold.NoWaitUnlessDead()
+		return leasehold.NoWait()
 	}
-	return leasehold.NoWait()
+	return leasehold.NoWaitEvenIfDead()
 }
 
 func (c *process) rest(r *worker, ms int) {

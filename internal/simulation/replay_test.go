@@ -8,14 +8,14 @@ import (
 
 // A failing seed is of use because it fails again. Two runs of a seed are alike whatever
 // the scheduler does.
-func TestASeedGivesTheSameHistory(t *testing.T) {
+func TestSeedGivesTheSameHistory(t *testing.T) {
 	for name, run := range map[string]simulation{
 		"locks":           simulate,
 		"shared leases":   likewise(sharedLeases),
 		"lines":           likewise(lines),
+		"wrong advice":    likewise(wrongAdvice),
 		"once":            likewise(once),
 		"elections":       simulateEveryElection,
-		"read/write":      simulateReadWrite,
 		"semaphores":      simulateSemaphores,
 		"several at once": simulatePhilosophers,
 		"odd networks":    likewise(oddNetworks),
@@ -37,6 +37,7 @@ func TestASeedGivesTheSameHistory(t *testing.T) {
 		"vouched lines":   likewise(vouchedLines),
 		"closing once":    likewise(onceBeforeClose),
 		"vouched once":    likewise(vouchedOnce),
+		"refusals":        simulateRefusals,
 	} {
 		t.Run(name, func(t *testing.T) {
 			forSeeds(t, 3, func(t *testing.T, seed uint64, _ world) {

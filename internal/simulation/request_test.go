@@ -42,7 +42,7 @@ func newRequest(by *process, call lab.Call) *request {
 		r.manner, r.givesUp = commits, call.EndsLock()
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
-	case call.Grants() && !call.GrantsReader() && !bytes.Contains(call.Body, []byte(" OR (")):
+	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
 		// Those of a session's row and of a record that must exist are told like this, too:
 		// fates are drawn from what is told, and seeds go on as they did.
 		r.manner, r.givesUp = handsOver, call.HandsOver()

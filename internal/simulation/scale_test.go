@@ -28,11 +28,11 @@ var worlds = []struct {
 	{"TestSimulation", 5, 1, simulate},
 	{"TestSimulationOfSharedLeases", 1, 1, likewise(sharedLeases)},
 	{"TestSimulationOfLines", 3, 1, likewise(lines)},
+	{"TestSimulationOfWrongAdviceOnQueues", 1, 1, likewise(wrongAdvice)},
 	{"TestSimulationOfWorkThatIsDoneOnce", 2, 1, likewise(once)},
 	{"TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd", 1, 1, simulatePhilosophers},
 	{"TestSimulationOfElections", 2, 1, simulateEveryElection},
 	{"TestSimulationOfSemaphores", 2, 1, simulateSemaphores},
-	{"TestSimulationOfReadWriteLocks", 2, 1, simulateReadWrite},
 	{"TestSimulationOfOddNetworks", 1, 1, likewise(oddNetworks)},
 	{"TestSimulationOfFailingKeys", 1, 1, likewise(failingKeys)},
 	{"TestSimulationOfSuspends", 1, 1, likewise(suspends)},
@@ -52,6 +52,7 @@ var worlds = []struct {
 	{"TestSimulationOfLinesAndVouchedClocks", 1, 1, likewise(vouchedLines)},
 	{"TestSimulationOfClosingAmongWorkThatIsDoneOnce", 1, 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfVouchedClocksAndWorkThatIsDoneOnce", 1, 1, likewise(vouchedOnce)},
+	{"TestSimulationOfRefusals", 1, 1, simulateRefusals},
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
 }
 

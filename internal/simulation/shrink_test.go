@@ -77,7 +77,7 @@ func idsOf(faults []injected) []string {
 
 // A plan of a few faults says what went wrong. It is one that fails, cannot do
 // without any one of its faults, and can be given back.
-func TestAFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
+func TestFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
 	for !strings.HasPrefix(s.problem, "invariant 8:") {
@@ -108,7 +108,7 @@ func TestAFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
 	}
 }
 
-func TestAPlanOfNoFaultsHasNone(t *testing.T) {
+func TestPlanOfNoFaultsHasNone(t *testing.T) {
 	t.Setenv("LEASEHOLD_PLAN", "")
 	var met []injected
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})

@@ -46,7 +46,7 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	defer c.checker.mu.Unlock()
 	o := &operation{what: what}
 	c.tally.Operations[what]++
-	return context.WithValue(ctx, operationKey{}, o), func() {
+	return context.WithValue(mayWait(ctx), operationKey{}, o), func() {
 		c.checker.mu.Lock()
 		defer c.checker.mu.Unlock()
 		o.over = true

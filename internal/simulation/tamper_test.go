@@ -136,22 +136,3 @@ func respelled(r *http.Request, body []byte, is func(lab.Call) bool, change func
 	}
 	return out
 }
-
-// notCounting lets a writer be granted however many readers there are.
-func notCounting(_ *http.Request, body []byte) []byte {
-	return regexp.MustCompile(`size\((#\d+)\) = `).ReplaceAll(body, []byte("size($1) >= "))
-}
-
-// overWriters lets a grant be made whoever is in the writer's place: no id
-// contains the first value of a grant, its kind.
-func overWriters(_ *http.Request, body []byte) []byte {
-	return regexp.MustCompile(`attribute_not_exists\((#\d+\.#\d+)\)`).ReplaceAll(body, []byte("NOT contains($1, :0)"))
-}
-
-// unconditional lets every condition of a transaction hold.
-func unconditional(r *http.Request, body []byte) []byte {
-	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), "TransactWriteItems") {
-		return body
-	}
-	return []byte(strings.ReplaceAll(string(body), `"ConditionExpression":"`, `"ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0) OR `))
-}

@@ -19,28 +19,28 @@ import (
 
 // world is what tests of the simulation itself change.
 type world struct {
-	shared   bool                                     // clients renew one session for all their locks, or some of them do
-	keeps    bool                                     // no client deletes records on release
-	rows     []string                                 // the keys of read/write locks; none: those of locks
-	leases   []time.Duration                          // of the clients by their ids; none: all usualLease
-	net      troubles                                 // beside those that every network has
-	skew     time.Duration                            // by how much two wall clocks may differ
-	wall     func(*process, *rand.Rand) time.Duration // by how much a wall clock is ahead; nil: as skew says, or little
-	believes bool                                     // beyond the lease, in an outage
-	hears    time.Duration                            // within which holders hear of a break, once there are no faults; 0: of some they do not
-	forgets  bool                                     // clients observe what they watch, and remember nothing else
-	config   func(*leasehold.Config, *rand.Rand)
-	work     func(*process, *worker)               // of each goroutine; nil: section
-	beside   func(t *testing.T, s *run, r *worker) // goes on beside the clients, until the network is mended
-	tamper   func(*http.Request, []byte) []byte    // changes requests on their way
-	yields   bool                                  // goroutines go on in any order at all
-	misread  func([]byte) []byte                   // changes replies on their way
-	report   func(problem string)                  // instead of failing the test
-	told     func(history []string)                // is given what happened
-	wrote    func(key string, lines []string)      // is given what was written of each key, for the models
-	injected func([]injected)                      // is given the faults
-	only     []string                              // the faults that happen, by their ids; nil: all
-	kinds    []fault                               // that happen; nil: all
+	shared        bool                                     // clients renew one session for all their locks, or some of them do
+	keeps         bool                                     // no client deletes records on release
+	leases        []time.Duration                          // of the clients by their ids; none: all usualLease
+	net           troubles                                 // beside those that every network has
+	skew          time.Duration                            // by how much two wall clocks may differ
+	wall          func(*process, *rand.Rand) time.Duration // by how much a wall clock is ahead; nil: as skew says, or little
+	refusalsAlone bool                                     // nothing goes wrong but refusals for a while
+	believes      bool                                     // beyond the lease, in an outage
+	hears         time.Duration                            // within which holders hear of a break, once there are no faults; 0: of some they do not
+	forgets       bool                                     // clients observe what they watch, and remember nothing else
+	config        func(*leasehold.Config, *rand.Rand)
+	work          func(*process, *worker)               // of each goroutine; nil: section
+	beside        func(t *testing.T, s *run, r *worker) // goes on beside the clients, until the network is mended
+	tamper        func(*http.Request, []byte) []byte    // changes requests on their way
+	yields        bool                                  // goroutines go on in any order at all
+	misread       func([]byte) []byte                   // changes replies on their way
+	report        func(problem string)                  // instead of failing the test
+	told          func(history []string)                // is given what happened
+	wrote         func(key string, lines []string)      // is given what was written of each key, for the models
+	injected      func([]injected)                      // is given the faults
+	only          []string                              // the faults that happen, by their ids; nil: all
+	kinds         []fault                               // that happen; nil: all
 }
 
 const (

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// writes are the history of each key as the models of spec/ are asked about it: what was
+// writes are the history of each key as the models of proof/spec are asked about it: what was
 // sent to it, what each arrival did to its record, what replies have shown, and who
 // believed when. Conditions and times are not in it: those the models have of their own.
 //

@@ -8,7 +8,7 @@ import (
 )
 
 // TestWhatIsWrittenIsHandedToTheModels writes the histories of seeds to the file that
-// LEASEHOLD_WRITES names, for spec/ to ask the models whether they have them. With
+// LEASEHOLD_WRITES names, for proof/spec to ask the models whether they have them. With
 // LEASEHOLD_BROKEN they are those of a variant that is broken on purpose.
 func TestWhatIsWrittenIsHandedToTheModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")

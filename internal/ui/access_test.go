@@ -51,9 +51,9 @@ func ours(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 }
 
-// TestTheTokenIsTakenFromTheHeaderAlone: cookies go to every port of a host, and a
+// TestTokenIsTakenFromTheHeaderAlone: cookies go to every port of a host, and a
 // query to histories and logs.
-func TestTheTokenIsTakenFromTheHeaderAlone(t *testing.T) {
+func TestTokenIsTakenFromTheHeaderAlone(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
 		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
 		"a query":  func(r *http.Request) { r.URL.RawQuery = "token=" + token },

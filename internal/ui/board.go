@@ -79,11 +79,17 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 	if found.Kind == holders.KindSession {
 		b.judge(sessionOf(found.Key), look)
 	}
-	for _, h := range now.Holders {
-		if id := h.Record.Session; id != "" && found.Kind == holders.KindLock {
-			b.judge(id, look)
-		}
+	if id := now.session(); id != "" {
+		b.judge(id, look)
 	}
+}
+
+// session is the id of the session that the lock is under, empty if it is under none.
+func (l Lock) session() string {
+	if l.Holder == nil || l.Kind != holders.KindLock {
+		return ""
+	}
+	return l.Holder.Record.Session
 }
 
 // seeNone enters that a look has shown no item.
@@ -109,45 +115,48 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 	e.lock = now
 	e.history.add(now, events)
 	b.changed[e] = true
-	for _, h := range now.Holders {
-		if id := h.Record.Session; id != "" && now.Kind == holders.KindLock {
-			if b.under[id] == nil {
-				b.under[id] = map[*entry]bool{}
-			}
-			b.under[id][e] = true
-			b.touch(id)
+	if id := now.session(); id != "" {
+		if b.under[id] == nil {
+			b.under[id] = map[*entry]bool{}
 		}
+		b.under[id][e] = true
+		b.touch(id)
 	}
 }
 
 // touch notes that there are more or fewer locks under a session: a dead one is shown
 // while there are any.
 func (b *board) touch(id string) {
-	if sharing, ok := b.proto.(protocol.Sharing); ok {
-		if row := b.entries[sharing.SessionKey(id)]; row != nil {
-			b.changed[row] = true
-		}
+	if row := b.sessionRow(id); row != nil {
+		b.changed[row] = true
 	}
+}
+
+// sessionRow returns the row of a session, nil if none has been seen.
+func (b *board) sessionRow(id string) *entry {
+	sharing, ok := b.proto.(protocol.Native)
+	if !ok || id == "" {
+		return nil
+	}
+	return b.entries[sharing.SessionKey(id)]
 }
 
 // over reports whether a session is dead and has no locks: there is nothing that
 // anybody would do about it, or wait for.
 func (b *board) over(e *entry) bool {
 	return e.lock.Kind == holders.KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
-		!slices.ContainsFunc(e.lock.Holders, func(h Holder) bool { return !h.Beat.Dead })
+		(e.lock.Holder == nil || e.lock.Holder.Beat.Dead)
 }
 
-// forget takes an entry from the locks of its sessions.
+// forget takes an entry from the locks of its session.
 func (b *board) forget(e *entry) {
-	for _, h := range e.lock.Holders {
-		id := h.Record.Session
-		if b.under[id][e] {
-			b.touch(id)
-		}
-		delete(b.under[id], e)
-		if len(b.under[id]) == 0 {
-			delete(b.under, id)
-		}
+	id := e.lock.session()
+	if b.under[id][e] {
+		b.touch(id)
+	}
+	delete(b.under[id], e)
+	if len(b.under[id]) == 0 {
+		delete(b.under, id)
 	}
 }
 
@@ -167,15 +176,14 @@ func (b *board) finish(pass liveness.Reading) {
 
 // judge says of the locks under a session whether their holder lives.
 func (b *board) judge(id string, look liveness.Reading) {
-	sharing, ok := b.proto.(protocol.Sharing)
-	if !ok {
+	if _, ok := b.proto.(protocol.Native); !ok {
 		return
 	}
 	var session liveness.Beat
-	if e := b.entries[sharing.SessionKey(id)]; e != nil && !e.lock.Gone && e.lock.Kind == holders.KindSession {
+	if e := b.sessionRow(id); e != nil && !e.lock.Gone && e.lock.Kind == holders.KindSession {
 		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // it has ended, for good
-		if len(e.lock.Holders) > 0 {
-			session = e.lock.Holders[0].Beat
+		if e.lock.Holder != nil {
+			session = e.lock.Holder.Beat
 		}
 		delete(b.missing, id)
 	} else if !b.whole {
@@ -185,25 +193,20 @@ func (b *board) judge(id string, look liveness.Reading) {
 		b.missing[id] = session
 	}
 	for e := range b.under[id] {
-		for i := range e.lock.Holders {
-			h := &e.lock.Holders[i]
-			if h.Record.Session != id {
-				continue
-			}
-			was := h.Beat.Dead
-			h.Beat = under(h.Beat, session)
-			if h.Beat.Dead == was {
-				continue
-			}
-			c := change{at: look.Answered}
-			if was {
-				c.add(EventBack, *h)
-			} else {
-				c.add(EventDeath, *h)
-			}
-			e.history.add(e.lock, c.events)
-			b.changed[e] = true
+		h := e.lock.Holder
+		was := h.Beat.Dead
+		h.Beat = under(h.Beat, session)
+		if h.Beat.Dead == was {
+			continue
 		}
+		c := change{at: look.Answered}
+		if was {
+			c.add(EventBack, *h)
+		} else {
+			c.add(EventDeath, *h)
+		}
+		e.history.add(e.lock, c.events)
+		b.changed[e] = true
 	}
 }
 
@@ -211,11 +214,9 @@ func (b *board) judge(id string, look liveness.Reading) {
 // it is worth a look of its own.
 func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	for key, e := range b.entries {
-		for _, h := range e.lock.Holders {
-			own := h.Record.Session == "" || e.lock.Kind == holders.KindSession
-			if own && !h.Beat.Dead && !now.Before(h.Beat.Until) && e.lock.Look.Asked.Before(h.Beat.Until) {
-				return key, true
-			}
+		h := e.lock.Holder
+		if h != nil && e.lock.session() == "" && !h.Beat.Dead && !now.Before(h.Beat.Until) && e.lock.Look.Asked.Before(h.Beat.Until) {
+			return key, true
 		}
 	}
 	return protocol.Key{}, false

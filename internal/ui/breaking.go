@@ -33,7 +33,7 @@ type breakRequest struct {
 type outcome struct {
 	Outcome string          `json:"outcome"` // broken, changed, unknown, refused, failed
 	Message string          `json:"message,omitempty"`
-	Record  json.RawMessage `json:"record,omitempty"` // changed: as it is now
+	Now     json.RawMessage `json:"now,omitempty"` // the grant that was found in place of the one to break, if it has changed
 }
 
 // check says what is wrong with a request; "": nothing.
@@ -51,15 +51,10 @@ func (b breakRequest) check() string {
 	return ""
 }
 
-// current returns the record of the grant that was shown. changed: it is not there any
-// more, and now is what is.
-func current(all []leasehold.Record, shown shownGrant) (r leasehold.Record, changed bool) {
-	for _, r := range all {
-		if !r.Released && holders.GrantOf(r) == shown.Grant {
-			return r, shown.Dead && r.Version != shown.Version
-		}
-	}
-	return all[0], true
+// isIn reports whether the grant that was shown is in a record and, if it was shown as dead,
+// has not been renewed.
+func (g shownGrant) isIn(r leasehold.Record) bool {
+	return !r.Released && holders.GrantOf(r) == g.Grant && (!g.Dead || r.Version == g.Version)
 }
 
 // breakGrant is the route of a break.
@@ -85,11 +80,11 @@ func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome) {
 	key := protocol.Key{Partition: asked.Key, Sort: asked.Sort}
-	all, err := s.cfg.Source.Records(ctx, key)
+	r, err := s.cfg.Source.Record(ctx, key)
 	if err != nil {
 		return s.broke(asked, leasehold.Record{}, err)
 	}
-	r, changed := current(all, asked.shownGrant)
+	changed := !asked.isIn(r)
 	if !changed && asked.Dead {
 		if changed, err = s.scan.revived(ctx, key, asked.Grant); err != nil {
 			return s.broke(asked, r, err)
@@ -126,8 +121,8 @@ func (s *Server) broke(asked breakRequest, r leasehold.Record, err error) (int, 
 		s.cfg.Broke(r, asked.Reason)
 		return http.StatusGatewayTimeout, outcome{Outcome: "unknown", Message: "Nobody knows whether the grant is broken: " + s.cfg.Explain(err)}
 	case errors.As(err, &changed):
-		now, _ := json.Marshal(changed.Now)
-		return http.StatusConflict, outcome{Outcome: "changed", Record: now, Message: "Nothing was broken: the key was released, renewed or granted again since you looked. Look again."}
+		now, _ := json.Marshal(s.shownNow(changed.Now))
+		return http.StatusConflict, outcome{Outcome: "changed", Now: now, Message: "Nothing was broken: the key was released, renewed or granted again since you looked. Look again."}
 	case errors.Is(err, leasehold.ErrNotFound):
 		return http.StatusConflict, outcome{Outcome: "changed", Message: "Nothing was broken: the key has no record any more."}
 	}

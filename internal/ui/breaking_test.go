@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestABreakFreesTheGrantThatWasShownAndNoOther(t *testing.T) {
+func TestBreakFreesTheGrantThatWasShownAndNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())
@@ -39,7 +39,7 @@ func TestABreakFreesTheGrantThatWasShownAndNoOther(t *testing.T) {
 		}
 		<-first.Context().Done()
 		second := w.Acquire(c, "job")
-		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" || !strings.Contains(string(out.Record), fmt.Sprint(second.Token())) {
+		if code := b.post("/break", breakRequest{shown, "job", ""}, &out); code != http.StatusConflict || out.Outcome != "changed" || !strings.Contains(string(out.Now), fmt.Sprint(second.Token())) {
 			t.Errorf("the grant has changed: %d %+v", code, out)
 		}
 		if second.Err() != nil {
@@ -49,7 +49,7 @@ func TestABreakFreesTheGrantThatWasShownAndNoOther(t *testing.T) {
 	})
 }
 
-func TestAHolderThatWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
+func TestHolderThatWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())
@@ -67,7 +67,7 @@ func TestAHolderThatWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
 	})
 }
 
-func TestAHolderWhoseSessionWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
+func TestHolderWhoseSessionWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := w.Client(lab.SharedConfig())
@@ -88,6 +88,27 @@ func TestAHolderWhoseSessionWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
 	})
 }
 
+func TestLookTellsBreakDialogWhatTheCardShows(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		b := serve(t, w, layout.Native{})
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		lab.Elapse(12 * time.Second)
+		b.show("job", "")
+		var shown struct {
+			shownGrant
+			Seen int64
+			beatView
+		}
+		b.post("/look", map[string]string{"key": "job"}, &shown)
+		card := b.lock.Holder
+		if shown.Seen != card.Seen || shown.beatView != card.beatView || card.Renewals == 0 || shown.Grant != card.Grant {
+			t.Errorf("the dialog is told %+v, the card %+v", shown, card)
+		}
+		w.Release(lock)
+	})
+}
+
 func TestNothingIsBrokenUnlessThatIsAllowed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
@@ -99,7 +120,7 @@ func TestNothingIsBrokenUnlessThatIsAllowed(t *testing.T) {
 	})
 }
 
-func TestThePageRefusesAReasonThatTheLibraryWouldRefuse(t *testing.T) {
+func TestPageRefusesAReasonThatTheLibraryWouldRefuse(t *testing.T) {
 	for n, want := range map[int]string{1000: "", 1001: "Nothing was broken: the reason has 1001 bytes: use at most 1000."} {
 		asked := breakRequest{shownGrant: shownGrant{Key: "k", Grant: "g", Version: "v"}, Typed: "k", Reason: strings.Repeat("x", n)}
 		if got := asked.check(); got != want {

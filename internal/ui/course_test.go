@@ -99,25 +99,21 @@ type actor struct {
 const sessionID = "abcdefghijklmnopqrstuvwxyz"
 
 // grant grants key to a new actor, under a session unless its id is "".
-func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string, create bool) *actor {
+func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string) *actor {
 	s.Helper()
 	version, owner := protocol.NewVersion(), "host/"+sessionID
-	s.write(proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: version, Lease: 20 * time.Second, Now: time.Now(), Session: session, Create: create}))
+	s.write(proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: version, Lease: 20 * time.Second, Now: time.Now(), Session: session}))
 	return &actor{s, proto, protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}, version}
 }
 
-func (s *stage) lock() *actor { return s.grant(s.proto, s.job, "", true) }
-
-func (s *stage) reader(first bool) *actor {
-	return s.grant(s.proto.(protocol.ReadWriting).ReadWrite(protocol.ModeRead, true), s.job, "", first)
-}
+func (s *stage) lock() *actor { return s.grant(s.proto, s.job, "") }
 
 // shared is a lock under a session, and that session.
 func (s *stage) shared() *actor {
 	s.Helper()
-	s.grant(s.proto, s.job, sessionID, true)
-	sharing := s.proto.(protocol.Sharing)
-	return s.grant(sharing.Session(), sharing.SessionKey(sessionID), "", true)
+	s.grant(s.proto, s.job, sessionID)
+	sharing := s.proto.(protocol.Native)
+	return s.grant(sharing.Session(), sharing.SessionKey(sessionID), "")
 }
 
 func (a *actor) renew() {
@@ -172,7 +168,7 @@ func asWaiter(s *stage, of leasehold.Record) verdict {
 		Requests: s.sender(s.far), Proto: s.proto, Caps: s.layout.Capabilities(), Now: clock, Wall: time.Now, Lease: protocol.DefaultLease, PollMax: time.Second,
 		Expires: func() time.Time { return time.Time{} },
 		Damaged: func(protocol.Key, protocol.Item, error) error { return errDamaged },
-		Records: observed.New[protocol.Key](100), Entries: observed.New[liveness.Entry](100),
+		Records: observed.New(100),
 	}
 	first := ""
 	for {
@@ -182,19 +178,7 @@ func asWaiter(s *stage, of leasehold.Record) verdict {
 			return verdict{}
 		}
 		wall, now := time.Now(), clock()
-		var r *protocol.Record
-		var v observed.Version
-		if protocol.IsReadWrite(item) {
-			var entries []protocol.Record
-			entries, err = s.proto.(protocol.ReadWriting).Entries(item)
-			for _, entry := range entries {
-				if entry.Grant == of.Grant {
-					r, v = &entry, o.ObserveEntry(entry, now)
-				}
-			}
-		} else {
-			r, v, err = o.Observe(s.job, item, now)
-		}
+		r, v, err := o.Observe(s.job, item, now)
 		switch {
 		case errors.Is(err, errDamaged):
 			return verdict{what: "damaged"}
@@ -226,14 +210,14 @@ func asWaiter(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-// asCommand looks as ls --check, get --check and break --dead do.
+// asCommand looks as ls --check, get --check and break do.
 func asCommand(s *stage, of leasehold.Record) verdict {
 	locks, err := leasehold.New(s.far, leasehold.Config{Table: "locks", Layout: s.layout})
 	if err != nil {
 		s.Error(err)
 		return verdict{}
 	}
-	switch found := holders.New(s.far, "locks", s.proto, locks).Observe(s.Context(), []leasehold.Record{of})[0]; {
+	switch found := holders.New(s.far, "locks", s.proto, s.layout.Capabilities(), locks).Observe(s.Context(), []leasehold.Record{of})[0]; {
 	case errors.Is(found.Err, leasehold.ErrRecord):
 		return verdict{what: "damaged"}
 	case found.Gone, found.Record.Released:
@@ -245,7 +229,7 @@ func asCommand(s *stage, of leasehold.Record) verdict {
 
 // asPage looks as the page does: all pages of the table, again and again.
 func asPage(s *stage, of leasehold.Record) verdict {
-	scan := newScanner(Config{Source: NewTable(s.far, "locks", nil, s.proto), Rate: 100, Every: time.Second}, s.proto, liveness.RuleOf(s.proto, s.layout.Capabilities()), s.began)
+	scan := newScanner(Config{Source: NewTable(s.far, "locks", nil, s.proto, s.layout.Capabilities()), Rate: 100, Every: time.Second}, s.proto, liveness.RuleOf(s.proto, s.layout.Capabilities()), s.began)
 	for {
 		var at attempts.Walk
 		scan.begin(time.Now())
@@ -264,8 +248,8 @@ func asPage(s *stage, of leasehold.Record) verdict {
 		renewals := h.Beat.Renewals
 		if of.Session != "" {
 			renewals = 0
-			if row := scan.board.entries[s.proto.(protocol.Sharing).SessionKey(of.Session)]; row != nil && len(row.lock.Holders) > 0 {
-				renewals = row.lock.Holders[0].Beat.Renewals
+			if row := scan.board.entries[s.proto.(protocol.Native).SessionKey(of.Session)]; row != nil && row.lock.Holder != nil {
+				renewals = row.lock.Holder.Beat.Renewals
 			}
 		}
 		switch {
@@ -329,11 +313,6 @@ func TestWaiterCommandAndPageGiveOneAnswerOfEachHolder(t *testing.T) {
 			a := s.shared()
 			return func() { time.Sleep(10 * time.Second); s.remove(a.hold.Key) }
 		}, []verdict{{what: "dead"}}},
-		"readers": {layout.Native{}, func(s *stage) func() {
-			a := s.reader(true)
-			s.reader(false)
-			return func() { time.Sleep(5 * time.Second); a.renew() }
-		}, []verdict{{what: "live"}, {"dead", trip + lease}}},
 		"an expiry time": {clocked, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", lease + 3*time.Second + every}}},
 		"an expiry time that is put off": {clocked, func(s *stage) func() {
 			a := s.lock()
@@ -359,12 +338,6 @@ func TestWaiterCommandAndPageGiveOneAnswerWhereClocksAreVouchedFor(t *testing.T)
 			return func() { time.Sleep(2 * time.Second); a.renew() }
 		}, []verdict{{what: "live"}}},
 		"a session that has ended": {func(s *stage) func() { s.shared(); time.Sleep(lease + skew); return nothing }, []verdict{{"dead", lease + skew}}},
-		"readers": {func(s *stage) func() {
-			a := s.reader(true)
-			s.reader(false)
-			time.Sleep(15 * time.Second)
-			return func() { time.Sleep(2 * time.Second); a.renew() }
-		}, []verdict{{what: "live"}, {"dead", lease + skew}}},
 		"a holder who does not vouch": {func(s *stage) func() {
 			vouched := s.proto
 			s.proto, _ = records.Of(s.layout)

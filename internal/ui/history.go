@@ -2,8 +2,6 @@ package ui
 
 import (
 	"time"
-
-	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Bounds of what is remembered of one key: the newest.
@@ -18,13 +16,12 @@ type Span struct {
 	Grant    string
 	Owner    string
 	Token    int64
-	Mode     protocol.Mode
 	Value    string    // its data as text: what a leader shows
 	From, To time.Time // To is zero while it lasts
 	Began    EventKind
 	Ended    EventKind
-	Before   string // the grant that it was taken over or handed on from
-	DiedAt   time.Time
+	Before   string    // the grant that it was taken over or handed on from
+	DiedAt   time.Time // the end of its lease; zero unless the holder died
 	Renewals int
 	Beats    []time.Time // the newest renewals
 }
@@ -44,11 +41,14 @@ func (h *History) add(now Lock, events []Event) {
 		case EventSeen, EventGrant:
 			h.begin(e, "")
 		case EventTakeover, EventHandOver:
+			if s := h.span(e.From.Grant); s != nil && s.DiedAt.IsZero() {
+				s.DiedAt = e.Died
+			}
 			h.end(e.From.Grant, e.Kind, e.At)
 			h.begin(e, e.From.Grant)
 		case EventDeath:
 			if s := h.span(e.Grant); s != nil {
-				s.DiedAt = e.At
+				s.DiedAt = e.Died
 			}
 		case EventBack:
 			if s := h.span(e.Grant); s != nil {
@@ -62,16 +62,14 @@ func (h *History) add(now Lock, events []Event) {
 			}
 		}
 	}
-	for _, holder := range now.Holders {
-		s := h.span(holder.Grant)
-		if s == nil {
-			continue
+	if holder := now.Holder; holder != nil {
+		if s := h.span(holder.Grant); s != nil {
+			if holder.Beat.Renewals > s.Renewals {
+				s.Renewals = holder.Beat.Renewals
+				s.Beats = newest(append(s.Beats, holder.Beat.Since), mostBeats)
+			}
+			s.Value = textOf(holder.Record.Data)
 		}
-		if holder.Beat.Renewals > s.Renewals {
-			s.Renewals = holder.Beat.Renewals
-			s.Beats = newest(append(s.Beats, holder.Beat.Since), mostBeats)
-		}
-		s.Value = textOf(holder.Record.Data)
 	}
 	if len(h.Spans) > mostSpans {
 		h.Spans = newest(h.Spans, mostSpans)
@@ -91,7 +89,7 @@ func (h *History) forgetBefore(t time.Time) {
 
 func (h *History) begin(e Event, before string) {
 	h.Spans = append(h.Spans, Span{
-		Grant: e.Grant, Owner: e.Owner, Token: e.Token, Mode: e.Mode, From: e.At, Began: e.Kind, Before: before,
+		Grant: e.Grant, Owner: e.Owner, Token: e.Token, From: e.At, Began: e.Kind, Before: before,
 	})
 }
 

@@ -3,6 +3,7 @@ package ui
 import (
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -19,9 +20,9 @@ type Holder struct {
 // Lock is a key as seen at the last look.
 type Lock struct {
 	holders.Found
-	Holders []Holder // in the place of the records found
-	Look    liveness.Reading
-	Gone    bool // there is no record
+	Holder *Holder // nil if nobody holds it
+	Look   liveness.Reading
+	Gone   bool // there is no record
 }
 
 // EventKind is what has happened to a key.
@@ -42,7 +43,6 @@ const (
 	EventDeletion EventKind = "deletion"
 	EventDamage   EventKind = "damage"
 	EventRepair   EventKind = "repair"
-	EventIntent   EventKind = "intent" // a writer waits for the readers
 )
 
 // Event is one thing that has happened to a key, as far as looks can tell: what comes
@@ -53,10 +53,10 @@ type Event struct {
 	Grant  string
 	Owner  string
 	Token  int64
-	Mode   protocol.Mode
-	From   *Holder // of a takeover or hand-over: who had it before
-	By     string  // of a break, if it is known
-	Reason string  // of a break; of damage: the problem
+	From   *Holder   // of a takeover or hand-over: who had it before
+	Died   time.Time // when the holder's lease ended, of a death; of a takeover that of From
+	By     string    // of a break, if it is known
+	Reason string    // of a break; of damage: the problem
 }
 
 // observe is what a look at a key shows, and what has happened since the look before.
@@ -65,47 +65,29 @@ type Event struct {
 // page; of other breaks most layouts' records tell.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
-	now.Found.Holders = nil
-	old := map[string]Holder{}
-	if before != nil {
-		for _, h := range before.Holders {
-			old[h.Grant] = h
+	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
+	if found.Held() {
+		h := Holder{Grant: liveness.GrantOf(found.Record), Seen: look.Answered}
+		stayed := before != nil && before.Holder != nil && before.Holder.Grant == h.Grant
+		if stayed {
+			h = *before.Holder
 		}
-	}
-	c := &change{at: look.Answered, broken: broken, stored: brokenIn(found)}
-	var began []Holder
-	for _, r := range found.Holders {
-		grant := liveness.GrantOf(r)
-		h, stayed := old[grant]
 		wasDead := h.Beat.Dead
-		h.Record, h.Grant = r, grant
-		if !stayed {
-			h.Seen = look.Answered
-		}
-		h.Beat = by.Next(h.Beat, r, look)
-		if found.Kind == holders.KindLock && r.Session != "" {
+		h.Record = found.Record
+		h.Beat = by.Next(h.Beat, h.Record, look)
+		if found.Kind == holders.KindLock && h.Record.Session != "" {
 			h.Beat.Dead = wasDead // its session says so, not its record
 		}
-		delete(old, grant)
-		now.Holders = append(now.Holders, h)
+		now.Holder = &h
 		switch {
-		case !stayed:
-			began = append(began, h)
+		case !stayed: // see succession
 		case h.Beat.Dead && !wasDead:
 			c.add(EventDeath, h)
 		case wasDead && !h.Beat.Dead:
 			c.add(EventBack, h)
 		}
 	}
-	var ended []Holder
-	if before != nil {
-		for _, h := range before.Holders {
-			if _, gone := old[h.Grant]; gone {
-				ended = append(ended, h)
-			}
-		}
-	}
-	c.successions(before, now, ended, began, first)
+	c.succession(before, now, first)
 	c.conditions(before, now)
 	return now, c.events
 }
@@ -122,13 +104,11 @@ func problemOf(l Lock) string {
 func vanished(before Lock, look liveness.Reading, broken func(string) (string, bool)) (Lock, []Event) {
 	now := Lock{Found: holders.Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
 	c := &change{at: look.Answered, broken: broken}
-	for _, h := range before.Holders {
-		if !c.byBreak(h) {
-			c.add(EventDeletion, h)
-		}
-	}
-	if len(before.Holders) == 0 {
+	switch h := before.Holder; {
+	case h == nil:
 		c.events = append(c.events, Event{At: c.at, Kind: EventDeletion})
+	case !c.byBreak(*h):
+		c.add(EventDeletion, *h)
 	}
 	return now, c.events
 }
@@ -143,9 +123,21 @@ type change struct {
 
 func (c *change) add(kind EventKind, h Holder) *Event {
 	c.events = append(c.events, Event{
-		At: c.at, Kind: kind, Grant: h.Grant, Owner: h.Record.Owner, Token: h.Record.Token, Mode: h.Record.Mode,
+		At: c.at, Kind: kind, Grant: h.Grant, Owner: h.Record.Owner, Token: h.Record.Token,
 	})
-	return &c.events[len(c.events)-1]
+	e := &c.events[len(c.events)-1]
+	if kind == EventDeath {
+		e.Died = c.died(h)
+	}
+	return e
+}
+
+// died returns when the lease of a dead holder ended, as it was observed.
+func (c *change) died(h Holder) time.Time {
+	if h.Beat.Until.After(c.at) { // it ended before its time, as a session does that is marked dead
+		return c.at
+	}
+	return h.Beat.Until
 }
 
 func (c *change) byBreak(h Holder) bool {
@@ -161,57 +153,49 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// brokenIn returns the last break that a record tells of, nil if there is none.
-func brokenIn(found holders.Found) *protocol.Broken {
-	for _, r := range found.Holders {
-		if r.Broken != nil {
-			return r.Broken
-		}
+// succession says how a grant ended and another began. What ended and what began between
+// the same two looks may belong together: a lease that had run out was taken over; a grant
+// that the same owner has again was handed over. Otherwise the key was free in between, and
+// nobody saw it.
+func (c *change) succession(before *Lock, now Lock, first bool) {
+	var ended, from *Holder
+	began, how := now.Holder, EventGrant
+	if before != nil {
+		ended = before.Holder
+	} else if first {
+		how = EventSeen
 	}
-	return found.Free.Broken
-}
-
-// successions says how grants ended and others began. What ended and what began
-// between the same two looks may belong together: a lease that had run out was taken
-// over; a grant that the same owner has again was handed over. Otherwise the key was
-// free in between, and nobody saw it.
-func (c *change) successions(before *Lock, now Lock, ended, began []Holder, first bool) {
-	var takenFrom, handedBy *Holder
-	for _, h := range ended {
-		switch {
-		case c.byBreak(h):
-		case len(began) > 0 && c.lapsed(h, before.Look, began[0]):
-			takenFrom = &h // said with the grant
-		case len(began) == 1 && now.Kind == holders.KindLock && h.Record.Owner != "" && h.Record.Owner == began[0].Record.Owner:
-			handedBy = &h
-		case h.Beat.Dead && len(began) == 0 && now.Kind != holders.KindDamaged:
-			c.add(EventFreed, h)
-		case len(began) > 0 && c.at.Sub(before.Look.Asked) >= healthyFor(h):
-			c.add(EventGone, h)
-		case now.Kind != holders.KindDamaged:
-			c.add(EventRelease, h)
-		}
+	switch {
+	case ended == nil:
+	case began != nil && began.Grant == ended.Grant:
+		return
+	case c.byBreak(*ended):
+	case began != nil && c.lapsed(*ended, before.Look, *began):
+		from, how = ended, EventTakeover
+	case began != nil && now.Kind == holders.KindLock && ended.Record.Owner != "" && ended.Record.Owner == began.Record.Owner:
+		from, how = ended, EventHandOver
+	case ended.Beat.Dead && began == nil && now.Kind != holders.KindDamaged:
+		c.add(EventFreed, *ended)
+	case began != nil && c.at.Sub(before.Look.Asked) >= healthyFor(*ended):
+		c.add(EventGone, *ended)
+	case now.Kind != holders.KindDamaged:
+		c.add(EventRelease, *ended)
 	}
-	for _, h := range began {
-		switch {
-		case takenFrom != nil:
-			c.add(EventTakeover, h).From = takenFrom
-		case handedBy != nil:
-			c.add(EventHandOver, h).From = handedBy
-		case before == nil && first:
-			c.add(EventSeen, h)
-		default:
-			c.add(EventGrant, h)
-		}
-		if h.Beat.Dead {
-			c.add(EventDeath, h)
-		}
+	if began == nil {
+		return
+	}
+	e := c.add(how, *began)
+	if e.From = from; how == EventTakeover {
+		e.Died = c.died(*from)
+	}
+	if began.Beat.Dead {
+		c.add(EventDeath, *began)
 	}
 }
 
 // healthyFor is how long after a look a holder that renews as it should, four times a
 // lease, has certainly not died and been taken over.
-func healthyFor(h Holder) time.Duration { return h.Beat.Lease * 3 / 4 }
+func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had run out when next was granted, as far as
 // looks can tell. Who took over saw the last renewal earlier than this page did: so
@@ -229,7 +213,7 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
 		return !c.at.Before(h.Beat.Until)
 	}
-	return granted.Sub(renewed) >= h.Beat.Lease*9/10 // clocks differ a little
+	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // clocks differ a little
 }
 
 // conditions says what has become of the record apart from its holders.
@@ -240,8 +224,5 @@ func (c *change) conditions(before *Lock, now Lock) {
 		c.events = append(c.events, Event{At: c.at, Kind: EventDamage, Reason: problemOf(now)})
 	case was && now.Kind != holders.KindDamaged:
 		c.events = append(c.events, Event{At: c.at, Kind: EventRepair})
-	}
-	if now.Intent != nil && (before == nil || before.Intent == nil || before.Intent.Grant != now.Intent.Grant) {
-		c.add(EventIntent, Holder{Record: *now.Intent, Grant: now.Intent.Grant})
 	}
 }

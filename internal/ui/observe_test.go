@@ -26,18 +26,12 @@ func grant(id, owner, version string, token int64) protocol.Record {
 	return protocol.Record{Grant: id, Owner: owner, Version: version, Token: token, Lease: lease}
 }
 
-func held(r ...protocol.Record) holders.Found {
-	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Holders: r}
-}
-
-func readWrite(r ...protocol.Record) holders.Found {
-	f := held(r...)
-	f.Kind = holders.KindReadWrite
-	return f
+func held(r protocol.Record) holders.Found {
+	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Record: r}
 }
 
 func free() holders.Found {
-	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Free: protocol.Record{Released: true}}
+	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Record: protocol.Record{Released: true}}
 }
 
 // versionAt is a version that was written at t.
@@ -80,16 +74,9 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 	taken.Grant, early.Grant = versionAt(start.Add(lease-time.Second)), versionAt(start.Add(8*time.Second))
 	broken := &protocol.Broken{By: "operator", Reason: "stuck", Token: 1}
 	brokenFree := free()
-	brokenFree.Free.Broken = broken
+	brokenFree.Record.Broken = broken
 	afterBreak := b
 	afterBreak.Broken = broken
-	reader := func(id, version string) protocol.Record {
-		r := grant(id, "reader-"+id, version, 5)
-		r.Mode = protocol.ModeRead
-		return r
-	}
-	waits := readWrite(reader("r1", "v1"))
-	waits.Intent = &protocol.Record{Grant: "w", Owner: "writer", Mode: protocol.ModeIntent}
 	bad := holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindDamaged, Damage: &protocol.DecodeError{Attribute: "lease", Problem: "is missing"}}
 	for name, looks := range map[string][]sight{
 		"held when first seen":                      {{0, held(a), "seen a"}},
@@ -105,17 +92,6 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 		"broken and granted anew between two looks": {{0, held(a), "seen a"}, {time.Second, held(afterBreak), "break a: stuck; grant b"}},
 		"a break of an earlier grant":               {{0, held(b), "seen b"}, {time.Second, brokenFree, "release b"}},
 		"damaged, and mended":                       {{0, held(a), "seen a"}, {time.Second, bad, "damage: attribute lease is missing"}, {time.Second, held(b), "grant b; repair"}},
-		"a reader comes, another goes": {
-			{0, readWrite(reader("r1", "v1")), "seen r1"},
-			{time.Second, readWrite(reader("r1", "v1"), reader("r2", "v2")), "grant r2"},
-			{time.Second, readWrite(reader("r2", "v2")), "release r1"},
-		},
-		"a dead reader is swept by a writer": {
-			{0, readWrite(reader("r1", "v1")), "seen r1"},
-			{6 * time.Second, readWrite(reader("r1", "v1")), ""},
-			{5 * time.Second, readWrite(b), "takeover b from r1"},
-		},
-		"a writer waits": {{0, readWrite(reader("r1", "v1")), "seen r1"}, {time.Second, waits, "intent w"}, {time.Second, waits, ""}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var before *Lock
@@ -132,14 +108,14 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 	}
 }
 
-func TestAKeyThatIsFirstSeenLaterWasGrantedInBetween(t *testing.T) {
+func TestKeyThatIsFirstSeenLaterWasGrantedInBetween(t *testing.T) {
 	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, false, nobodyBroke)
 	if got := kinds(events); got != "grant a" {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestABreakThroughThePageIsSaidWithItsReason(t *testing.T) {
+func TestBreakThroughThePageIsSaidWithItsReason(t *testing.T) {
 	broke := func(grant string) (string, bool) { return "stuck since noon", grant == "a" }
 	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, true, broke)
 	if _, events := observe(&before, free(), at(time.Second), liveness.Rule{}, false, broke); kinds(events) != "break a: stuck since noon" {
@@ -157,7 +133,7 @@ func TestHowALockStands(t *testing.T) {
 	l := func(kind holders.Kind, beats ...liveness.Beat) Lock {
 		lock := Lock{Found: holders.Found{Kind: kind}}
 		for _, b := range beats {
-			lock.Holders = append(lock.Holders, Holder{Beat: b})
+			lock.Holder = &Holder{Beat: b}
 		}
 		return lock
 	}
@@ -169,14 +145,12 @@ func TestHowALockStands(t *testing.T) {
 		lock Lock
 		want State
 	}{
-		"just renewed":                           {l(holders.KindLock, full), Held},
-		"less than a third left":                 {l(holders.KindLock, low), Expiring},
-		"due, and nobody has looked since":       {l(holders.KindLock, due), Expiring},
-		"seen dead":                              {l(holders.KindLock, gone), Dead},
-		"one reader lives":                       {l(holders.KindReadWrite, gone, full), Held},
-		"the last reader that lives is expiring": {l(holders.KindReadWrite, gone, low), Expiring},
-		"free":                                   {l(holders.KindLock), Released},
-		"damaged":                                {l(holders.KindDamaged), Damaged},
+		"just renewed":                     {l(holders.KindLock, full), Held},
+		"less than a third left":           {l(holders.KindLock, low), Expiring},
+		"due, and nobody has looked since": {l(holders.KindLock, due), Expiring},
+		"seen dead":                        {l(holders.KindLock, gone), Dead},
+		"free":                             {l(holders.KindLock), Released},
+		"damaged":                          {l(holders.KindDamaged), Damaged},
 	} {
 		if got := stateAt(c.lock, start); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
@@ -184,29 +158,29 @@ func TestHowALockStands(t *testing.T) {
 	}
 }
 
-func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
+func TestLockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	key := proto.(protocol.Sharing).SessionKey("id")
+	key := proto.(protocol.Native).SessionKey("id")
 	lock := &entry{lock: seen(held(protocol.Record{Session: "id"}), liveness.Beat{Version: "touch", Until: start.Add(time.Hour)})}
-	row := &entry{lock: seen(holders.Found{Key: key, Kind: holders.KindSession, Holders: []protocol.Record{{}}}, liveness.Beat{Since: start, Until: start.Add(lease), Lease: lease})}
+	row := &entry{lock: seen(holders.Found{Key: key, Kind: holders.KindSession}, liveness.Beat{Since: start, Until: start.Add(lease), Lease: lease})}
 	b := newBoard(proto, liveness.Rule{})
 	b.whole = true
 	b.entries[key], b.under["id"] = row, map[*entry]bool{lock: true}
 	judged := func(look liveness.Reading) liveness.Beat {
 		b.judge("id", look)
-		return lock.lock.Holders[0].Beat
+		return lock.lock.Holder.Beat
 	}
 	if b := judged(at(0)); b.Dead || b.Lease != lease || !b.Until.Equal(start.Add(lease)) {
 		t.Errorf("the session lives: %+v", b)
 	}
-	row.lock.Holders[0].Beat.Dead = true
+	row.lock.Holder.Beat.Dead = true
 	if b := judged(at(0)); !b.Dead {
 		t.Error("the session is dead, the lock is not")
 	}
-	row.lock.Holders = nil
+	row.lock.Holder = nil
 	if b := judged(at(0)); !b.Dead {
 		t.Error("the session has ended, the lock has not")
 	}
@@ -222,12 +196,12 @@ func TestALockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
 	}
 }
 
-// seen is a lock whose one holder was seen to live like that.
+// seen is a lock whose holder was seen to live like that.
 func seen(f holders.Found, beat liveness.Beat) Lock {
-	return Lock{Found: f, Holders: []Holder{{Record: f.Holders[0], Beat: beat}}, Look: at(0)}
+	return Lock{Found: f, Holder: &Holder{Record: f.Record, Beat: beat}, Look: at(0)}
 }
 
-func TestAHistoryHasASpanForEachGrant(t *testing.T) {
+func TestHistoryHasASpanForEachGrant(t *testing.T) {
 	var h History
 	var before *Lock
 	look := func(when time.Duration, f holders.Found) {
@@ -252,7 +226,47 @@ func TestAHistoryHasASpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestAHistoryIsBounded(t *testing.T) {
+func TestSpanOfDeadHolderDiesWhenItsLeaseEnds(t *testing.T) {
+	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
+	for name, looks := range map[string][]struct {
+		after time.Duration
+		found holders.Found
+	}{
+		"seen dead, taken over later":         {{0, held(a)}, {lease + 2*time.Second, held(a)}, {172 * time.Second, held(b)}},
+		"taken over before it was seen dead":  {{4 * time.Second, held(a)}, {7 * time.Second, held(b)}},
+		"seen dead, record freed later":       {{0, held(a)}, {lease + 2*time.Second, held(a)}, {172 * time.Second, free()}},
+		"seen dead, record deleted meanwhile": {{0, held(a)}, {lease + 2*time.Second, held(a)}, {172 * time.Second, holders.Found{}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var h History
+			var before *Lock
+			var when, first time.Duration
+			for i, s := range looks {
+				if when += s.after; i == 0 {
+					first = when
+				}
+				var now Lock
+				var events []Event
+				if s.found.Kind == "" {
+					now, events = vanished(*before, at(when), nobodyBroke)
+				} else {
+					now, events = observe(before, s.found, at(when), liveness.Rule{}, true, nobodyBroke)
+				}
+				h.add(now, events)
+				before = &now
+			}
+			want := at(first).Answered.Add(lease)
+			if took := at(when).Answered; want.After(took) {
+				want = took
+			}
+			if s := h.Spans[0]; !s.DiedAt.Equal(want) || s.To.IsZero() {
+				t.Errorf("it died at %v, want %v: %+v", s.DiedAt, want, s)
+			}
+		})
+	}
+}
+
+func TestHistoryIsBounded(t *testing.T) {
 	var h History
 	var before *Lock
 	for i := range 2 * mostEvents {

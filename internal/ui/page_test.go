@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestThePageIsAsSmallAsTheDocumentsSay and needs nothing from elsewhere.
-func TestThePageIsAsSmallAsTheDocumentsSay(t *testing.T) {
+// TestPageIsAsSmallAsTheDocumentsSay and needs nothing from elsewhere.
+func TestPageIsAsSmallAsTheDocumentsSay(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)
 	inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|innerHTML\s*=|insertAdjacentHTML|eval\(`)

@@ -20,9 +20,9 @@ func TestSecretsAndNamesAreLongAndDiffer(t *testing.T) {
 	}
 }
 
-// TestATokenLetsInToOneServerAlone: what another program got on the port of one that
+// TestTokenLetsInToOneServerAlone: what another program got on the port of one that
 // has ended opens nothing when there is one with the same secret again.
-func TestATokenLetsInToOneServerAlone(t *testing.T) {
+func TestTokenLetsInToOneServerAlone(t *testing.T) {
 	for name, other := range map[string]string{
 		"the next on its port":     tokenFor(secret, "the-next.localhost:4711"),
 		"its name on another port": tokenFor(secret, "a-name-of-these-tests.localhost:4712"),
@@ -36,7 +36,7 @@ func TestATokenLetsInToOneServerAlone(t *testing.T) {
 	}
 }
 
-func TestAServerProvesThatItHasTheSecretNow(t *testing.T) {
+func TestServerProvesThatItHasTheSecretNow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		ask := func(nonce string) (int, map[string]string) {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -107,7 +108,7 @@ func (s *scanner) run(ctx context.Context) {
 			retry = 0
 			continue
 		}
-		retry = min(max(2*retry, time.Second), longestRetry)
+		retry = min(max(durations.Times(retry, 2), time.Second), longestRetry)
 		s.sleep(ctx, retry)
 	}
 }
@@ -178,7 +179,7 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 // revived reports whether the session of a holder that was seen dead has been renewed
 // since: its record does not show that.
 func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
-	sharing, ok := s.board.proto.(protocol.Sharing) // never changes
+	sharing, ok := s.board.proto.(protocol.Native) // never changes
 	if !ok {
 		return false, nil
 	}
@@ -199,12 +200,8 @@ func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (
 func (s *scanner) holder(key protocol.Key, grant string) Holder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if e := s.board.entries[key]; e != nil {
-		for _, h := range e.lock.Holders {
-			if h.Grant == grant {
-				return h
-			}
-		}
+	if e := s.board.entries[key]; e != nil && e.lock.Holder != nil && e.lock.Holder.Grant == grant {
+		return *e.lock.Holder
 	}
 	return Holder{}
 }

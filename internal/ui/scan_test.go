@@ -16,10 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
-	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-func TestAPageSeesALockChange(t *testing.T) {
+func TestPageSeesALockChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
@@ -53,7 +52,7 @@ func TestAPageSeesALockChange(t *testing.T) {
 	})
 }
 
-func TestADeadHolderTurnsDeadAfterItsLeaseAndTheNextOneTakesOver(t *testing.T) {
+func TestDeadHolderTurnsDeadAfterItsLeaseAndTheNextOneTakesOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		first, _ := w.Client(lab.Config())
@@ -80,6 +79,66 @@ func TestADeadHolderTurnsDeadAfterItsLeaseAndTheNextOneTakesOver(t *testing.T) {
 			t.Errorf("takeover: %+v", last)
 		}
 		w.Release(lock)
+	})
+}
+
+func TestDeadHolderIsNotCreditedAfterItsLease(t *testing.T) {
+	const lease, dead = 4 * time.Second, 172 * time.Second
+	credited := func(t *testing.T, r rowView, most time.Duration) {
+		t.Helper()
+		if held := time.Duration(r.Held) * time.Millisecond; r.State != Dead || held < lease || held > most {
+			t.Errorf("the list says held for %v, want %v to %v: %+v", held, lease, most, r)
+		}
+	}
+	t.Run("watched", func(t *testing.T) {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			b := serve(t, w, layout.Native{})
+			c, _ := w.Client(lab.Config())
+			w.Detach(w.Acquire(c, "job", leasehold.WithLease(lease)))
+			lab.Elapse(dead)
+			credited(t, b.row("job"), lease+time.Millisecond)
+		})
+	})
+	t.Run("renewed, and page opened later", func(t *testing.T) {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			c, wire := w.Client(lab.Config())
+			w.Acquire(c, "job", leasehold.WithLease(lease))
+			lab.Elapse(10 * time.Second)
+			wire.SetFault(lab.Cut)
+			lab.Elapse(dead)
+			b := serve(t, w, layout.Native{})
+			lab.Elapse(2 * lease)
+			credited(t, b.row("job"), 10*time.Second+lease)
+			wire.SetFault(nil)
+			_ = c.Close(t.Context())
+		})
+	})
+	t.Run("under a session, and page opened later", func(t *testing.T) {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			cfg := lab.SharedConfig()
+			cfg.Lease = lease
+			c, wire := w.Client(cfg)
+			w.Acquire(c, "job")
+			lab.Elapse(time.Second)
+			wire.SetFault(lab.Cut)
+			lab.Elapse(dead)
+			b := serve(t, w, layout.Native{})
+			lab.Elapse(2 * lease)
+			credited(t, b.row("job"), lease+time.Second)
+			wire.SetFault(nil)
+			_ = c.Close(t.Context())
+		})
+	})
+	t.Run("by its clock", func(t *testing.T) {
+		l := layout.DynamoDLM{MaxSkew: time.Second}
+		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+			c, _ := w.Client(cfg)
+			w.Detach(w.Acquire(c, "job", leasehold.WithLease(lease)))
+			lab.Elapse(dead)
+			b := serve(t, w, l)
+			lab.Elapse(time.Second)
+			credited(t, b.row("job"), lease+2*time.Second) // until the clock has passed its expiry for certain
+		})
 	})
 }
 
@@ -125,69 +184,24 @@ func TestAllLayoutsAreShown(t *testing.T) {
 	}
 }
 
-func TestReadWriteLocksSemaphoresAndSessionsAreShownAsWhatTheyAre(t *testing.T) {
+func TestScanShowsSessionsAsSuch(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
-		c, _ := w.Client(lab.Config())
-		readers := []*leasehold.Lock{}
-		for range 2 {
-			lock, err := lab.AcquireRead(t.Context(), c, "index")
-			if err != nil {
-				t.Fatal(err)
-			}
-			readers = append(readers, lock)
-		}
-		other, _ := w.Client(lab.Config())
-		writes := make(chan *leasehold.Lock)
-		go func() {
-			lock, err := lab.AcquireWrite(t.Context(), other, "index")
-			if err != nil {
-				t.Error(err)
-			}
-			writes <- lock
-		}()
-		sem, err := semaphore.New(c, "gpu", 3)
-		if err != nil {
-			t.Fatal(err)
-		}
-		permit, err := sem.Acquire(t.Context())
-		if err != nil {
-			t.Fatal(err)
-		}
 		shared, _ := w.Client(lab.SharedConfig())
 		under := w.Acquire(shared, "customer/7")
 		lab.Elapse(2 * time.Second)
 
-		if r := b.row("index"); r.Kind != holders.KindReadWrite || r.Holders != 2 || r.Mode != protocol.ModeRead || r.Intent == "" {
-			t.Errorf("read/write lock: %+v", r)
-		}
-		if r := b.row("gpu"); r.Kind != holders.KindSemaphore || r.Permits != 3 {
-			t.Errorf("semaphore: %+v", r)
-		}
-		if r := b.row(permit.Key().Partition); r.Semaphore != "gpu" || r.State != Held {
-			t.Errorf("permit: %+v", r)
-		}
 		r := b.row("customer/7")
 		row := b.row("leasehold/session/" + r.Session)
 		if r.Session == "" || r.State != Held || row.Kind != holders.KindSession || row.Until <= b.status.Now || r.Until != 0 {
 			t.Errorf("lock %+v under session %+v", r, row)
 		}
-		for _, lock := range readers {
-			w.Release(lock)
-		}
-		writer := <-writes
-		lab.Elapse(2 * time.Second)
-		if r := b.row("index"); r.Mode != protocol.ModeWrite || r.Holders != 1 || r.Intent != "" {
-			t.Errorf("a writer: %+v", r)
-		}
-		w.Release(writer)
-		w.Release(permit)
 		w.Release(under)
 		_ = shared.Close(t.Context())
 	})
 }
 
-func TestTheLocksUnderASessionDieWithIt(t *testing.T) {
+func TestLocksUnderASessionDieWithIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, wire := w.Client(lab.SharedConfig())
@@ -208,7 +222,7 @@ func TestTheLocksUnderASessionDieWithIt(t *testing.T) {
 	})
 }
 
-func TestASessionThatHasDiedIsShownWhileItHasLocks(t *testing.T) {
+func TestSessionThatHasDiedIsShownWhileItHasLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, wire := w.Client(lab.SharedConfig())
@@ -236,7 +250,7 @@ func TestASessionThatHasDiedIsShownWhileItHasLocks(t *testing.T) {
 	})
 }
 
-func TestAHistorySaysSinceWhenItIsKnown(t *testing.T) {
+func TestHistorySaysSinceWhenItIsKnown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, _ := w.Client(lab.Config())
@@ -261,7 +275,7 @@ func TestAHistorySaysSinceWhenItIsKnown(t *testing.T) {
 	})
 }
 
-func TestADamagedRecordIsShownWithWhatIsWrong(t *testing.T) {
+func TestDamagedRecordIsShownWithWhatIsWrong(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		w.Put(lab.Key("odd"))
@@ -287,7 +301,7 @@ func TestSeveralPagesCostOneScan(t *testing.T) {
 	})
 }
 
-func TestTheTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
+func TestTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {
@@ -322,7 +336,7 @@ func TestTheTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
 	})
 }
 
-func TestTheWholeTableIsReadThoughSingleLocksTakeAllThatMayBeRead(t *testing.T) {
+func TestWholeTableIsReadThoughSingleLocksTakeAllThatMayBeRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Detach(w.Acquire(c, "job", leasehold.WithLease(time.Hour)))
@@ -338,7 +352,7 @@ func TestTheWholeTableIsReadThoughSingleLocksTakeAllThatMayBeRead(t *testing.T) 
 	})
 }
 
-func TestAPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
+func TestPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
@@ -389,7 +403,7 @@ func TestNoAnswerForThreeSecondsIsTroubleSinceTheLastAnswer(t *testing.T) {
 	})
 }
 
-func TestAHolderIsExpiringOnlyIfALookHasShownIt(t *testing.T) {
+func TestHolderIsExpiringOnlyIfALookHasShownIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
@@ -413,12 +427,12 @@ func TestAHolderIsExpiringOnlyIfALookHasShownIt(t *testing.T) {
 	})
 }
 
-func TestALateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
+func TestLateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
-		item, _, err := b.source.Item(t.Context(), protocol.Key(lock.Key()))
+		item, _, err := b.source.Item(t.Context(), lock.Key())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -436,7 +450,7 @@ func TestALateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
 			{at(18*time.Second, 18*time.Second), Expiring},
 		} {
 			board.see(item, c.look)
-			if got := board.row(board.entries[protocol.Key(lock.Key())], clock{now}).State; got != c.want {
+			if got := board.row(board.entries[lock.Key()], clock{now}).State; got != c.want {
 				t.Errorf("asked at %v, answered at %v: %s, want %s", c.look.Asked, c.look.Answered, got, c.want)
 			}
 		}
@@ -444,7 +458,7 @@ func TestALateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
 	})
 }
 
-func TestAPageThatDoesNotKeepUpIsCutOffAndHoldsNobodyUp(t *testing.T) {
+func TestPageThatDoesNotKeepUpIsCutOffAndHoldsNobodyUp(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse((backlog + 60) * time.Second)

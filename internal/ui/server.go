@@ -155,7 +155,7 @@ func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// look is the route by which a page reads the records of one key as they are now.
+// look is the route by which a page reads the record of a key as it is now.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Key, Sort string }
 	if !decode(w, r, &asked) {
@@ -164,7 +164,7 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), breakLimit)
 	defer cancel()
 	key := protocol.Key{Partition: asked.Key, Sort: asked.Sort}
-	all, err := s.cfg.Source.Records(ctx, key)
+	now, err := s.cfg.Source.Record(ctx, key)
 	if err != nil {
 		status := http.StatusBadGateway
 		if errors.Is(err, leasehold.ErrNotFound) {
@@ -173,33 +173,28 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 		answer(w, status, outcome{Outcome: "failed", Message: s.cfg.Explain(err)})
 		return
 	}
-	answer(w, http.StatusOK, s.shownNow(key, all))
+	answer(w, http.StatusOK, s.shownNow(now))
 }
 
-// shownRecord is a record as the break dialog shows it.
+// shownRecord is a record as the break dialog shows it: as a holder's card does.
 type shownRecord struct {
 	shownGrant
 	Record   leasehold.Record `json:"record"`
 	Released bool             `json:"released,omitempty"`
+	Session  string           `json:"session,omitempty"`
+	Seen     int64            `json:"seen,omitempty"` // the first sight of the grant; zero if the table was not read since
+	beatView
 }
 
-// shownNow says of records what of them a break gives back. Whether a holder is dead
-// the reading of the table has found out.
-func (s *Server) shownNow(key protocol.Key, all []leasehold.Record) []shownRecord {
-	s.scan.mu.Lock()
-	defer s.scan.mu.Unlock()
-	dead := map[string]bool{}
-	if e := s.scan.board.entries[key]; e != nil {
-		for _, h := range e.lock.Holders {
-			dead[h.Grant+" "+h.Record.Version] = h.Beat.Dead
-		}
+// shownNow returns a record as the break dialog shows it. Whether its holder is dead, and
+// when it was seen to renew, the reading of the table has found out.
+func (s *Server) shownNow(r leasehold.Record) shownRecord {
+	grant := holders.GrantOf(r)
+	h := s.scan.holder(r.Key, grant)
+	return shownRecord{
+		Record: r, Released: r.Released, Session: r.Session, Seen: s.scan.clock.ms(h.Seen), beatView: beatOf(h.Beat, s.scan.clock),
+		shownGrant: shownGrant{
+			Key: r.Key.Partition, Sort: r.Key.Sort, Grant: grant, Version: r.Version, Dead: h.Beat.Dead && h.Record.Version == r.Version,
+		},
 	}
-	shown := make([]shownRecord, len(all))
-	for i, r := range all {
-		grant := holders.GrantOf(r)
-		shown[i] = shownRecord{Record: r, Released: r.Released, shownGrant: shownGrant{
-			Key: r.Key.Partition, Sort: r.Key.Sort, Grant: grant, Version: r.Version, Dead: dead[grant+" "+r.Version],
-		}}
-	}
-	return shown
 }

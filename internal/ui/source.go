@@ -12,6 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Source is the table, as far as the page needs it. Its methods are safe for
@@ -23,8 +24,8 @@ type Source interface {
 	// Item reads one item; nil if there is none.
 	Item(ctx context.Context, key protocol.Key) (item protocol.Item, units float64, err error)
 
-	// Records reads the holders of a key, or the record of a free one.
-	Records(ctx context.Context, key protocol.Key) ([]leasehold.Record, error)
+	// Record reads the record of a key.
+	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
 	// Break frees the grant in r. With unrenewed, only if it has not been renewed.
 	// The reason is stored where the layout has a place for it.
@@ -48,11 +49,12 @@ type Table struct {
 	name  string
 	locks *leasehold.Client
 	proto protocol.Protocol
+	caps  layout.Capabilities
 }
 
 // NewTable returns the table of that name, whose records proto reads and locks breaks.
-func NewTable(db *dynamodb.Client, name string, locks *leasehold.Client, proto protocol.Protocol) *Table {
-	return &Table{db, name, locks, proto}
+func NewTable(db *dynamodb.Client, name string, locks *leasehold.Client, proto protocol.Protocol, caps layout.Capabilities) *Table {
+	return &Table{db, name, locks, proto, caps}
 }
 
 // Page implements Source.
@@ -89,24 +91,15 @@ func (t *Table) Item(ctx context.Context, key protocol.Key) (protocol.Item, floa
 	return out.Item, units(out.ConsumedCapacity), nil
 }
 
-// Records implements Source.
-func (t *Table) Records(ctx context.Context, key protocol.Key) ([]leasehold.Record, error) {
-	r, err := holders.Get(ctx, t.locks, leasehold.Key(key))
-	if err != nil {
-		return nil, err
-	}
-	all := []leasehold.Record{r}
-	if _, ok := t.proto.(protocol.ReadWriting); !ok || r.Released {
-		return all, nil
-	}
-	others, err := holders.Others(ctx, t.locks, r)
-	return append(all, others...), err
+// Record implements Source.
+func (t *Table) Record(ctx context.Context, key protocol.Key) (leasehold.Record, error) {
+	return holders.Get(ctx, t.locks, key)
 }
 
 // Break implements Source.
 func (t *Table) Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error {
 	var opts []leasehold.BreakOption
-	if reason != "" && t.locks.Capabilities().KeepOnRelease {
+	if reason != "" && t.caps.KeepOnRelease {
 		opts = append(opts, leasehold.WithReason(reason))
 	}
 	if unrenewed {

@@ -33,25 +33,17 @@ const (
 	Damaged  State = "damaged"
 )
 
-// stateAt is how a lock stands. A read/write lock stands as its best holder does.
+// stateAt is how a lock stands.
 func stateAt(l Lock, now time.Time) State {
 	switch {
 	case l.Kind == holders.KindDamaged:
 		return Damaged
-	case l.Kind == holders.KindSemaphore:
-		return Held
-	case len(l.Holders) == 0:
+	case l.Holder == nil:
 		return Released
+	case l.Holder.Beat.Dead:
+		return Dead
+	case now.Before(warnAt(l.Holder.Beat)):
+		return Held
 	}
-	state := Dead
-	for _, h := range l.Holders {
-		switch {
-		case h.Beat.Dead:
-		case now.Before(warnAt(h.Beat)):
-			return Held
-		default:
-			state = Expiring
-		}
-	}
-	return state
+	return Expiring
 }

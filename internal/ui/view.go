@@ -14,25 +14,19 @@ import (
 // rowView is a key as the list shows it. Times are milliseconds since 1970 by this
 // server's steady clock, except Granted, which is by the holder's.
 type rowView struct {
-	ID        int           `json:"i"`
-	Key       string        `json:"key"`
-	Sort      string        `json:"sort,omitempty"`
-	Kind      holders.Kind  `json:"kind"`
-	State     State         `json:"state"`
-	Owner     string        `json:"owner,omitempty"`
-	Token     int64         `json:"token,omitempty"`
-	Granted   int64         `json:"granted,omitempty"`
-	Seen      int64         `json:"seen,omitempty"` // the first sight of the grant
-	Mode      protocol.Mode `json:"mode,omitempty"`
-	Holders   int           `json:"holders,omitempty"`
-	Intent    string        `json:"intent,omitempty"` // the owner that waits to write
-	Session   string        `json:"session,omitempty"`
-	Semaphore string        `json:"semaphore,omitempty"` // the key may be a permit of it
-	Permit    int           `json:"permit,omitempty"`
-	Permits   int           `json:"permits,omitempty"`
-	Most      int           `json:"most,omitempty"`
-	Other     bool          `json:"other,omitempty"` // granted by another library
-	Problem   string        `json:"problem,omitempty"`
+	ID      int          `json:"i"`
+	Key     string       `json:"key"`
+	Sort    string       `json:"sort,omitempty"`
+	Kind    holders.Kind `json:"kind"`
+	State   State        `json:"state"`
+	Owner   string       `json:"owner,omitempty"`
+	Token   int64        `json:"token,omitempty"`
+	Granted int64        `json:"granted,omitempty"`
+	Seen    int64        `json:"seen,omitempty"` // the first sight of the grant
+	Held    int64        `json:"held,omitempty"` // milliseconds from the grant to the end of a dead holder's lease
+	Session string       `json:"session,omitempty"`
+	Other   bool         `json:"other,omitempty"` // granted by another library
+	Problem string       `json:"problem,omitempty"`
 	beatView
 }
 
@@ -59,26 +53,17 @@ func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
 		ID: e.id, Key: l.Key.Partition, Sort: l.Key.Sort, Kind: l.Kind, State: stateAt(l, l.Look.Asked),
-		Holders: len(l.Holders), Problem: problemOf(l), Permits: l.Permits.N, Most: l.Permits.Most,
+		Problem: problemOf(l),
 	}
-	if l.Intent != nil {
-		v.Intent = l.Intent.Owner
-	}
-	if sem, n, ok := protocol.PermitOf(b.proto, l.Key); ok && l.Kind == holders.KindLock {
-		v.Semaphore, v.Permit = sem.Partition, n
-	}
-	if len(l.Holders) == 0 {
-		v.Token = l.Free.Token
-		if !l.Free.Released {
-			return v
-		}
-		v.Owner, v.Granted = l.Free.Owner, wallMS(l.Free.GrantedAt)
+	r, h := l.Record, l.Holder
+	v.Owner, v.Token, v.Granted = r.Owner, r.Token, wallMS(r.GrantedAt)
+	if h == nil {
 		return v
 	}
-	h := last(l.Holders)
-	r := h.Record
-	v.Owner, v.Token, v.Granted, v.Mode = r.Owner, r.Token, wallMS(r.GrantedAt), r.Mode
 	v.Seen, v.Session, v.Other = c.ms(h.Seen), r.Session, r.Grant == "" && l.Kind == holders.KindLock
+	if v.State == Dead {
+		v.Held = b.heldFor(*h).Milliseconds()
+	}
 	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
@@ -88,20 +73,28 @@ func (b *board) row(e *entry, c clock) rowView {
 	return v
 }
 
-func beatOf(b liveness.Beat, c clock) beatView {
-	return beatView{Since: c.ms(b.Since), Until: c.ms(b.Until), Lease: b.Lease.Milliseconds(), Renewals: b.Renewals}
+// heldFor returns how long a dead holder held its lock: from the grant to the end of its
+// lease. Where its last version has a time, both are by the holder's clock. Otherwise the
+// lease ended when this server saw it end, which is too late if it was started after that.
+func (b *board) heldFor(h Holder) time.Duration {
+	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
+	if row := b.sessionRow(h.Record.Session); row != nil {
+		wrote = row.lock.Record
+	}
+	written := protocol.VersionTime(wrote.Version)
+	switch {
+	case from.IsZero():
+		from = h.Seen
+	case !written.IsZero() && wrote.Released:
+		until = written
+	case !written.IsZero() && wrote.Lease > 0:
+		until = written.Add(wrote.Lease)
+	}
+	return max(until.Sub(from), 0)
 }
 
-// last is the holder who keeps the lock for longest: of those that live, the one whose
-// lease ends last; of dead ones the first.
-func last(all []Holder) Holder {
-	best := all[0]
-	for _, h := range all[1:] {
-		if best.Beat.Dead && !h.Beat.Dead || !best.Beat.Dead && !h.Beat.Dead && h.Beat.Until.After(best.Beat.Until) {
-			best = h
-		}
-	}
-	return best
+func beatOf(b liveness.Beat, c clock) beatView {
+	return beatView{Since: c.ms(b.Since), Until: c.ms(b.Until), Lease: b.Lease.Milliseconds(), Renewals: b.Renewals}
 }
 
 func wallMS(t time.Time) int64 {
@@ -163,21 +156,19 @@ func (b *board) all() []rowView {
 
 // lockView is one key with its history.
 type lockView struct {
-	Row     *rowView        `json:"row,omitempty"` // none: there is no record
-	Key     string          `json:"key"`
-	Sort    string          `json:"sort,omitempty"`
-	Holders []holderView    `json:"holders,omitempty"`
-	Intent  *holderView     `json:"intent,omitempty"`
-	Free    json.RawMessage `json:"free,omitempty"` // the record that is kept of a free key
-	Spans   []spanView      `json:"spans"`
-	Events  []eventView     `json:"events"`
-	Known   int64           `json:"known"` // since then all is told that was seen
+	Row    *rowView        `json:"row,omitempty"` // none: there is no record
+	Key    string          `json:"key"`
+	Sort   string          `json:"sort,omitempty"`
+	Holder *holderView     `json:"holder,omitempty"`
+	Free   json.RawMessage `json:"free,omitempty"` // the record that is kept of a free key
+	Spans  []spanView      `json:"spans"`
+	Events []eventView     `json:"events"`
+	Known  int64           `json:"known"` // since then all is told that was seen
 }
 
 type holderView struct {
 	Grant   string          `json:"grant"`
 	Record  json.RawMessage `json:"record"` // as leasehold get prints it
-	Mode    protocol.Mode   `json:"mode,omitempty"`
 	Session string          `json:"session,omitempty"`
 	Seen    int64           `json:"seen,omitempty"`
 	Dead    bool            `json:"dead,omitempty"`
@@ -185,31 +176,29 @@ type holderView struct {
 }
 
 type spanView struct {
-	Grant    string        `json:"grant"`
-	Owner    string        `json:"owner"`
-	Token    int64         `json:"token,omitempty"`
-	Mode     protocol.Mode `json:"mode,omitempty"`
-	Value    string        `json:"value,omitempty"`
-	From     int64         `json:"from"`
-	To       int64         `json:"to,omitempty"`
-	Began    EventKind     `json:"began"`
-	Ended    EventKind     `json:"ended,omitempty"`
-	Before   string        `json:"before,omitempty"`
-	Died     int64         `json:"died,omitempty"`
-	Renewals int           `json:"n"`
-	Beats    []int64       `json:"beats,omitempty"`
+	Grant    string    `json:"grant"`
+	Owner    string    `json:"owner"`
+	Token    int64     `json:"token,omitempty"`
+	Value    string    `json:"value,omitempty"`
+	From     int64     `json:"from"`
+	To       int64     `json:"to,omitempty"`
+	Began    EventKind `json:"began"`
+	Ended    EventKind `json:"ended,omitempty"`
+	Before   string    `json:"before,omitempty"`
+	Died     int64     `json:"died,omitempty"`
+	Renewals int       `json:"n"`
+	Beats    []int64   `json:"beats,omitempty"`
 }
 
 type eventView struct {
-	At        int64         `json:"at"`
-	Kind      EventKind     `json:"kind"`
-	Owner     string        `json:"owner,omitempty"`
-	Token     int64         `json:"token,omitempty"`
-	Mode      protocol.Mode `json:"mode,omitempty"`
-	FromOwner string        `json:"fromOwner,omitempty"`
-	FromToken int64         `json:"fromToken,omitempty"`
-	By        string        `json:"by,omitempty"`
-	Reason    string        `json:"reason,omitempty"`
+	At        int64     `json:"at"`
+	Kind      EventKind `json:"kind"`
+	Owner     string    `json:"owner,omitempty"`
+	Token     int64     `json:"token,omitempty"`
+	FromOwner string    `json:"fromOwner,omitempty"`
+	FromToken int64     `json:"fromToken,omitempty"`
+	By        string    `json:"by,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
 }
 
 // lock is a key with its history. One that nobody has seen has neither.
@@ -226,19 +215,18 @@ func (b *board) lock(key protocol.Key, c clock) lockView {
 		row := b.row(e, c)
 		v.Row = &row
 	}
-	for _, h := range e.lock.Holders {
-		v.Holders = append(v.Holders, holderOf(h, c))
-	}
-	if e.lock.Intent != nil {
-		i := holderOf(Holder{Record: *e.lock.Intent, Grant: e.lock.Intent.Grant}, c)
-		v.Intent = &i
-	}
-	if e.lock.Free.Released {
-		v.Free = recordJSON(e.lock.Free)
+	switch h := e.lock.Holder; {
+	case h != nil:
+		v.Holder = &holderView{
+			Grant: h.Grant, Record: recordJSON(h.Record), Session: h.Record.Session,
+			Seen: c.ms(h.Seen), Dead: h.Beat.Dead, beatView: beatOf(h.Beat, c),
+		}
+	case e.lock.Record.Released:
+		v.Free = recordJSON(e.lock.Record)
 	}
 	for _, s := range e.history.Spans {
 		span := spanView{
-			Grant: s.Grant, Owner: s.Owner, Token: s.Token, Mode: s.Mode, Value: s.Value, From: c.ms(s.From), To: c.ms(s.To),
+			Grant: s.Grant, Owner: s.Owner, Token: s.Token, Value: s.Value, From: c.ms(s.From), To: c.ms(s.To),
 			Began: s.Began, Ended: s.Ended, Before: s.Before, Died: c.ms(s.DiedAt), Renewals: s.Renewals,
 		}
 		for _, t := range s.Beats {
@@ -247,20 +235,13 @@ func (b *board) lock(key protocol.Key, c clock) lockView {
 		v.Spans = append(v.Spans, span)
 	}
 	for _, ev := range e.history.Events {
-		view := eventView{At: c.ms(ev.At), Kind: ev.Kind, Owner: ev.Owner, Token: ev.Token, Mode: ev.Mode, By: ev.By, Reason: ev.Reason}
+		view := eventView{At: c.ms(ev.At), Kind: ev.Kind, Owner: ev.Owner, Token: ev.Token, By: ev.By, Reason: ev.Reason}
 		if ev.From != nil {
 			view.FromOwner, view.FromToken = ev.From.Record.Owner, ev.From.Record.Token
 		}
 		v.Events = append(v.Events, view)
 	}
 	return v
-}
-
-func holderOf(h Holder, c clock) holderView {
-	return holderView{
-		Grant: h.Grant, Record: recordJSON(h.Record), Mode: h.Record.Mode, Session: h.Record.Session,
-		Seen: c.ms(h.Seen), Dead: h.Beat.Dead, beatView: beatOf(h.Beat, c),
-	}
 }
 
 // recordJSON is a record as leasehold get prints it.

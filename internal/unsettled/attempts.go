@@ -7,6 +7,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // kept is how long an attempt is remembered: no network delays a request for as
@@ -94,7 +96,7 @@ func (a *Attempts[K]) Settle(k K, version string) {
 
 // expire forgets what is too old to matter. a.mu is held.
 func (a *Attempts[K]) expire(now time.Duration) {
-	for e := a.byAge.Front(); e != nil && now-e.Value.(attempt[K]).at > kept; e = a.byAge.Front() {
+	for e := a.byAge.Front(); e != nil && durations.Less(now, e.Value.(attempt[K]).at) > kept; e = a.byAge.Front() {
 		a.removeOldest()
 	}
 }

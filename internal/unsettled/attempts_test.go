@@ -28,7 +28,7 @@ func fastest(run func()) time.Duration {
 	return best
 }
 
-func TestAQuestionAboutAnAttemptDoesNotCostMoreTheMoreThereAre(t *testing.T) {
+func TestQuestionAboutAnAttemptDoesNotCostMoreTheMoreThereAre(t *testing.T) {
 	ask := func(a *Attempts[string]) func() {
 		return func() {
 			for range 100 {
@@ -44,7 +44,7 @@ func TestAQuestionAboutAnAttemptDoesNotCostMoreTheMoreThereAre(t *testing.T) {
 	}
 }
 
-func TestTheNewestAttemptsAreRemembered(t *testing.T) {
+func TestNewestAttemptsAreRemembered(t *testing.T) {
 	a := filled(3 * most)
 	if n := a.byAge.Len(); n != most || len(a.byVersion) != n {
 		t.Errorf("%d attempts of %d keys are kept, want %d", n, len(a.byVersion), most)
@@ -56,7 +56,7 @@ func TestTheNewestAttemptsAreRemembered(t *testing.T) {
 	}
 }
 
-func TestAnAttemptIsRememberedForAQuarterOfAnHour(t *testing.T) {
+func TestAttemptIsRememberedForAQuarterOfAnHour(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"old"}, 0)
 	a.Add("a", []string{"young"}, 10*time.Minute)
@@ -75,7 +75,7 @@ func TestAnAttemptIsRememberedForAQuarterOfAnHour(t *testing.T) {
 	}
 }
 
-func TestAnAttemptThatIsAddedAgainCountsFromThen(t *testing.T) {
+func TestAttemptThatIsAddedAgainCountsFromThen(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"first", "second"}, 0)
 	a.Add("a", []string{"first"}, 10*time.Minute)
@@ -87,7 +87,7 @@ func TestAnAttemptThatIsAddedAgainCountsFromThen(t *testing.T) {
 	}
 }
 
-func TestASettledAttemptIsForgottenAndNoOther(t *testing.T) {
+func TestSettledAttemptIsForgottenAndNoOther(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"x", "y"}, 0)
 	a.Add("b", []string{"x"}, 0)

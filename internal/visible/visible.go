@@ -55,12 +55,45 @@ func Remark(data []byte) string {
 	return s
 }
 
-// Word is s, in quotes if it could be read as anything but one word.
+// Longest is how many characters of a text of others are shown.
+const Longest = 200
+
+// Word returns s for a sentence: in quotes unless it is a plain word, so that no name of
+// others reads as part of the sentence. Of a long one the middle is left out.
 func Word(s string) string {
-	if strings.ContainsAny(s, " \"'`\\") {
-		return quoted(s)
+	short := Middle(s, Longest)
+	if short == "" || short != s || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isPlain(r) }) {
+		return quoted(short)
 	}
-	return Name(s)
+	return s
+}
+
+// isPlain reports whether r may be in a plain word: what names of hosts, users, files and
+// keys have, and neither spaces nor what ends a sentence or a clause.
+func isPlain(r rune) bool {
+	if r < utf8.RuneSelf {
+		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)
+	}
+	return isShown(r) && unicode.In(r, unicode.L, unicode.M, unicode.N)
+}
+
+// Middle shortens text to n characters: its beginning and its end stay, and "…" stands for
+// what is between them.
+func Middle(text string, n int) string {
+	if len(text) <= n || utf8.RuneCountInString(text) <= n {
+		return text
+	}
+	n = max(n, 1)
+	begin, end := 0, len(text)
+	for range n / 2 {
+		_, size := utf8.DecodeRuneInString(text[begin:])
+		begin += size
+	}
+	for range n - 1 - n/2 {
+		_, size := utf8.DecodeLastRuneInString(text[:end])
+		end -= size
+	}
+	return text[:begin] + "…" + text[end:]
 }
 
 // quoted is s in quotes, as a string of Go.
@@ -108,7 +141,20 @@ func escaped(s, but string) string {
 	return b.String()
 }
 
-// Error is err with a text of one line in which everything shows; nil is nil.
+// longestMessage is how many characters of an error of others are shown: AWS's own refusals
+// name the caller, the action and the table in some 300.
+const longestMessage = 1000
+
+// Message returns OneLine of an error of others. Of a long one the middle is left out.
+func Message(text string) string { return OneLine(Middle(text, longestMessage)) }
+
+// OneLine joins the lines of text, such as those of errors.Join, into one on which all
+// shows.
+func OneLine(text string) string {
+	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
+}
+
+// Error returns err with its text as Message shows it; nil is nil.
 func Error(err error) error {
 	if err == nil {
 		return nil
@@ -118,5 +164,5 @@ func Error(err error) error {
 
 type shown struct{ error }
 
-func (e *shown) Error() string { return Line(strings.ReplaceAll(e.error.Error(), "\n", "; ")) }
+func (e *shown) Error() string { return Message(e.error.Error()) }
 func (e *shown) Unwrap() error { return e.error }

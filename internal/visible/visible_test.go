@@ -2,6 +2,7 @@ package visible_test
 
 import (
 	"encoding/json"
+	"errors"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,6 +55,55 @@ func TestWhatActsOrIsNotSeenIsEscaped(t *testing.T) {
 	}
 }
 
+func TestWordQuotesUnlessPlain(t *testing.T) {
+	for in, want := range map[string]string{
+		"web-7/812/4k2a":            "web-7/812/4k2a",
+		"host.example:8080":         "host.example:8080",
+		"ops@example.com":           "ops@example.com",
+		"user#42":                   "user#42",
+		"山田太郎":                      "山田太郎",
+		"e\u0301":                   "e\u0301",
+		"":                          `""`,
+		"Jörg Müller":               `"Jörg Müller"`,
+		"nobody: it is free":        `"nobody: it is free"`,
+		"nobody;run-leasehold":      `"nobody;run-leasehold"`,
+		"a(token":                   `"a(token"`,
+		`a"b`:                       `"a\"b"`,
+		"two\nlines":                `"two\nlines"`,
+		"\u202eevil":                `"\u202eevil"`,
+		"a…b":                       `"a…b"`,
+		"it\u2800is\u2800free":      "\"it\u2800is\u2800free\"", // a symbol that looks like a space
+		strings.Repeat("a", 200):    strings.Repeat("a", 200),
+		strings.Repeat("ab", 5_000): `"` + strings.Repeat("ab", 50) + "…" + strings.Repeat("ba", 49) + `b"`,
+	} {
+		if got := visible.Word(in); got != want {
+			t.Errorf("%.40q is %s, want %s", in, got, want)
+		}
+	}
+}
+
+func TestMiddleKeepsBothEnds(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		n    int
+		want string
+	}{
+		{"abc", 3, "abc"}, {"abcd", 3, "a…d"}, {"abcd", 1, "…"}, {"abcd", 0, "…"}, {"abcd", 2, "a…"},
+		{"山田太郎", 4, "山田太郎"}, {"山田太郎山", 4, "山田…山"}, {"", 0, ""},
+	} {
+		if got := visible.Middle(c.text, c.n); got != c.want {
+			t.Errorf("%q to %d: %q, want %q", c.text, c.n, got, c.want)
+		}
+	}
+}
+
+func TestErrorTextIsBounded(t *testing.T) {
+	err := visible.Error(errors.New("first\nsecond " + strings.Repeat("x", 8<<20)))
+	if got := err.Error(); utf8.RuneCountInString(got) > 1001 || !strings.HasPrefix(got, "first; second xx") || !strings.Contains(got, "x…x") {
+		t.Errorf("%d characters: %.100s", utf8.RuneCountInString(got), got)
+	}
+}
+
 // FuzzVisible looks for text of which something does not show, and for JSON and names that
 // are another's afterwards.
 func FuzzVisible(f *testing.F) {
@@ -73,6 +123,12 @@ func FuzzVisible(f *testing.F) {
 		if name := visible.Name(s); name != s {
 			if was, err := strconv.Unquote(name); err != nil || was != s {
 				t.Errorf("%q is named %s, which is %q, %v", s, name, was, err)
+			}
+		}
+		if word := visible.Word(s); word != s {
+			was, err := strconv.Unquote(word)
+			if err != nil || was != visible.Middle(s, visible.Longest) {
+				t.Errorf("%q is the word %s, which is %q, %v", s, word, was, err)
 			}
 		}
 		b, err := json.Marshal(s)

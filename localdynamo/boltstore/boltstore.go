@@ -7,8 +7,9 @@
 // acknowledged: if a process is killed at any moment, the file can be opened
 // again, and has every acknowledged write.
 //
-// The lock is an advisory lock of the operating system (flock on Unix). Keep the
-// file on a local disk, because network file systems may not support such locks.
+// The lock is an advisory lock of the operating system (flock on Unix, where the kernel
+// queues the processes that wait). Keep the file on a local disk, because network file
+// systems may not support such locks.
 package boltstore
 
 import (
@@ -18,59 +19,77 @@ import (
 	"fmt"
 	"io/fs"
 	"iter"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime/debug"
 	"sync/atomic"
+	"syscall"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/filefault"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"go.etcd.io/bbolt"
 	bolterrors "go.etcd.io/bbolt/errors"
 )
 
-// maxWait is how long a transaction waits for its turn before it fails. A turn
-// takes a few milliseconds, so a file that stays locked for that long is kept open
-// by another program.
-const maxWait = 30 * time.Second
-
-// Pauses between attempts to lock the file. They are short, so that a free file is
-// used at once, and have jitter, so that waiting processes do not run in step.
-const (
-	minPause = 500 * time.Microsecond
-	maxPause = 8 * time.Millisecond
-)
+// patience is how long a transaction waits for its turn if its context has no deadline. A
+// turn takes a few milliseconds, and the kernel grants turns in order: a process that gets
+// none for that long waits for one that keeps the file locked.
+const patience = 10 * time.Second
 
 // bucket is the only bucket of the file. Its name is the version of the format.
 var bucket = []byte("localdynamo1")
 
 var errClosed = errors.New("boltstore: the store is closed")
 
+// ErrBusy is matched by the error of Open, OpenContext or a transaction that has waited in
+// vain, because another process keeps the file locked. Nothing was changed. The error
+// matches that of the context, too, if the context has ended.
+var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
+
 // Open opens or creates the file. The file is locked only during each request, so
 // that processes take turns.
 //
 // A new file gets mode 0600, and a directory created for it 0700. A transaction
-// that finds the file locked waits for up to 30 seconds, or until the context of
-// its request ends. Errors name the path. Open refuses a file that is not a store, an
+// that finds the file locked waits until the context of its request ends; if that has no
+// deadline, and in Open, for 10 seconds at most. Errors name the path. Open refuses a file that is not a store, an
 // empty one too (ErrEmpty), and one that another user may have planted: a symbolic link,
 // a file with two names, and, where others may write to its directory, a file that is
 // neither the caller's, nor root's, nor that of the directory's owner, nor of a group
 // that alone may write there.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return nil, fmt.Errorf("boltstore: make the directory of %s: %w", path, err)
-	}
-	s := &store{file: &file{path: path, turn: make(chan struct{}, 1), owner: plainfile.Members}, ctx: context.Background()}
-	for _, set := range options {
-		set(s.file)
-	}
-	// The first transaction makes the file, and shows whether it can be used.
-	if err := s.View(func(localdynamo.Tx) error { return nil }); err != nil {
+	s := newStore(path, options)
+	if err := s.first(); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// OpenContext is Open, but waits for a locked file as long as ctx lasts. The store outlives
+// ctx.
+func OpenContext(ctx context.Context, path string, options ...Option) (localdynamo.Store, error) {
+	s := newStore(path, options)
+	if err := (&store{file: s.file, ctx: ctx, patient: true}).first(); err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func newStore(path string, options []Option) *store {
+	s := &store{file: &file{path: path, turn: make(chan struct{}, 1), owner: plainfile.Members, patience: patience}, ctx: context.Background()}
+	for _, set := range options {
+		set(s.file)
+	}
+	return s
+}
+
+// first runs the first transaction, which makes the file, and shows whether it can be used.
+func (s *store) first() error {
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return fmt.Errorf("boltstore: make the directory of %s: %w", s.path, err)
+	}
+	return s.View(func(localdynamo.Tx) error { return nil })
 }
 
 // Option changes what Open does.
@@ -82,23 +101,26 @@ func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
 // file is shared by all stores that WithContext returns.
 type file struct {
-	path   string
-	turn   chan struct{} // full while a goroutine of this process has its turn
-	closed atomic.Bool
-	owner  plainfile.Owner
-	looked atomic.Bool // the structure was checked
+	path     string
+	turn     chan struct{} // full while a goroutine of this process has its turn
+	place    *place        // left in the kernel's queue by a request that has ended, nil if none; its user has the turn
+	closed   atomic.Bool
+	owner    plainfile.Owner
+	patience time.Duration // the longest wait of a transaction whose context has no deadline
+	looked   atomic.Bool   // the structure was checked
 }
 
 // store is a localdynamo.Store. Its transactions stop waiting when ctx ends.
 type store struct {
 	*file
-	ctx context.Context
+	ctx     context.Context
+	patient bool // wait as long as ctx lasts, even without a deadline
 }
 
 // WithContext returns the store for one request. Its transactions stop waiting for
 // their turn when ctx ends.
 func (s *store) WithContext(ctx context.Context) localdynamo.Store {
-	return &store{s.file, ctx}
+	return &store{file: s.file, ctx: ctx}
 }
 
 // Close makes later transactions fail. Nothing is open between transactions.
@@ -128,13 +150,27 @@ func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 		return fn(b)
 	}
 	if name, _ := tx.Cursor().First(); name != nil {
-		return fmt.Errorf("boltstore: %s has the format %q, and this version reads %q: use the version of leasehold that has written it, or another file", s.path, name, bucket)
+		return filefault.Lasting(fmt.Errorf("boltstore: %s has the format %q, and this version reads %q: use the version of leasehold that has written it, or another file", s.path, name, bucket))
 	}
 	return s.damaged("its records are gone")
 }
 
 func (s *store) damaged(why any) error {
-	return fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why)
+	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
+}
+
+// marked returns an error of the file with the mark that it lasts, if it does: no request
+// succeeds until somebody has mended the file, its directory or the limits of the process.
+// It leaves other errors alone, those of the caller's own function included.
+func marked(err error) error {
+	fault, known := filefault.Of(err)
+	switch {
+	case known && !fault.Passes(),
+		errors.As(err, new(*plainfile.Error)), errors.Is(err, fs.ErrPermission), errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR),
+		errors.Is(err, ErrEmpty), errors.Is(err, bolterrors.ErrInvalid), errors.Is(err, bolterrors.ErrVersionMismatch), errors.Is(err, bolterrors.ErrChecksum):
+		return filefault.Lasting(err)
+	}
+	return err
 }
 
 // use waits for this goroutine's turn and opens the file. Then in begins a transaction,
@@ -144,14 +180,17 @@ func (s *store) damaged(why any) error {
 // beyond the end of its mapping. Either becomes an error. What fn itself panics with is
 // left to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
-	ctx, cancel := context.WithTimeoutCause(s.ctx, maxWait, fmt.Errorf(
-		"boltstore: %s was busy for %v: another process keeps it open; end it, or use another file", s.path, maxWait))
-	defer cancel()
+	ctx, began := s.ctx, time.Now()
+	if _, ends := ctx.Deadline(); !ends && !s.patient {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, s.patience)
+		defer cancel()
+	}
 	select {
 	case s.turn <- struct{}{}:
 		defer func() { <-s.turn }()
 	case <-ctx.Done():
-		return s.waited(ctx)
+		return s.busy(began)
 	}
 	if s.closed.Load() {
 		return errClosed
@@ -176,8 +215,11 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 		err = s.damaged(p)
 	}()
 	db, err = s.open(ctx, &open)
+	if err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err()) {
+		return s.busy(began)
+	}
 	if err != nil {
-		return err
+		return marked(err)
 	}
 	err = in(db, func(b *bbolt.Bucket) error {
 		inStore = false
@@ -185,52 +227,56 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 		inStore = true
 		return err
 	})
-	return errors.Join(err, db.Close())
-}
-
-// waited returns why the wait has ended: the request's context, or maxWait.
-func (s *store) waited(ctx context.Context) error {
-	if err := s.ctx.Err(); err != nil {
-		return err
+	if closing := db.Close(); closing != nil {
+		err = errors.Join(err, closing)
 	}
-	return context.Cause(ctx)
+	return marked(err)
 }
 
-// open opens and locks the file, and stores it in file. It tries until the file is free
-// or ctx ends. It does not use bbolt's own wait, which has pauses of 50 ms and no
-// context.
-func (s *store) open(ctx context.Context, file **os.File) (*bbolt.DB, error) {
+// busyError is the error of a transaction that has waited in vain.
+type busyError struct {
+	path  string
+	waits time.Duration
+	ended error // of the request's context, nil if it goes on
+}
+
+func (e *busyError) Error() string {
+	return fmt.Sprintf("boltstore: %s was busy for %v: %v", e.path, e.waits.Round(100*time.Millisecond), ErrBusy)
+}
+
+func (e *busyError) Unwrap() []error {
+	if e.ended == nil {
+		return []error{ErrBusy}
+	}
+	return []error{ErrBusy, e.ended}
+}
+
+func (s *store) busy(began time.Time) error {
+	return &busyError{path: s.path, waits: time.Since(began), ended: s.ctx.Err()}
+}
+
+// open waits for the file and opens it. It stores the file, which is locked, in locked.
+func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err error) {
 	options := *bbolt.DefaultOptions
-	options.Timeout = time.Nanosecond
-	options.OpenFile = func(path string, flag int, _ fs.FileMode) (*os.File, error) {
-		f, err := openOrMake(path, flag, s.owner)
-		if err != nil {
-			return nil, err
-		}
-		*file = f
-		if err := s.look(f); err != nil {
-			return nil, errors.Join(err, f.Close())
-		}
-		return f, nil
+	options.Timeout = time.Nanosecond // inTurn waits
+	err = s.inTurn(ctx, func(f *os.File) (err error) {
+		*locked = f
+		options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
+		db, err = bbolt.Open(s.path, 0o600, &options)
+		return err
+	})
+	switch {
+	case err == nil:
+		return db, nil
+	case errors.As(err, new(damageError)):
+		return nil, s.damaged(err)
+	case errors.Is(err, fs.ErrPermission):
+		return nil, fmt.Errorf("boltstore: %w: it belongs to another user, or its directory does", err)
 	}
-	for pause := minPause; ; pause = min(2*pause, maxPause) {
-		db, err := bbolt.Open(s.path, 0o600, &options)
-		switch {
-		case err == nil:
-			return db, nil
-		case errors.As(err, new(damageError)):
-			return nil, s.damaged(err)
-		case errors.Is(err, fs.ErrPermission):
-			return nil, fmt.Errorf("boltstore: %w: it belongs to another user, or its directory does", err)
-		case !errors.Is(err, bolterrors.ErrTimeout):
-			return nil, fmt.Errorf("boltstore: open %s: %w", s.path, err)
-		}
-		select {
-		case <-time.After(rand.N(pause) + pause/2):
-		case <-ctx.Done():
-			return nil, s.waited(ctx)
-		}
+	if errors.As(err, new(*fs.PathError)) { // it names the path
+		return nil, fmt.Errorf("boltstore: %w", err)
 	}
+	return nil, fmt.Errorf("boltstore: open %s: %w", s.path, err)
 }
 
 // transaction implements localdynamo.Tx on the file's bucket. inStore is true while

@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -106,18 +105,19 @@ func open(t testing.TB, path string) *dynamodb.Client {
 	return engine.Client()
 }
 
+var tableOfLocks = &dynamodb.CreateTableInput{
+	TableName:            aws.String("locks"),
+	AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
+	KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
+	BillingMode:          types.BillingModePayPerRequest,
+}
+
 // newFile returns the path of a file with the table "locks", and a client.
 func newFile(t testing.TB) (string, *dynamodb.Client) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "state", "locks.db")
 	client := open(t, path)
-	_, err := client.CreateTable(t.Context(), &dynamodb.CreateTableInput{
-		TableName:            aws.String("locks"),
-		AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("id"), AttributeType: types.ScalarAttributeTypeS}},
-		KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("id"), KeyType: types.KeyTypeHash}},
-		BillingMode:          types.BillingModePayPerRequest,
-	})
-	if err != nil {
+	if _, err := client.CreateTable(t.Context(), tableOfLocks); err != nil {
 		t.Fatal(err)
 	}
 	return path, client
@@ -155,7 +155,7 @@ func start(t *testing.T, path, key string, count int) (*exec.Cmd, *bufio.Scanner
 	return cmd, bufio.NewScanner(out)
 }
 
-func TestAFileHasEveryAcknowledgedWriteAfterAKill(t *testing.T) {
+func TestFileHasEveryAcknowledgedWriteAfterAKill(t *testing.T) {
 	path, client := newFile(t)
 	acknowledged := 0
 	for round := range 12 {
@@ -251,7 +251,7 @@ func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
 	}
 }
 
-func TestTheFileIsItsOwnersAlone(t *testing.T) {
+func TestFileIsItsOwnersAlone(t *testing.T) {
 	path, _ := newFile(t)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
 		info, err := os.Stat(name)
@@ -264,7 +264,7 @@ func TestTheFileIsItsOwnersAlone(t *testing.T) {
 	}
 }
 
-func TestAFailedUpdateChangesNothing(t *testing.T) {
+func TestFailedUpdateChangesNothing(t *testing.T) {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
 	if err != nil {
 		t.Fatal(err)
@@ -303,22 +303,7 @@ func TestWaitingForABusyFileEndsWithTheRequest(t *testing.T) {
 	}
 }
 
-func TestAFileBusyForTooLongIsAnErrorThatNamesIt(t *testing.T) {
-	path, _ := newFile(t)
-	db, err := bbolt.Open(path, 0o600, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = db.Close() }()
-	synctest.Test(t, func(t *testing.T) {
-		_, err := boltstore.Open(path)
-		if err == nil || !strings.Contains(err.Error(), path) {
-			t.Errorf("err = %v", err)
-		}
-	})
-}
-
-func TestAFileThatIsNoStoreIsRefused(t *testing.T) {
+func TestFileThatIsNoStoreIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)
@@ -328,7 +313,7 @@ func TestAFileThatIsNoStoreIsRefused(t *testing.T) {
 	}
 }
 
-func TestAClosedStoreFails(t *testing.T) {
+func TestClosedStoreFails(t *testing.T) {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
 	if err != nil {
 		t.Fatal(err)

@@ -167,7 +167,7 @@ func swap(elements []byte, placeAt int) {
 	order.PutUint32(b, order.Uint32(b)-size)
 }
 
-func TestAStoreWithCraftedPagesIsRefusedAndNeverTakenForAnEmptyOne(t *testing.T) {
+func TestOpenRejectsCraftedPages(t *testing.T) {
 	whole := filled(t)
 	for name, craft := range crafts {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestAStoreWithCraftedPagesIsRefusedAndNeverTakenForAnEmptyOne(t *testing.T)
 }
 
 // A file that others may write to can be changed under the process.
-func TestAStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
+func TestStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -221,7 +221,7 @@ func TestAStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
 }
 
 // A file without our bucket is none of ours: nothing leaves one behind.
-func TestAFileOfBboltWithNothingInItIsNoStore(t *testing.T) {
+func TestFileOfBboltWithNothingInItIsNoStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

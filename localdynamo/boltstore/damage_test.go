@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"go.etcd.io/bbolt"
 
+	"github.com/leasehold-go/leasehold/internal/filefault"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
@@ -69,7 +70,7 @@ func isRefused(t *testing.T, what, path string, err error) {
 	}
 }
 
-func TestAFileThatWasCutOffIsRefusedOrWholeAndNeverEmpty(t *testing.T) {
+func TestFileThatWasCutOffIsRefusedOrWholeAndNeverEmpty(t *testing.T) {
 	whole := filled(t)
 	refused := 0
 	for size := len(whole) - 1; size >= 0; size = min(size-1, max(size-1-len(whole)/47, 0)) {
@@ -106,7 +107,7 @@ func checkFree(t *testing.T, path string) {
 	}
 }
 
-func TestAFileOfAnotherFormatIsRefusedAndLeftAsItIs(t *testing.T) {
+func TestFileOfAnotherFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
@@ -136,7 +137,7 @@ func TestAFileOfAnotherFormatIsRefusedAndLeftAsItIs(t *testing.T) {
 	}
 }
 
-func TestAPanicOfTheCallerIsItsOwnAndChangesNothing(t *testing.T) {
+func TestPanicOfTheCallerIsItsOwnAndChangesNothing(t *testing.T) {
 	path, client := newFile(t)
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -167,5 +168,33 @@ func TestAPanicOfTheCallerIsItsOwnAndChangesNothing(t *testing.T) {
 	}
 	if n := stored(t, client, "k"); n != 0 {
 		t.Errorf("n = %d", n)
+	}
+}
+
+func TestErrorThatLastsIsMarked(t *testing.T) {
+	whole := filled(t)
+	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3]} {
+		t.Run(name, func(t *testing.T) {
+			path, _ := newFile(t)
+			store, err := boltstore.Open(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := store.View(func(localdynamo.Tx) error { return nil }); !filefault.IsLasting(err) {
+				t.Errorf("err = %v", err)
+			}
+		})
+	}
+	path, _ := newFile(t)
+	store, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	boom := errors.New("boom")
+	if err := store.Update(func(localdynamo.Tx) error { return boom }); err != boom { //nolint:errorlint // it is returned unchanged
+		t.Errorf("the caller's own error is returned as %v", err)
 	}
 }

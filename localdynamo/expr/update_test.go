@@ -26,7 +26,7 @@ func TestUpdatesAreReadSectionBySection(t *testing.T) {
 	}
 }
 
-func TestAnUpdateThatIsWrongIsRefusedInDynamoDBsWords(t *testing.T) {
+func TestUpdateThatIsWrongIsRefusedInDynamoDBsWords(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                    `The expression can not be empty;`,
 		"SET":                                 `Syntax error; token: "<EOF>", near: "SET"`,
@@ -97,7 +97,7 @@ func TestPathsThatOverlapOrConflictAreRefused(t *testing.T) {
 	}
 }
 
-func TestAProjectionIsPathsAlone(t *testing.T) {
+func TestProjectionIsPathsAlone(t *testing.T) {
 	paths, err := ParseProjection("a, #b.c[2]")
 	if err != nil || len(paths) != 2 || paths[1].String() != "#b.c[2]" {
 		t.Errorf("%v, %v", paths, err)

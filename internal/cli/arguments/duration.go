@@ -39,12 +39,10 @@ func (f Duration) Set(s string) error {
 	return nil
 }
 
-// DefaultCheckFor is how long ls and get --check observe at most: three default
-// leases, so that a holder with a lease of hours keeps nobody waiting.
-const DefaultCheckFor = time.Minute
-
-// CheckFor is --for, of commands that have --check.
-func CheckFor(fl *pflag.FlagSet, d *time.Duration) {
-	*d = DefaultCheckFor
-	fl.Var(Duration{D: d}, "for", "with --check, observe at most `DURATION`; a holder not known by then is unknown; 0: until all are known")
+// Check is --check, or --check=DURATION, which is how long the records are observed at
+// most. The default is three default leases, so that a holder with a lease of hours keeps
+// nobody waiting.
+func Check(fl *pflag.FlagSet, d *time.Duration) {
+	fl.Var(Duration{D: d}, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
+	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)
 }

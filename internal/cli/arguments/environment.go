@@ -2,6 +2,7 @@ package arguments
 
 import (
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,24 +12,26 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // Owner returns the name shown to others, empty for the default. The
 // LEASEHOLD_OWNER that run sets ends in the client id of that grant: it is cut
 // off, as this client has its own.
-func Owner(flag string, settings *store.Settings) (string, error) {
-	if flag != "" {
-		return flag, nil
-	}
+func Owner(settings *store.Settings) (string, error) {
 	v, _, err := settings.Variable("LEASEHOLD_OWNER")
-	return wording.OwnerWithoutID(v), err
+	owner := wording.OwnerWithoutID(v)
+	if err == nil && len(owner) > protocol.LongestOwner {
+		err = misuse.Errorf("LEASEHOLD_OWNER has %s: at most %d", wording.Count(len(owner), "byte", "bytes"), protocol.LongestOwner)
+	}
+	return owner, err
 }
 
 // Breaker is how the one who breaks a grant is named in its record: as in
 // LEASEHOLD_OWNER, else as the user of this machine.
 func Breaker(settings *store.Settings) leasehold.Config {
-	owner, err := Owner("", settings)
+	owner, err := Owner(settings)
 	if err == nil && owner == "" {
 		host, unnamed := os.Hostname()
 		if unnamed != nil {
@@ -76,4 +79,25 @@ func RefuseShortLease(cmd *cobra.Command, length time.Duration, settings *store.
 	}
 	return misuse.Of(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s for --lease%s",
 		wording.Duration(length), l.Name(), wording.Duration(skew), wording.Duration(least), instead)
+}
+
+// StoreArgs returns the given flags that choose the store and its layout.
+func StoreArgs(cmd *cobra.Command) []string {
+	var args []string
+	for _, name := range []string{"table", "file", "layout", "attr", "region", "profile", "endpoint-url", "max-skew"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			args = append(args, "--"+name, f.Value.String())
+		}
+	}
+	return args
+}
+
+// StoreFlags is StoreArgs as words of a shell: a command that a message tells to type
+// needs them too.
+func StoreFlags(cmd *cobra.Command) string {
+	var words strings.Builder
+	for _, arg := range StoreArgs(cmd) {
+		words.WriteString(" " + wording.ShellWord(arg))
+	}
+	return words.String()
 }

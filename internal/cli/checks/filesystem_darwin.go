@@ -2,12 +2,11 @@ package checks
 
 import "golang.org/x/sys/unix"
 
-// FileSystem returns the kind of the file system that path is on, and the bytes
-// that are free there for this user.
-func FileSystem(path string) (kind string, free uint64, err error) {
+// FileSystem returns the kind of the file system that path is on.
+func FileSystem(path string) (kind string, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
-		return "", 0, err
+		return "", err
 	}
-	return unix.ByteSliceToString(fs.Fstypename[:]), fs.Bavail * uint64(fs.Bsize), nil
+	return unix.ByteSliceToString(fs.Fstypename[:]), nil
 }

@@ -6,19 +6,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem returns the kind of the file system that path is on, and the bytes
-// that are free there for this user.
-func FileSystem(path string) (kind string, free uint64, err error) {
+// FileSystem returns the kind of the file system that path is on.
+func FileSystem(path string) (kind string, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
-		return "", 0, err
+		return "", err
 	}
 	magic := int64(fs.Type) //nolint:unconvert // of 32 bits on arm, 386, mips and s390x
 	kind, ok := fileSystems[magic&0xffffffff]
 	if !ok {
 		kind = fmt.Sprintf("%#x", magic)
 	}
-	return kind, fs.Bavail * uint64(fs.Bsize), nil
+	return kind, nil
 }
 
 // fileSystems are the names of f_type in statfs(2).

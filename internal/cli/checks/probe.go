@@ -1,8 +1,8 @@
 package checks
 
 import (
-	"cmp"
-	"crypto/tls"
+	"fmt"
+	"math"
 	"slices"
 	"sync"
 	"time"
@@ -11,6 +11,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
 // Bounds of the requests that are timed.
@@ -19,8 +22,8 @@ const (
 	measureCount = 100
 )
 
-// probe watches the connections, the server's clock, the throttling and the time of
-// each request. It is safe for concurrent use.
+// probe watches the server's clock and the time of each request. It is safe for concurrent
+// use.
 type probe struct {
 	mu  sync.Mutex
 	saw sightings
@@ -28,17 +31,12 @@ type probe struct {
 
 // sightings are what a probe has seen.
 type sightings struct {
-	answered       int
-	throttled      int
-	opened, reused int    // connections
-	server         string // address of the other end
-	tls            uint16 // version; 0: none
-	clock          clockRange
-	took           []time.Duration // of answered requests
+	clock clockRange
+	took  []time.Duration // of answered requests
 }
 
-// watch returns a client whose requests p watches. It does not retry by itself, so
-// that each throttled request is seen.
+// watch returns a client whose requests p watches. It does not retry by itself, so that
+// each request is timed alone.
 func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	return dynamodb.New(db.Options(), once, requests.Watch{Each: p.see}.Client)
@@ -47,25 +45,13 @@ func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
 func (p *probe) see(r requests.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch {
-	case r.Server == "":
-	case r.Reused:
-		p.saw.reused++
-	default:
-		p.saw.opened++
-	}
-	p.saw.server = cmp.Or(r.Server, p.saw.server)
 	if r.Code == 0 {
 		return
 	}
-	p.saw.answered++
-	p.saw.tls = cmp.Or(r.TLS, p.saw.tls)
 	if !r.Date.IsZero() {
 		p.saw.clock.add(r.Date, r.Began, r.Began.Add(r.Took))
 	}
-	if r.Throttled() {
-		p.saw.throttled++
-	} else {
+	if !r.Throttled() {
 		p.saw.took = append(p.saw.took, r.Took)
 	}
 }
@@ -91,51 +77,78 @@ func (p *probe) seen() sightings {
 	return saw
 }
 
-// tlsName is the name of a TLS version.
-func tlsName(version uint16) string {
-	if version == 0 {
-		return "without TLS"
+// leastTries is how many tries to renew a lease should leave time for. The default
+// lease leaves it for four after the first.
+const leastTries = 4
+
+// roundTrip compares the round trip with the lease: how often a renewal can be tried
+// between the time it is due and the end of trust. took is sorted.
+func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
+	if len(took) == 0 {
+		return nil
 	}
-	return tls.VersionName(version)
-}
-
-// clockRange bounds how far a server's clock is ahead of this machine's. The header
-// Date has whole seconds, so that one reply bounds it to a second and the time of
-// the request; each further reply may narrow it.
-type clockRange struct {
-	known    bool
-	from, to time.Duration
-}
-
-// add narrows the range by a reply with that Date. At some time between sent and
-// received, the server's clock showed date, or less than a second more.
-func (c *clockRange) add(date, sent, received time.Time) {
-	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
-	if c.known {
-		from, to = max(from, c.from), min(to, c.to)
-		if from > to { // several servers, or a clock that was set meanwhile
-			from, to = to, from
+	timing := lease.Usual(length, skew)
+	p50, p99 := percentile(took, 0.5), percentile(took, 0.99)
+	n := triesIn(timing, p99)
+	f := Finding{
+		Check: "round trip", State: OK,
+		What: fmt.Sprintf("p50 %s, p99 %s of %s; a lease of %s is renewed every %s and trusted for %s: time for %s",
+			roundTripText(p50), roundTripText(p99), wording.Count(len(took), "renewal", "renewals"), wording.Duration(timing.Lease), wording.Duration(timing.Every), wording.Duration(timing.Trust()), wording.Count(n, "try", "tries")),
+		Values: map[string]any{
+			"p50Ms": float64(p50.Microseconds()) / 1000, "p99Ms": float64(p99.Microseconds()) / 1000, "requests": len(took),
+			"leaseMs": timing.Lease.Milliseconds(), "renewEveryMs": timing.Every.Milliseconds(), "trustMs": timing.Trust().Milliseconds(), "tries": n,
+		},
+	}
+	if isSlow(timing, p99) {
+		f.State = Warning
+		if n < 2 {
+			f.State = Fatal
 		}
+		f.Do = fmt.Sprintf("use a lease of at least %s (-l, or Config.Lease), or a table that is nearer", wording.Duration(leaseFor(p99, timing.Skew)))
 	}
-	c.known, c.from, c.to = true, from, to
+	return []Finding{f}
 }
 
-// untilSecond is how long after now the server's clock begins a second, if it is ahead by the
-// middle of what it may be.
-func (c clockRange) untilSecond(now time.Time) time.Duration {
-	there := now.Add((c.from + c.to) / 2)
-	return there.Truncate(time.Second).Add(time.Second).Sub(there)
+// triesIn is how many requests of that time, one after another, fit between the time
+// a renewal is due and the end of trust.
+func triesIn(t lease.Timing, took time.Duration) int {
+	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// least is the least by which the clocks differ, and most the most.
-func (c clockRange) least() time.Duration {
+// isSlow reports whether requests of that time leave too few tries, or take a good part
+// of the time between two renewals: then each wait for a grant is long as well, and one
+// reply that is slower than that is given up.
+func isSlow(t lease.Timing, took time.Duration) bool {
+	return triesIn(t, took) < leastTries || took > t.Every/4
+}
+
+// leaseFor is the shortest lease, in whole seconds, for which requests of that time are
+// not slow.
+func leaseFor(took, skew time.Duration) time.Duration {
+	length := max(time.Second, durations.Sum(skew, time.Second))
+	for isSlow(lease.Usual(length, skew), took) {
+		length = durations.Sum(length, time.Second)
+	}
+	return length
+}
+
+// roundTripText formats a round trip: 0.41ms, 3.2ms, 152ms.
+func roundTripText(d time.Duration) string {
+	ms := float64(d) / float64(time.Millisecond)
 	switch {
-	case c.from > 0:
-		return c.from
-	case c.to < 0:
-		return -c.to
+	case ms < 1:
+		return fmt.Sprintf("%.2fms", ms)
+	case ms < 100:
+		return fmt.Sprintf("%.1fms", ms)
 	}
-	return 0
+	return fmt.Sprintf("%.0fms", ms)
 }
 
-func (c clockRange) most() time.Duration { return max(c.to, -c.from) }
+// percentile returns the value that a share p of values, in (0, 1], does not exceed
+// (nearest rank). values must be sorted. 0: there are none.
+func percentile(values []time.Duration, p float64) time.Duration {
+	if len(values) == 0 {
+		return 0
+	}
+	return values[max(int(math.Ceil(p*float64(len(values))))-1, 0)]
+}

@@ -41,7 +41,7 @@ func TestRepliesBoundTheDifferenceOfTheClocks(t *testing.T) {
 	})
 }
 
-func TestAReplyAtTheTurnOfTheServersSecondHalvesWhatIsNotKnown(t *testing.T) {
+func TestReplyAtTheTurnOfTheServersSecondHalvesWhatIsNotKnown(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -59,7 +59,7 @@ func TestAReplyAtTheTurnOfTheServersSecondHalvesWhatIsNotKnown(t *testing.T) {
 	})
 }
 
-func TestTheMaxSkewThatIsHonestIsTwiceWhatTheClockMayBeWrongBy(t *testing.T) {
+func TestMaxSkewThatIsHonestIsTwiceWhatTheClockMayBeWrongBy(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
@@ -70,23 +70,23 @@ func TestTheMaxSkewThatIsHonestIsTwiceWhatTheClockMayBeWrongBy(t *testing.T) {
 	}
 }
 
-func TestAPercentileIsTheValueThatThatShareDoesNotExceed(t *testing.T) {
+func TestPercentileIsTheValueThatThatShareDoesNotExceed(t *testing.T) {
 	var values []time.Duration
-	if Percentile(values, 0.5) != 0 {
+	if percentile(values, 0.5) != 0 {
 		t.Error("of nothing")
 	}
 	for i := range 100 {
 		values = append(values, time.Duration(i+1))
 	}
-	if p50, p99, most := Percentile(values, 0.5), Percentile(values, 0.99), Percentile(values, 1); p50 != 50 || p99 != 99 || most != 100 {
+	if p50, p99, most := percentile(values, 0.5), percentile(values, 0.99), percentile(values, 1); p50 != 50 || p99 != 99 || most != 100 {
 		t.Errorf("%d, %d, %d", p50, p99, most)
 	}
-	if only := Percentile(values[:1], 0.5); only != 1 {
+	if only := percentile(values[:1], 0.5); only != 1 {
 		t.Errorf("%d", only)
 	}
 }
 
-func TestTheLeaseThatDoctorAdvisesIsTheShortestForWhichTheTableIsNotSlow(t *testing.T) {
+func TestLeaseThatDoctorAdvisesIsTheShortestForWhichTheTableIsNotSlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
@@ -100,18 +100,18 @@ func TestTheLeaseThatDoctorAdvisesIsTheShortestForWhichTheTableIsNotSlow(t *test
 	})
 }
 
-func TestATableIsSlowWhoseRequestsTakeAQuarterOfARenewalPeriod(t *testing.T) {
+func TestTableIsSlowWhoseRequestsTakeAQuarterOfARenewalPeriod(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		want State
 	}{{time.Millisecond, OK}, {time.Second, OK}, {1500 * time.Millisecond, Warning}, {4 * time.Second, Warning}, {10 * time.Second, Fatal}} {
-		if f := roundTrip(protocol.DefaultLease, 0, "renewals", []time.Duration{c.took}); len(f) != 1 || f[0].State != c.want || (f[0].Do == "") != (c.want == OK) {
+		if f := roundTrip(protocol.DefaultLease, 0, []time.Duration{c.took}); len(f) != 1 || f[0].State != c.want || (f[0].Do == "") != (c.want == OK) {
 			t.Errorf("%v: %+v", c.took, f)
 		}
 	}
 }
 
-func TestASilentServerIsAskedThreeTimesAndNoMore(t *testing.T) {
+func TestSilentServerIsAskedThreeTimesAndNoMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, n := time.Now(), 0
 		err := patiently(t.Context(), func(ctx context.Context) error {
@@ -131,40 +131,33 @@ func TestWhatIsTriedIsWhatThePoliciesAllow(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := &store.Store{DB: dynamodb.New(dynamodb.Options{}), Table: "locks", Layout: layout.Native{}, Proto: proto}
-	target, err := New(s, table.Use, time.Second, "k")
+	target, err := New(s, time.Second, "k")
 	if err != nil {
 		t.Fatal(err)
 	}
-	permissions := target.permissions()
+	rights := target.rights()
 	var policy struct{ Statement []struct{ Action []string } }
 	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
-		if err := json.Unmarshal([]byte(table.Spec{}.Policy("", access)), &policy); err != nil {
+		text, err := table.Spec{}.Policy("", access)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := json.Unmarshal([]byte(text), &policy); err != nil {
 			t.Fatal(err)
 		}
 		tried := map[string]bool{}
-		for _, p := range permissions {
-			if p.neededFor(access) {
-				tried["dynamodb:"+p.action] = true
+		for _, r := range rights {
+			if r.neededFor(access) {
+				tried["dynamodb:"+r.action] = true
 			}
 		}
 		if want := policy.Statement[0].Action; !slices.Equal(slices.Sorted(maps.Keys(tried)), slices.Sorted(slices.Values(want))) {
 			t.Errorf("%s: tried %v, allowed %v", access, tried, want)
 		}
 	}
-	for _, p := range permissions {
-		if !p.neededFor(table.Operate) {
-			t.Errorf("no policy allows %s", p.action)
-		}
-	}
-}
-
-func TestWhereRequestsGoIsSaidBesideWhoSaysSo(t *testing.T) {
-	target := Target{Store: &store.Store{DB: dynamodb.New(dynamodb.Options{Region: "eu-west-1"})}}
-	for by, want := range map[string]string{
-		"--region": "eu-west-1, from --region", "": "eu-west-1, from nowhere: any will do for a server on this machine",
-	} {
-		if f := target.region(Origin{RegionBy: by}); f.What != want || f.State != OK {
-			t.Errorf("%+v", f)
+	for _, r := range rights {
+		if !r.neededFor(table.Operate) {
+			t.Errorf("no policy allows %s", r.action)
 		}
 	}
 }

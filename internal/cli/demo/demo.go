@@ -1,116 +1,109 @@
-// Package demo shows a lock change hands: it starts processes of this program that contend
-// for one key, has one die and another sleep past its lease, and tells what they say.
-//
-//	Demo ── orders ──► Process    on its standard input: acquire, stop, write, clean
-//	     ◄─ events ───            on its standard output, one a line
-//
-// The Demo alone decides what happens when, so that it plays the same each time. A process
-// that hears no more ends.
+// Package demo shows a lock change hands among processes of leasehold run: one is killed,
+// one is stopped past its lease, and a write with its token comes too late.
 package demo
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"os/exec"
+	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/scratch"
-)
-
-// Each process is named by one letter, and three have a part.
-const (
-	MinClients = 3
-	MaxClients = 26
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Demo is one run.
 type Demo struct {
-	Clients int
-	Lease   time.Duration
-
-	Process exec.Cmd // this program, with the flags that name the table
+	Lease     time.Duration
+	Store     *store.Store
+	Leasehold exec.Cmd // this program, with the flags that name the store
 
 	Out  *say.Output
 	JSON bool
 
-	contenders []*contender
-	events     chan Event
-	began      time.Time // with the first grant
-	err        error     // what ended it: all that follows does nothing
+	key, target leasehold.Key // target is what the lock of key guards
+	began       time.Time     // with the first grant
+	err         error         // what ended it: all that follows does nothing
 }
 
-// Run starts the processes, plays, and ends them.
-func (d *Demo) Run(ctx context.Context) error {
+// Step is a line of the demo, in JSON.
+type Step struct {
+	ElapsedMs int64  `json:"elapsedMs"`
+	Process   string `json:"process"`
+	Event     string `json:"event"`
+	Token     int64  `json:"token,omitempty"`
+	Holder    string `json:"holder,omitempty"`
+	Refused   bool   `json:"refused,omitempty"`
+	Lost      bool   `json:"lost,omitempty"`
+}
+
+// Play plays, and deletes what it has written.
+func (d *Demo) Play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	d.events = make(chan Event)
-	key := scratch.Random("leasehold-demo/")
-	for i := range d.Clients {
-		c, err := d.start(ctx, string(rune('a'+i)), key)
-		if err != nil {
-			return err
-		}
-		defer c.end()
-		d.contenders = append(d.contenders, c)
-	}
-	return failure.Answer(d.play(ctx))
+	name := scratch.Random("leasehold-demo/")
+	d.key, d.target = scratch.Key(d.Store, name, "demo"), scratch.Key(d.Store, name+"/target", "demo")
+	d.err = d.makeTarget(ctx)
+	err := d.play(ctx)
+	// No other demo uses these keys, so they are deleted whoever holds them by now.
+	within, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer done()
+	return failure.Answer(errors.Join(err, scratch.Delete(within, d.Store, d.key, d.target)))
 }
 
 // play has one holder killed; the next is stopped, and continued after a third has taken
 // over.
 func (d *Demo) play(ctx context.Context) error {
-	for range d.contenders {
-		d.next(ctx, ready)
-	}
-	first, second := d.contenders[0], d.contenders[1]
-	first.tell(acquire)
-	got := d.next(ctx, granted)
-	d.began = time.Now()
-	d.say(got, "granted  token %d", got.Token)
-	second.tell(acquire)
-	waits := d.next(ctx, waiting)
-	d.say(waits, "waits for %s", waits.Holder)
+	a, end := d.run(ctx, "a")
+	defer end()
+	d.granted(ctx, a, "granted  token %d")
+	b, end := d.run(ctx, "b")
+	defer end()
+	d.waits(ctx, b)
 
-	d.wait(ctx, d.Lease/2-time.Since(d.began))
-	first.child.Signal(syscall.SIGKILL)
-	killed := time.Now()
-	d.say(Event{Process: first.name, Event: "killed"}, "killed (kill -9)")
-	got = d.next(ctx, granted)
-	blocked := time.Since(killed)
-	d.say(got, "took over, token %d", got.Token)
-
-	for _, c := range d.contenders[2:] {
-		c.tell(acquire)
-		d.next(ctx, waiting)
-	}
 	d.wait(ctx, d.Lease/2)
-	second.tell(stop)
-	d.next(ctx, stopping)
-	d.say(Event{Process: second.name, Event: "stopped"}, "stopped (SIGSTOP) past its lease")
-	got = d.next(ctx, granted)
-	d.say(got, "took over, token %d", got.Token)
+	d.signal(a, syscall.SIGKILL)
+	killed := time.Now()
+	d.say(Step{Process: a.name, Event: "killed"}, "killed (kill -9)")
+	d.granted(ctx, b, "took over, token %d")
+	blocked := time.Since(killed)
 
-	d.wait(ctx, d.Lease*3/4)
-	second.tell(write) // it reads this once it is continued
-	second.child.Signal(process.ContinueSignal)
-	late := d.next(ctx, wrote)
-	d.say(late, "continued: its write was %s, its context had %sended", map[bool]string{true: "refused", false: "NOT refused"}[late.Refused],
-		map[bool]string{true: "", false: "NOT "}[late.Lost])
-	for _, c := range d.contenders {
-		if c.name == got.Process {
-			c.tell(clean)
-		} else { // a survivor would be granted the key, and write after the clean-up
-			c.child.Signal(syscall.SIGKILL)
-		}
+	c, end := d.run(ctx, "c")
+	defer end()
+	d.waits(ctx, c)
+	d.wait(ctx, d.Lease/2)
+	d.stop(ctx, b)
+	d.say(Step{Process: b.name, Event: "stopped"}, "stopped (SIGSTOP) past its lease")
+	d.granted(ctx, c, "took over, token %d")
+
+	d.wait(ctx, durations.Scale(d.Lease, 0.75))
+	d.signal(b, process.ContinueSignal)
+	late := Step{Process: b.name, Event: "wrote", Refused: d.write(ctx, b.token), Lost: d.next(ctx, b, say.Ended).ExitCode == failure.CodeLost}
+	not := map[bool]string{true: "", false: "NOT "}
+	d.say(late, "continued: its write was %srefused, its CMD had %sbeen stopped", not[late.Refused], not[late.Lost])
+	if d.err == nil {
+		_ = c.cat.Close()
+		d.next(ctx, c, say.Ended)
 	}
-	d.next(ctx, cleaned)
 	switch {
 	case d.err != nil:
 		return d.err
@@ -122,10 +115,59 @@ func (d *Demo) play(ctx context.Context) error {
 	return d.summarize(blocked)
 }
 
+// run starts a process, which end kills.
+func (d *Demo) run(ctx context.Context, name string) (r *run, end func()) {
+	if d.err == nil {
+		if r, d.err = d.start(ctx, name); d.err == nil {
+			return r, r.kill
+		}
+	}
+	return &run{name: name}, func() {}
+}
+
+// granted waits until the process is granted the key and has done its fenced work.
+func (d *Demo) granted(ctx context.Context, r *run, format string) {
+	r.token = d.next(ctx, r, string(leasehold.EventGranted)).Token
+	if d.write(ctx, r.token) && d.err == nil {
+		d.err = fmt.Errorf("the write of %s was refused, though it holds the key: please report this", r.name)
+	}
+	if d.began.IsZero() {
+		d.began = time.Now()
+	}
+	d.say(Step{Process: r.name, Event: "granted", Token: r.token}, format, r.token)
+}
+
+// waits waits until the process waits for the key.
+func (d *Demo) waits(ctx context.Context, r *run) {
+	holder := cmp.Or(d.next(ctx, r, string(leasehold.EventWaiting)).Holder.Owner, "somebody")
+	d.say(Step{Process: r.name, Event: "waiting", Holder: holder}, "waits for %s", holder)
+}
+
+func (d *Demo) signal(r *run, sig syscall.Signal) {
+	if d.err == nil {
+		d.err = r.cmd.Process.Signal(sig)
+	}
+}
+
+// stop stops the process between two of its requests.
+func (d *Demo) stop(ctx context.Context, r *run) {
+	for d.err == nil {
+		d.signal(r, process.StopSignal)
+		within, cancel := context.WithTimeout(ctx, d.Lease/4)
+		answers := d.answers(within)
+		cancel()
+		if answers {
+			return
+		}
+		d.signal(r, process.ContinueSignal)
+		d.wait(ctx, d.Lease/20)
+	}
+}
+
 // summarize says what was seen.
 func (d *Demo) summarize(blocked time.Duration) error {
 	lasted := "one lease"
-	if blocked > d.Lease+time.Second { // a slow machine or table
+	if blocked > durations.Sum(d.Lease, time.Second) { // a slow machine or table
 		lasted = fmt.Sprintf("%.1f s, with a lease", blocked.Seconds())
 	}
 	err := d.Out.Prose("A dead holder blocked the key for %s (%g s). No write of a stale holder succeeded.", lasted, d.Lease.Seconds())
@@ -136,16 +178,15 @@ func (d *Demo) summarize(blocked time.Duration) error {
 }
 
 // say writes one line of the demo.
-func (d *Demo) say(e Event, format string, args ...any) {
+func (d *Demo) say(s Step, format string, args ...any) {
 	elapsed := time.Since(d.began)
 	switch {
 	case d.err != nil:
 	case d.JSON:
-		ms := elapsed.Milliseconds()
-		e.ElapsedMs = &ms
-		_ = json.NewEncoder(d.Out).Encode(e) // SIGPIPE ends the demo if nobody reads
+		s.ElapsedMs = elapsed.Milliseconds()
+		_ = json.NewEncoder(d.Out).Encode(s) // SIGPIPE ends the demo if nobody reads
 	default:
-		fmt.Fprintf(d.Out, "%5.1fs  %s  %s\n", elapsed.Seconds(), e.Process, fmt.Sprintf(format, args...))
+		fmt.Fprintf(d.Out, "%5.1fs  %s  %s\n", elapsed.Seconds(), s.Process, fmt.Sprintf(format, args...))
 	}
 }
 
@@ -157,22 +198,135 @@ func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 }
 
 // next returns the next event of that kind, and skips others.
-func (d *Demo) next(ctx context.Context, kind string) Event {
+func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	// No step takes longer than one lease, plus the time of a slow table.
-	for limit := time.After(d.Lease + 30*time.Second); d.err == nil; {
+	for limit := time.After(durations.Sum(d.Lease, 30*time.Second)); d.err == nil; {
 		select {
-		case e := <-d.events:
-			switch e.Event {
-			case kind:
+		case e := <-r.events:
+			if e.Event == kind {
 				return e
-			case failed:
-				d.err = failure.Exit(failure.CodeTrouble, fmt.Errorf("process %s of the demo: %s", e.Process, e.Error))
+			}
+			if e.Event == say.Ended {
+				d.err = failure.Exit(failure.CodeTrouble, fmt.Errorf("process %s of the demo ended with %d: %s", r.name, e.ExitCode, e.Error))
 			}
 		case <-limit:
-			d.err = fmt.Errorf("the demo has timed out: no process became %s", kind)
+			d.err = fmt.Errorf("the demo has timed out: process %s was not %s", r.name, kind)
 		case <-ctx.Done():
 			d.err = context.Cause(ctx)
 		}
 	}
-	return Event{}
+	return event{}
+}
+
+// makeTarget makes what the lock guards. It is in the lock table, so it is made as the
+// record of a lock: leasehold ls can read that in any layout.
+func (d *Demo) makeTarget(ctx context.Context) error {
+	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
+	if err != nil {
+		return err
+	}
+	_, err = scratch.Acquire(ctx, locks, d.target, leasehold.WithoutRenewal())
+	return err
+}
+
+// fence is the target's attribute with the highest token that has written to it.
+const fence = "fence"
+
+// write is the fenced work of the run with that token: the target refuses a write with a
+// token lower than one it has seen.
+func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
+	if d.err != nil {
+		return false
+	}
+	key, err := d.Store.Proto.Key(d.target)
+	if err == nil {
+		_, err = d.Store.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+			TableName:                 aws.String(d.Store.Table),
+			Key:                       key,
+			UpdateExpression:          aws.String("SET #fence = :token"),
+			ConditionExpression:       aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
+			ExpressionAttributeNames:  map[string]string{"#fence": fence},
+			ExpressionAttributeValues: protocol.Item{":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(token, 10)}},
+		})
+	}
+	var refusal *types.ConditionalCheckFailedException
+	if refused = errors.As(err, &refusal); !refused {
+		d.err = err
+	}
+	return refused
+}
+
+// answers reports whether the table can be read: a process that was stopped during a
+// request to a local store blocks the file for all others.
+func (d *Demo) answers(ctx context.Context) bool {
+	key, err := d.Store.Proto.Key(d.target)
+	if err == nil {
+		_, err = d.Store.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: key})
+	}
+	return err == nil
+}
+
+// run is a leasehold run of the demo. Its CMD is cat: it ends with the demo, at the latest.
+type run struct {
+	name   string
+	token  int64 // once it is granted
+	cmd    *exec.Cmd
+	cat    io.Closer
+	events chan event
+}
+
+// event is a line of --events, as far as the demo reads it.
+type event struct {
+	Event    string
+	Token    int64
+	Holder   struct{ Owner string }
+	ExitCode int
+	Error    string
+}
+
+// start starts leasehold run, whose name is its owner's.
+func (d *Demo) start(ctx context.Context, name string) (*run, error) {
+	cmd := d.Leasehold
+	cmd.Args = append([]string{"leasehold", "run", "--quiet", "--lease", d.Lease.String(), "--events", "3"}, cmd.Args...)
+	if d.key.Sort != "" {
+		cmd.Args = append(cmd.Args, "--sort-key", d.key.Sort)
+	}
+	cmd.Args = append(cmd.Args, d.key.Partition, "--", "cat")
+	cmd.Env = append(cmd.Env[:len(cmd.Env):len(cmd.Env)], "LEASEHOLD_OWNER="+name)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	ours, theirs, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	cmd.ExtraFiles = []*os.File{theirs}
+	if err := cmd.Start(); err != nil {
+		return nil, err
+	}
+	r := &run{name: name, cmd: &cmd, cat: in, events: make(chan event)}
+	go func() {
+		defer ours.Close()
+		for lines := json.NewDecoder(ours); ; {
+			var e event
+			if lines.Decode(&e) != nil {
+				return
+			}
+			e.Holder.Owner, _, _ = strings.Cut(e.Holder.Owner, "/")
+			select {
+			case r.events <- e:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	return r, nil
+}
+
+// kill kills it, if it still runs. Its watchdog kills cat.
+func (r *run) kill() {
+	_ = r.cmd.Process.Kill()
+	_ = r.cmd.Wait()
 }

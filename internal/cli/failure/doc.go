@@ -3,11 +3,7 @@
 // the library, of AWS and of the disk beneath a local store. It knows no flag, no
 // command and no stream: who prints hands in where the locks are.
 //
-//	code.go   exit codes, and what ends a wait
-//	kind.go   what an error may be, and what it is about
-//	text.go   its text, without what the user has typed
-//	reason.go why a request failed; what to do about an answer is in decide
-//	like.go   an error with a text of its own
-//	disk.go   tells a full disk from other trouble with a local store
-//	plain.go  leaves out what libraries say of themselves
+//	code.go   exit codes, what ends a wait, what an error may be, and what it is about
+//	text.go   its text, without what the user has typed or libraries say of themselves, and
+//	          why a request failed; what to do about an answer is in decide
 package failure

@@ -1,22 +1,33 @@
 package failure
 
 import (
+	"context"
 	"errors"
+	"fmt"
 	"io/fs"
+	"net"
+	"net/url"
 	"os"
+	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/filefault"
 	"github.com/leasehold-go/leasehold/internal/visible"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Text describes an error in one line: what failed, for which key and where,
 // which is a table or a file, and what to do next. Of an SDK error it keeps only what AWS said.
 func Text(err error, where string) string {
 	lost, isLost := as[*leasehold.LostError](err)
+	held, isHeld := as[*leasehold.HeldError](err)
 	op, failed := as[*leasehold.OpError](err)
 	sdk, sent := as[*smithy.OperationError](err)
 	switch {
@@ -24,7 +35,15 @@ func Text(err error, where string) string {
 		// Its text contains that of the last renewal's error: shorten that.
 		brief := *lost
 		brief.Err = nil
-		return strings.ReplaceAll(OneLine(Brief(err)), OneLine(Brief(lost)), OneLine(Brief(&brief))) + ": " + Reason(lost.Err)
+		return strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(lost)), visible.OneLine(Brief(&brief))) + ": " + Reason(lost.Err)
+	case isHeld && failed: // the last request of the wait failed
+		brief := *held
+		brief.Err = nil
+		text := strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(held)), visible.OneLine(Brief(&brief)))
+		if waited, ok := as[*WaitedError](err); ok {
+			text += ": " + waited.Error()
+		}
+		return text + ": " + Reason(op.Err) + Remedy(op.Err, where)
 	case failed:
 		what := op.Op
 		if op.Key != (leasehold.Key{}) {
@@ -40,37 +59,40 @@ func Text(err error, where string) string {
 		if errors.Is(err, leasehold.ErrHolderUntold) {
 			what += "the key is free, but its holder was not told: it may work on for up to twenty minutes, and its commits fail at once: "
 		}
-		return what + Reason(op.Err) + Remedy(op.Err)
+		return what + Reason(op.Err) + Remedy(op.Err, where)
 	case noTable(err):
 		return where + " does not exist: create it with leasehold table create, or check the region and endpoint"
 	case sent:
-		return sdk.Operation() + " on " + where + ": " + Reason(sdk) + Remedy(sdk)
+		return sdk.Operation() + " on " + where + ": " + Reason(sdk) + Remedy(sdk, where)
 	}
-	return OneLine(Brief(err))
+	return visible.OneLine(Brief(err)) + unfit(err)
+}
+
+// unfit says which flag would make a layout fit that does not have what was asked for.
+func unfit(err error) string {
+	lacks, is := as[*leasehold.UnsupportedError](err)
+	switch {
+	case !is || lacks.Feature != "sort key":
+		return ""
+	case lacks.Layout == layout.DyndbMutex{}.Name():
+		return ": leave out --sort-key"
+	}
+	return ": leave out --sort-key or, if the table has one, name it with --attr sort=NAME"
 }
 
 // Brief returns an error's text without the prefix "leasehold: " and without the
 // table, which the user has named.
 func Brief(err error) string {
 	text, of := strings.TrimPrefix(err.Error(), "leasehold: "), subjectOf(err)
-	if key := of.key.String(); len(key) > wording.LongestName {
-		text = strings.ReplaceAll(text, key, wording.Middle(key, wording.LongestName))
-	}
 	if of.table != "" {
 		text = strings.Replace(text, " in table "+of.table, "", 1)
 	}
 	if of.damaged {
-		for _, command := range []string{"leasehold get --raw", "leasehold break --damaged", "leasehold forget"} {
+		for _, command := range []string{"leasehold break", "leasehold forget"} {
 			text = strings.Replace(text, command, command+" "+wording.ShellKey(of.key), 1)
 		}
 	}
 	return text
-}
-
-// OneLine joins the lines of text, such as those of errors.Join, into one on which all
-// shows.
-func OneLine(text string) string {
-	return visible.Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
 // WithoutPath strips the operation and the path from a file error.
@@ -84,4 +106,155 @@ func WithoutPath(err error) error {
 		return link.Err
 	}
 	return err
+}
+
+// Like is an error with a text of its own that is another to errors.Is and errors.As.
+func Like(err error, text string) error { return &like{text, err} }
+
+type like struct {
+	text string
+	err  error
+}
+
+func (e *like) Error() string { return e.text }
+
+func (e *like) Unwrap() error { return e.err }
+
+// insides are what libraries say of themselves in their errors, and what it means. They
+// are compiled when they are first used: most commands need none.
+var insides = sync.OnceValue(func() []inside {
+	return []inside{
+		{regexp.MustCompile(`operation error DynamoDB: \w+, `), ""},
+		{regexp.MustCompile(`https response error StatusCode: \d+, RequestID: [^,]*, `), ""},
+		{regexp.MustCompile(`exceeded maximum number of attempts, \d+, `), ""},
+		{regexp.MustCompile(`request send failed, `), ""},
+		{regexp.MustCompile(`canceled, context canceled|context canceled`), "it was ended"},
+		{regexp.MustCompile(`(?:Post|Get|Put) "([^"]+)": `), "no connection to $1: "},
+		{regexp.MustCompile(`dial tcp(?: [^ ]+)?: `), ""},
+		{regexp.MustCompile(`context deadline exceeded(?: \(Client\.Timeout exceeded while awaiting headers\))?`), "no answer in time"},
+		{regexp.MustCompile(`strconv\.\w+: parsing ("[^"]*"): [a-z ]+`), "$1 is not a number"},
+		{regexp.MustCompile(`(^|: |; )(?:(?:boltstore|localdynamo|leasehold): )+`), "$1"},
+	}
+})
+
+type inside struct {
+	pattern *regexp.Regexp
+	plain   string
+}
+
+// Plain returns an error's text without what means nothing to a person: the parts of
+// the libraries that it has gone through.
+func Plain(text string) string {
+	for _, in := range insides() {
+		text = in.pattern.ReplaceAllString(text, in.plain)
+	}
+	return text
+}
+
+// Reason says why a request failed, after what to do about it.
+func Reason(err error) string {
+	if said, ok := own(err); ok {
+		return said
+	}
+	text := err.Error()
+	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // of net/http, whose error has no type
+	var address *net.OpError
+	var link *url.Error
+	switch {
+	case isMalformed:
+		return visible.Message(decide.NotDynamoDB + ": malformed HTTP" + malformed)
+	case errors.As(err, &address) && errors.As(err, &link):
+		return visible.Message(fmt.Sprintf("no connection to %s: %v", link.URL, address.Err))
+	case IsTimeout(err):
+		return "no answer in time"
+	case strings.Contains(text, "Missing Region"), strings.Contains(text, "not a valid host label"), strings.Contains(text, "Invalid Configuration"):
+		return "no region: set AWS_REGION or use --region"
+	}
+	return visible.Message(text)
+}
+
+// own returns the reason of a request that was answered, or never sent. It returns false for
+// any other. Such a reason has its own advice, even if a wait has ended since.
+func own(err error) (string, bool) {
+	switch {
+	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // nowhere, down to the last place
+		return "no credentials were found in AWS_ACCESS_KEY_ID, the profile (~/.aws/config and credentials) or this machine's metadata service: type aws configure or aws sso login, set AWS_PROFILE, or use --profile", true
+	case decide.NoCredentials(err):
+		return visible.Message("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + providerError(err)), true
+	case decide.NotSigned(err) && decide.ServerSilent(err):
+		return visible.Message("no credentials: what provides them does not answer: " + providerError(err)), true
+	case decide.NotSigned(err):
+		return visible.Message("the request could not be signed: check the source of the credentials: " + providerError(err)), true
+	}
+	var foreign *attempts.ForeignError
+	if errors.As(err, &foreign) {
+		return visible.Message(decide.NotDynamoDB + ": " + foreign.Error()), true
+	}
+	var unread *smithy.DeserializationError
+	if errors.As(err, &unread) {
+		return visible.Message(decide.NotDynamoDB + ": " + unread.Error()), true
+	}
+	var api smithy.APIError
+	if errors.As(err, &api) {
+		said := api.ErrorCode()
+		if api.ErrorMessage() != "" {
+			said += ": " + api.ErrorMessage()
+		}
+		if text, is := ofFile(api); is {
+			return visible.Message(text), true
+		}
+		if advice := decide.Advice(err); advice != "" {
+			said = advice + ": " + said
+		}
+		return visible.Message(said), true
+	}
+	return "", false
+}
+
+// ofFile returns the text of an answer about the file of a local store, if it is one.
+func ofFile(api smithy.APIError) (text string, is bool) {
+	text = strings.TrimPrefix(api.ErrorMessage(), "boltstore: ")
+	fault, known := filefault.In(text)
+	if known {
+		text = fault.String() + ": " + text
+	}
+	return text, api.ErrorCode() == filefault.Code || known && api.ErrorCode() == "InternalServerError"
+}
+
+// FindLocker says what to do about a local store that does not answer.
+const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
+
+// Remedy returns what to do if no reply came from where, as Text has it. It is empty if the
+// reason has its own advice.
+func Remedy(err error, where string) string {
+	var address *net.OpError
+	isTable := where == "" || strings.HasPrefix(where, "table ")
+	_, answered := own(err)
+	switch {
+	case answered:
+		return ""
+	case errors.As(err, &address), IsTimeout(err) && isTable:
+		return ": " + decide.CheckConnection
+	case IsTimeout(err):
+		return ": " + FindLocker
+	}
+	return ""
+}
+
+// IsTimeout reports whether a request got no reply in time.
+func IsTimeout(err error) bool {
+	var timed net.Error
+	request := decide.RequestError(err)
+	return errors.Is(request, context.DeadlineExceeded) || errors.As(request, &timed) && timed.Timeout()
+}
+
+// providerError is the text of the credential provider's own error.
+func providerError(err error) string {
+	text := err.Error()
+	for _, step := range []string{"get identity: ", "get credentials: ", "failed to refresh cached credentials, "} {
+		if _, said, ok := strings.Cut(text, step); ok {
+			text = said
+		}
+	}
+	return text
 }

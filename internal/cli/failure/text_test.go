@@ -2,15 +2,22 @@ package failure
 
 import (
 	"context"
+	"errors"
+	"net"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
+
+	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-func TestAMessageShortensALongKeyAndACommandToTypeDoesNot(t *testing.T) {
+func TestMessageShortensALongKeyAndACommandToTypeDoesNot(t *testing.T) {
 	long := leasehold.Key{Partition: "tenant/" + strings.Repeat("0123456789", 204) + "/last"}
 	record := leasehold.Record{Key: long, Owner: "me", Token: 7, Version: "v"}
 	for name, err := range map[string]error{
@@ -31,5 +38,60 @@ func TestAMessageShortensALongKeyAndACommandToTypeDoesNot(t *testing.T) {
 	short := leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"}
 	if got := wording.Key(short); got != short.Partition {
 		t.Errorf("a key of 68 characters became %s", got)
+	}
+}
+
+func TestTextGivesOneAdviceAfterDeadline(t *testing.T) {
+	answer := func(code string, fault smithy.ErrorFault) error {
+		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
+	}
+	noConnection := &url.Error{Op: "Post", URL: "http://127.0.0.1:1", Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}
+	for name, tc := range map[string]struct {
+		err    error
+		advice string
+	}{
+		"throttled":     {answer("ThrottlingException", smithy.FaultClient), decide.RaiseCapacity},
+		"server error":  {answer("InternalServerError", smithy.FaultServer), "try again later"},
+		"denied":        {answer("AccessDeniedException", smithy.FaultClient), "IAM policy"},
+		"no connection": {&smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: noConnection}, decide.CheckConnection},
+		"no answer":     {nil, decide.CheckConnection},
+	} {
+		t.Run(name, func(t *testing.T) {
+			err := &leasehold.OpError{Op: "release", Key: leasehold.Key{Partition: "k"}, Err: errors.Join(context.DeadlineExceeded, tc.err)}
+			text := Text(err, "table locks")
+			advices := 0
+			for _, advice := range []string{decide.RaiseCapacity, "try again later", "IAM policy", decide.CheckConnection} {
+				advices += strings.Count(text, advice)
+			}
+			if advices != 1 || !strings.Contains(text, tc.advice) {
+				t.Errorf("%d advices: %s", advices, text)
+			}
+		})
+	}
+}
+
+func TestTextOfWaitThatEndedWhileRequestsFailedIsBrief(t *testing.T) {
+	key := leasehold.Key{Partition: "job"}
+	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it has expired"}}
+	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},
+		Err: errors.Join(&WaitedError{Wait: 5 * time.Second}, &leasehold.OpError{Op: "acquire", Key: key, Table: "locks", Err: sdk})}
+	const want = "job is held by me: waited 5s: the credentials have expired: renew them: ExpiredTokenException: it has expired"
+	if got := Text(err, "here"); got != want {
+		t.Errorf("%s", got)
+	}
+	if !NotGranted(err) || Kind(err) != "held" {
+		t.Errorf("it counts as %s", Kind(err))
+	}
+}
+
+func TestTableCalledLeaseholdKeepsItsNameInErrors(t *testing.T) {
+	for text, want := range map[string]string{
+		"acquire k in table leasehold: the key is not UTF-8": "acquire k in table leasehold: the key is not UTF-8",
+		"no place: boltstore: leasehold: the file is gone":   "no place: the file is gone",
+		"leasehold: the file is gone":                        "the file is gone",
+	} {
+		if got := Plain(text); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
 	}
 }

@@ -7,13 +7,11 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -30,14 +28,13 @@ const maxGrantSize = 1 << 20
 type File struct {
 	path   string // as the user named it, or Standard
 	file   string // the regular file: path without symbolic links
-	before []byte // its content when it was opened
-	absent bool   // it did not exist then
+	before []byte // its content when it was opened; nil if it did not exist
 	Grant  Grant  // of one that Read has read
 }
 
-// Open prepares to write a grant of key to path, and refuses a file
-// that must not be overwritten. It is called before any request is sent.
-func Open(path string, now time.Time, in store.Place, key leasehold.Key) (*File, error) {
+// Open prepares to write a grant to path, and refuses a file of anything else. It is called
+// before any request is sent.
+func Open(path string) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {
 		return g, nil
@@ -46,13 +43,11 @@ func Open(path string, now time.Time, in store.Place, key leasehold.Key) (*File,
 	if g.file, err = regularFile(path); err != nil {
 		return nil, err
 	}
-	if g.before, err = readLimited(g.file); errors.Is(err, fs.ErrNotExist) {
-		g.absent = true
-	} else if err != nil {
+	if g.before, err = readLimited(g.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, unusable(path, err)
 	}
-	if err := g.mayBeReplaced(now, in, key); err != nil {
-		return nil, err
+	if _, ok := parse(g.before); !ok && len(bytes.TrimSpace(g.before)) > 0 {
+		return nil, misuse.Errorf("--grant %s: the file holds no grant, and its content would be lost: name another file", path)
 	}
 	return g, g.CheckWritable()
 }
@@ -102,36 +97,13 @@ func unusable(path string, err error) error {
 	return misuse.Errorf("--grant %s: %v", path, failure.WithoutPath(err))
 }
 
-// mayBeReplaced returns an error if the file must not be replaced. A grant of the
-// lock that is about to be acquired may be: once the lock is granted again, that
-// grant has ended.
-func (g *File) mayBeReplaced(now time.Time, wanted store.Place, key leasehold.Key) error {
-	if len(bytes.TrimSpace(g.before)) == 0 {
-		return nil
-	}
+// RefuseHeld refuses to replace a grant that may still be held. A grant of the lock that is
+// about to be acquired may be replaced: once the lock is granted again, that grant has ended.
+func (g *File) RefuseHeld(now time.Time, table string, key leasehold.Key, here Place) error {
 	in, ok := parse(g.before)
-	if !ok {
-		return misuse.Errorf("--grant %s: the file holds no grant, and its content would be lost: name another file", g.path)
-	}
-	if in.Table == wanted.Table && in.At.File == wanted.File && in.Key == key {
+	if !ok || in.Table == table && in.Key == key && in.At.differs(here) == "" { // a table of the same name in another store has another lock
 		return nil
 	}
-	return g.refuseHeld(now, in)
-}
-
-// MayBeReplacedIn is mayBeReplaced for the store that the lock is in: a table of the
-// same name in another one has another lock.
-func (g *File) MayBeReplacedIn(now time.Time, here Place) error {
-	in, ok := parse(g.before)
-	switch what := in.At.differs(here); {
-	case !ok, what == "", what == madeAnew:
-		return nil
-	}
-	return g.refuseHeld(now, in)
-}
-
-// refuseHeld returns an error if a grant may still be held.
-func (g *File) refuseHeld(now time.Time, in Grant) error {
 	if end := leaseEnds(in); now.Before(end) {
 		return misuse.Errorf("--grant %s: the file holds a grant of %s (token %d) that may be held until %s: "+
 			"run leasehold release -f %[1]s first, or name another file",
@@ -167,69 +139,8 @@ func (g *File) Write(stdout io.Writer, grant Grant) error {
 		_, err = stdout.Write(b)
 		return err
 	}
-	return g.replace(b)
+	return plainfile.Swap(g.file, g.before, b, 0o600)
 }
-
-func (g *File) replace(b []byte) error {
-	tmp, err := plainfile.Temporary(g.file, b, 0o600)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(tmp) // fails after a rename, as it should
-	if g.absent {
-		err = plainfile.Place(tmp, g.file)
-		switch {
-		case errors.Is(err, fs.ErrExist):
-			return errFileChanged
-		case err == nil:
-			syncDir(filepath.Dir(g.file))
-			return nil
-		}
-		// Not every file system has hard links.
-		empty, err := os.OpenFile(g.file, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-		if errors.Is(err, fs.ErrExist) {
-			return errFileChanged
-		}
-		if err != nil {
-			return err
-		}
-		_ = empty.Close()
-	}
-	err = alone(g.file, func() error {
-		if now, err := readLimited(g.file); err != nil || !bytes.Equal(now, g.before) {
-			return errFileChanged
-		}
-		return os.Rename(tmp, g.file)
-	})
-	if err != nil {
-		return err
-	}
-	syncDir(filepath.Dir(g.file))
-	return nil
-}
-
-// alone calls fn, which replaces or removes a file that is there, while no other
-// leasehold does: each locks the file that it has found under the name. Where files
-// cannot be locked, two may do so in the same moment.
-func alone(file string, fn func() error) error {
-	before, err := os.Stat(file)
-	if err != nil {
-		return errFileChanged
-	}
-	unlock, err := plainfile.LockExisting(file)
-	switch {
-	case err == nil:
-		defer unlock()
-	case errors.Is(err, plainfile.ErrLocked):
-		return err
-	}
-	if now, err := os.Stat(file); err != nil || !os.SameFile(before, now) {
-		return errFileChanged // another's file has this name now, and that one may not be locked
-	}
-	return fn()
-}
-
-var errFileChanged = errors.New("another process has changed it in the meantime")
 
 // Name names the file in messages.
 func (g *File) Name() string {
@@ -239,27 +150,18 @@ func (g *File) Name() string {
 	return g.path
 }
 
-// syncDir makes a new file name survive a power failure, if the file system can.
-func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync()
-		_ = d.Close()
-	}
-}
-
 // Remove removes the file of a grant that has ended, unless it holds another by now.
 func (g *File) Remove() error {
 	if g.path == Standard {
 		return nil
 	}
-	err := alone(g.file, func() error {
-		b, err := readLimited(g.file)
-		if in, ok := parse(b); err != nil || !ok || in.ID != g.Grant.ID {
-			return errFileChanged
+	err := plainfile.Alone(g.file, func(now []byte) error {
+		if in, ok := parse(now); !ok || in.ID != g.Grant.ID {
+			return nil
 		}
 		return os.Remove(g.file)
 	})
-	if err != nil && !errors.Is(err, errFileChanged) && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, plainfile.ErrChanged) && !errors.Is(err, fs.ErrNotExist) {
 		return misuse.Errorf("the file of the grant is of no more use and could not be removed: %v", err)
 	}
 	return nil

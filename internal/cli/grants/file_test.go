@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
 func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
@@ -32,7 +33,7 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 			ready.Add(writers)
 			for i := range writers {
 				done.Go(func() {
-					g := &File{path: path, file: path, before: before, absent: before == nil}
+					g := &File{path: path, file: path, before: before}
 					ready.Done()
 					ready.Wait()
 					errs[i] = g.Write(nil, Grant{Grant: leasehold.Grant{
@@ -49,7 +50,7 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 					winner = string(rune('a' + i))
 				case err == nil:
 					t.Fatalf("%s: two grants have been written to it, and one of them is lost", what)
-				case !errors.Is(err, errFileChanged):
+				case !errors.Is(err, plainfile.ErrChanged):
 					t.Fatalf("%s: %v", what, err)
 				}
 			}
@@ -61,15 +62,15 @@ func TestOfSeveralGrantsThatAreWrittenToOneFileAtOnceOneWins(t *testing.T) {
 	}
 }
 
-func TestARemovedGrantIsNotOneThatWasWrittenMeanwhile(t *testing.T) {
+func TestRemovedGrantIsNotOneThatWasWrittenMeanwhile(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}
-	g := &File{path: path, file: path, absent: true, Grant: ended}
+	g := &File{path: path, file: path, Grant: ended}
 	if err := g.Write(nil, ended); err != nil {
 		t.Fatal(err)
 	}
-	err := alone(path, func() error { return os.Rename(path, path+".old") })
+	err := plainfile.Alone(path, func([]byte) error { return os.Rename(path, path+".old") })
 	if err != nil {
 		t.Fatal(err)
 	}

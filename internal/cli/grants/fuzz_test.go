@@ -10,7 +10,7 @@ import (
 // written as the same one, and no part of it is taken for one.
 func FuzzGrantFile(f *testing.F) {
 	for _, seed := range []string{
-		`{"table":"locks","key":"job","owner":"web/812","token":42,"grant":"g","versions":["v"],"leaseMs":600000,"trustedUntil":"2026-11-21T12:00:00.000Z","file":"/var/lib/leasehold/locks.db","tableId":"t"}`,
+		`{"table":"locks","key":"job","owner":"web/812","token":42,"grant":"g","versions":["v"],"leaseMs":600000,"trustedUntil":"2026-11-21T12:00:00.000Z","file":"/var/lib/leasehold/locks.db"}`,
 		`{"table":"locks","key":"job","sortKey":"s","owner":"o","token":1,"grant":"g","versions":["v","w"],"leaseMs":1,"trustedUntil":"2026-11-21T12:00:00Z","region":"eu-west-1","account":"123456789012"}`,
 		`{"table":"locks","grant":"g","leaseMs":-1,"trustedUntil":"2026-11-21T12:00:00Z"}`, `{"table":"locks","grant":"g","leaseMs":18446744073710,"trustedUntil":"2026-11-21T12:00:00Z"}`,
 		`{}`, ``, `null`, `not a grant`, "\xff",

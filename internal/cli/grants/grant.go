@@ -1,6 +1,7 @@
 package grants
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,9 +12,9 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -31,7 +32,6 @@ type Grant struct {
 // the library or an earlier version of the command wrote.
 type Place struct {
 	File        string `json:"file,omitempty"`
-	TableID     string `json:"tableId,omitempty"` // in a file, which may be deleted and made anew
 	Region      string `json:"region,omitempty"`
 	EndpointURL string `json:"endpointUrl,omitempty"`
 	Account     string `json:"account,omitempty"` // of the credentials, if they say it
@@ -83,7 +83,7 @@ func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 // PlaceOf returns the place of this store.
 func PlaceOf(ctx context.Context, s *store.Store) Place {
 	if s.File != "" {
-		return Place{File: s.File, TableID: tableID(ctx, s), Layout: s.Layout.Name()}
+		return Place{File: s.File, Layout: s.Layout.Name()}
 	}
 	o := s.DB.Options()
 	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
@@ -95,35 +95,19 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	return at
 }
 
-// tableID returns the id that a table of a local store got when it was made. Empty: it
-// is not known.
-func tableID(ctx context.Context, s *store.Store) string {
-	out, err := s.DB.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(s.Table)})
-	if err != nil || out.Table == nil {
-		return ""
-	}
-	return aws.ToString(out.Table.TableId)
-}
-
-// madeAnew is what differs if the table in a file is not the one that there was.
-const madeAnew = "made anew"
-
 // differs says in what this place is not that one, so that a grant of one would seem
 // lost in the other. Empty: nothing that is known.
 func (p Place) differs(from Place) string {
-	known := func(a, b string) bool { return a != "" && b != "" && a != b }
 	switch {
 	case p == Place{} || from == Place{}:
 		return ""
 	case p.File != from.File:
 		return "--file"
-	case known(p.TableID, from.TableID):
-		return madeAnew
 	case p.EndpointURL != from.EndpointURL:
 		return "--endpoint-url"
 	case p.Region != from.Region:
 		return "--region"
-	case known(p.Account, from.Account):
+	case p.Account != "" && from.Account != "" && p.Account != from.Account:
 		return "--profile"
 	}
 	return ""
@@ -135,12 +119,9 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 	switch what := g.At.differs(here); what {
 	case "":
 		return nil
-	case madeAnew:
-		return misuse.Errorf("the grant is from a table %s in %s that is gone: the one that is there now was made since, or another file system is mounted",
-			g.Table, g.At)
 	case "--endpoint-url":
 		if asked != "" && asked != g.At.EndpointURL {
-			return nil // by request, as a server can move: see unproven
+			return nil // by request, as a server can move: see explain
 		}
 		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.At, here)
@@ -150,45 +131,113 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 }
 
 // UseStore sets the flags to the table of the grant, and its layout; like all flags, they
-// override the environment. Flags that name another are refused, because
-// the grant would seem lost there. Only --endpoint-url may differ, as a server
-// can move.
+// override the environment. It refuses flags that name another, because the grant would
+// seem lost there. Only --endpoint-url may differ, as a server can move.
 func (g Grant) UseStore(f *store.Settings) error {
-	refuse := func(flag, given, made string) error {
-		return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
-	}
 	if f.Table != "" && f.Table != g.Table {
 		return misuse.Errorf("the grant is from table %s, not %s", g.Table, f.Table)
 	}
-	if made := g.At.Layout; made != "" {
-		// Another layout may fit the table and yet write what its library cannot read.
-		if f.LayoutGiven && f.LayoutName != made {
-			return refuse("--layout", f.LayoutName, "layout "+made)
-		}
-		f.LayoutName, f.LayoutGiven = made, true
-	}
-	switch {
-	case g.At == (Place{}):
+	if g.At == (Place{}) {
 		return nil // written by the library, which names only the table
-	case g.At.File != "":
-		if _, err := os.Lstat(g.At.File); errors.Is(err, fs.ErrNotExist) {
-			return misuse.Errorf("the grant is from table %s in %s, and that file is not there", g.Table, g.At.File)
-		}
-		if f.File != "" {
-			if abs, err := filepath.Abs(f.File); err != nil || abs != g.At.File {
-				return refuse("--file", f.File, g.At.File)
-			}
-		}
-		f.Table, f.File = g.Table, g.At.File
-		return nil
-	case f.File != "":
-		return refuse("--file", f.File, "DynamoDB")
-	case f.Region != "" && f.Region != g.At.Region:
-		return refuse("--region", f.Region, g.At.Region)
 	}
-	f.Table, f.Region, f.OfGrant = g.Table, g.At.Region, true
-	if f.Endpoint == "" {
-		f.Endpoint = g.At.EndpointURL
+	if _, err := os.Lstat(g.At.File); g.At.File != "" && errors.Is(err, fs.ErrNotExist) {
+		return misuse.Errorf("the grant is from table %s in %s, and that file is not there", g.Table, g.At.File)
+	}
+	file, err := filepath.Abs(f.File)
+	switch made := g.At.String(); {
+	// Another layout may fit the table and yet write what its library cannot read.
+	case f.LayoutGiven && g.At.Layout != "" && f.LayoutName != g.At.Layout:
+		return g.refuseFlag("--layout", f.LayoutName, "layout "+g.At.Layout)
+	case f.File != "" && (err != nil || file != g.At.File):
+		return g.refuseFlag("--file", f.File, made)
+	case f.Region != "" && f.Region != g.At.Region:
+		return g.refuseFlag("--region", f.Region, made)
+	}
+	f.Table, f.File, f.Region, f.OfGrant = g.Table, g.At.File, g.At.Region, g.At.File == ""
+	f.Endpoint = cmp.Or(f.Endpoint, g.At.EndpointURL)
+	if g.At.Layout != "" {
+		f.LayoutName, f.LayoutGiven = g.At.Layout, true
 	}
 	return nil
+}
+
+func (g Grant) refuseFlag(flag, given, made string) error {
+	return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
+}
+
+// Resume renews the grant, in the store that here is. A version of it from before another
+// renewal is refused: two processes would hold it.
+func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
+	lock, err := locks.Resume(ctx, g.Grant, opts...)
+	return lock, g.explain(here, err)
+}
+
+// maxRenewalsFollowed is how often ResumeToRelease tries again if another process renews
+// the grant at the same time.
+const maxRenewalsFollowed = 5
+
+// ResumeToRelease is Resume for a grant that is to be released. A version of it from before
+// a renewal is enough: the output of the renewal may have been lost, and grant, token and
+// owner are the same. Its lease, which the release ends, is at least least: the release must
+// not be refused for it.
+func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
+	if g.Lease != 0 { // else the grant is damaged
+		g.Lease = max(g.Lease, least)
+	}
+	lock, err := locks.Resume(ctx, g.Grant)
+	for range maxRenewalsFollowed {
+		since := g.renewedSince(err)
+		if since == nil {
+			break
+		}
+		g.Versions = []string{since.Version}
+		lock, err = locks.Resume(ctx, g.Grant)
+	}
+	return lock, g.explain(here, err)
+}
+
+// explain says what the loss of a grant may mean.
+func (g Grant) explain(here Place, err error) error {
+	switch {
+	case !errors.Is(err, leasehold.ErrLost):
+		return err
+	case g.renewedSince(err) != nil:
+		return &unsureError{err, "use the file that the latest renewal wrote; if that is lost, leasehold release still accepts this one"}
+	case g.At == Place{}:
+		return &unsureError{err, "the grant does not say in which store its table " + g.Table + " is, and this is " + here.String()}
+	case g.At.EndpointURL != here.EndpointURL:
+		return misuse.Errorf("the grant is from table %s in %s, and %s does not have it: if the server has not moved, leave out --endpoint-url",
+			g.Table, g.At, here.EndpointURL)
+	}
+	return err
+}
+
+// unsureError is the loss of a grant that may still be held: it was renewed since, or is of
+// another store.
+type unsureError struct {
+	err  error
+	says string
+}
+
+func (e *unsureError) Error() string { return failure.Brief(e.err) + ": " + e.says }
+
+func (e *unsureError) Unwrap() error { return e.err }
+
+// Ended reports whether a grant is of no more use: it was released, or is lost.
+func Ended(err error) bool {
+	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(*unsureError))
+}
+
+// renewedSince returns the record if the grant could not be resumed because it
+// was renewed after it had been written to its file. Otherwise it returns nil.
+func (g Grant) renewedSince(err error) *leasehold.Record {
+	var lost *leasehold.LostError
+	if !errors.As(err, &lost) || lost.By == nil {
+		return nil
+	}
+	r := lost.By
+	if r.Released || r.Grant != g.ID || r.Token != g.Token || r.Owner != "" && r.Owner != g.Owner {
+		return nil
+	}
+	return r
 }

@@ -8,21 +8,18 @@
 // A hold is one lock, one permit of a semaphore, the locks of several keys, or
 // leadership: Wanted says which. Its files are in the order of that life:
 //
-//	wanted.go       what is to be held, and how long it may be waited for
-//	outer.go        what is not waited for: the command itself runs under it
-//	seeker.go       the wait, which a signal ends
-//	acquire.go      what is asked for: a lock, a permit, several locks, leadership
+//	seeker.go       what is to be held, and the wait for it, which a signal ends
+//	outer.go        what is not waited for: the command itself runs under it; what CMD is told of that
 //	turn_linux.go   waiters of one machine look at a local store in turn
-//	waiting.go      who is said to hold it; allheld.go: of several keys or permits
-//	shortwait.go    a wait that is too short to see a dead holder's lease pass
-//	hold.go         what is held, and until when it may be trusted
-//	environment.go  what CMD is told of it
-//	run.go          CMD, and the release after it
-//	renewals.go     that renewals fail, and why
+//	waiting.go      who is said to hold it
+//	waited.go       a wait in which nothing was answered, or too short to see a dead holder's lease pass
+//	hold.go         what is asked for (a lock, a permit, several locks, leadership), and what is held
+//	run.go          CMD, what its end means, the release after it, and that renewals fail
 //
 // What each failure does: a hold that is lost, or is not renewed in time, stops CMD before
-// trust in it ends (package process), and the error says so; if a release fails, the key
-// becomes free when its lease expires; a wait that a signal ends leaves nothing behind
+// trust in it ends (package process), and the error says so; a release that fails is repeated, for
+// some time, and then the key becomes free when its lease expires; work that is done once and
+// whose mark could not be stored is an error; a wait that a signal ends leaves nothing behind
 // but the signal, which is CMD's if the key was granted at the same moment.
 //
 // It knows nothing of flags: what is held comes as Wanted, and who is told as User.

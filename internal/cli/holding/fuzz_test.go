@@ -12,8 +12,8 @@ import (
 // it, the keys of a run inside are added to it, and are found.
 func FuzzHeld(f *testing.F) {
 	for _, seed := range []string{
-		`[{"key":"job","table":"locks","store":"/f","token":42}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","token":9007199254740991}]`,
-		`[]`, ``, `null`, `{}`, `[null]`, `[{"token":"x"}]`, "\xff",
+		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,
+		`[]`, ``, `null`, `{}`, `[null]`, `[{"grant":1}]`, "\xff",
 	} {
 		f.Add(seed, "key", "table")
 	}
@@ -23,7 +23,7 @@ func FuzzHeld(f *testing.F) {
 		}
 		env := envWith(value)
 		held := outerKeys(env)
-		added := outerKey{Key: key, Table: table, Store: "/f", Token: 1}
+		added := outerKey{Key: key, Table: table, Store: "/f", Grant: "g"}
 		b, err := json.Marshal(append(slices.Clone(held), added))
 		if err != nil {
 			t.Fatal(err)

@@ -2,12 +2,16 @@ package holding
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/pace"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 // Hold is what is held: a lock, a permit, or the locks of several keys.
@@ -52,12 +56,17 @@ func (h *Hold) Running() bool { return h.running.Load() }
 func (h *Hold) Record() leasehold.Record { return h.first().Record() }
 
 // String names the keys.
-func (h *Hold) String() string {
-	var keys []leasehold.Key
-	for _, l := range h.locks {
-		keys = append(keys, l.Key())
+func (h *Hold) String() string { return wording.List(wording.EachKey(h.keys())) }
+
+// Are names the keys before what they are: "a is", or "a and b are".
+func (h *Hold) Are() string { return wording.KeysAre(h.keys()) }
+
+func (h *Hold) keys() []leasehold.Key {
+	keys := make([]leasehold.Key, len(h.locks))
+	for i, l := range h.locks {
+		keys[i] = l.Key()
 	}
-	return wording.Keys(keys)
+	return keys
 }
 
 // Detach makes it a grant, which outlives the command.
@@ -73,4 +82,54 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 		return err
 	}
 	return lock.Release(ctx)
+}
+
+// acquire acquires all of keys, one of them, or a permit.
+func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all *allHeld) error {
+	s, locks := h.seeker.store, h.seeker.locks
+	h.name = w.Keys[0]
+	var lock *leasehold.Lock
+	var err error
+	switch {
+	case w.Leads:
+		lock, err = h.seeker.seat.Campaign(ctx, w.Value, w.options()...)
+	case len(w.Keys) == 1:
+		lock, err = acquireOne(ctx, s, locks, w)
+	case w.Any:
+		if lock, err = locks.AcquireAny(ctx, keys, w.options()...); err == nil {
+			h.name = lock.Key().Partition
+		}
+	default:
+		if h.group, err = locks.AcquireAll(ctx, keys, w.options()...); err == nil {
+			h.locks = h.group.Locks()
+		}
+	}
+	if lock != nil {
+		h.locks = []*leasehold.Lock{lock}
+	}
+	if all != nil && errors.Is(err, leasehold.ErrHeld) {
+		err = &allHeldError{all.String(), err}
+	}
+	return err
+}
+
+// acquireOne acquires the lock of a key, or one of its permits.
+func acquireOne(ctx context.Context, s *store.Store, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
+	if w.Permits == 0 {
+		return acquireLock(ctx, s, locks, w)
+	}
+	counted, err := semaphore.New(locks, w.Keys[0], w.Permits)
+	if err != nil {
+		return nil, err
+	}
+	return counted.Acquire(ctx, w.options()...)
+}
+
+func acquireLock(ctx context.Context, s *store.Store, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
+	if s.File != "" {
+		turn, leave := takeTurn(s.File, w.Keys[0])
+		defer leave()
+		ctx = pace.With(ctx, turn)
+	}
+	return locks.Acquire(ctx, w.Keys[0], w.options()...)
 }

@@ -6,17 +6,17 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
+	"strconv"
 	"strings"
-
-	"github.com/aws/aws-sdk-go-v2/aws/arn"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // heldVariable holds the keys of all runs around CMD, as JSON. LEASEHOLD_KEY
@@ -29,7 +29,7 @@ type outerKey struct {
 	SortKey string `json:"sortKey,omitempty"`
 	Table   string `json:"table"`
 	Store   string `json:"store"` // as in store.place
-	Token   int64  `json:"token,omitempty"`
+	Grant   string `json:"grant"`
 }
 
 // outerKeys returns the keys of the runs that this process runs under, the innermost last.
@@ -53,14 +53,6 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// tableName is a table's name, of which its ARN may have been given.
-func tableName(table string) string {
-	if id, err := arn.Parse(table); err == nil {
-		return strings.TrimPrefix(id.Resource, "table/")
-	}
-	return table
-}
-
 // refuseNested refuses to wait for what an outer run holds: the outer run waits for this
 // process to end. Of several keys of which one is enough such are left out, unless none
 // would be left.
@@ -69,8 +61,8 @@ func tableName(table string) string {
 // that, none would ever get one. It may try.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
-	if w.Counted && w.SortKey == "" {
-		outer := s.outerRuns(func(held leasehold.Key) bool { return held.Partition == w.Keys[0] })
+	if w.Permits > 0 {
+		outer := s.outerRuns(w.key(s.store, w.Keys[0]))
 		if !w.NoWait && slices.ContainsFunc(outer, s.isHere) {
 			return nestedWait(w.Keys[0])
 		}
@@ -96,42 +88,32 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 	return nestedWait(nested)
 }
 
-// outerRuns returns what outer runs hold in tables of this name that matches.
-func (s *Seeker) outerRuns(matches func(leasehold.Key) bool) []outerKey {
+// outerRuns returns what outer runs hold under this key, in whatever table.
+func (s *Seeker) outerRuns(key leasehold.Key) []outerKey {
 	return slices.DeleteFunc(outerKeys(s.user.Settings.LookupEnv), func(h outerKey) bool {
-		return tableName(h.Table) != tableName(s.store.Table) || !matches(leasehold.Key{Partition: h.Key, Sort: h.SortKey})
+		return key != leasehold.Key{Partition: h.Key, Sort: h.SortKey}
 	})
 }
 
-// isHere reports whether a key is held in this store: the same file, or the same place
-// in AWS.
+// isHere reports whether a key is held in this store, by the name that CMD was given.
 func (s *Seeker) isHere(h outerKey) bool {
-	if h.Store == s.store.Place() || s.store.File == "" {
-		return h.Store == s.store.Place()
-	}
-	there, err := os.Stat(h.Store)
-	here, failed := os.Stat(s.store.File)
-	return err == nil && failed == nil && os.SameFile(here, there)
+	return h.Table == s.store.Table && h.Store == s.store.Place()
 }
 
-// heldByOuter reports whether an outer run holds key: it may have ended itself, and have
-// left this process running. Its token says so, whatever the names of the table and of
-// its place; where there is none, the names must do.
+// heldByOuter reports whether an outer run holds key: it may have ended, and have left this
+// process running. The id of its grant in the record tells, whatever names the table.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
-	outer := s.outerRuns(func(held leasehold.Key) bool { return held == key })
+	outer := s.outerRuns(key)
 	if len(outer) == 0 {
 		return false
 	}
 	ctx, cancel := s.signals.Bind(ctx)
 	defer cancel()
 	r, err := holders.Get(ctx, s.locks, key)
-	switch {
-	case errors.Is(err, leasehold.ErrNotFound), err == nil && r.Released:
-		return false
-	case err == nil && r.Token != 0:
-		return slices.ContainsFunc(outer, func(h outerKey) bool { return h.Token == r.Token })
+	if err != nil && !errors.Is(err, leasehold.ErrNotFound) {
+		return slices.ContainsFunc(outer, s.isHere)
 	}
-	return slices.ContainsFunc(outer, s.isHere)
+	return err == nil && !r.Released && slices.ContainsFunc(outer, func(h outerKey) bool { return h.Grant == r.Grant })
 }
 
 // nestedWait refuses to wait for a key that an outer run holds.
@@ -150,7 +132,7 @@ func (h *Hold) outerValue() string {
 	s := h.seeker
 	held := outerKeys(s.user.Settings.LookupEnv)
 	for _, lock := range h.locks {
-		key := outerKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.store.Table, Store: s.store.Place(), Token: lock.Token()}
+		key := outerKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.store.Table, Store: s.store.Place(), Grant: lock.Record().Grant}
 		if len(h.locks) > 1 {
 			key.Key = lock.Key().Partition
 		}
@@ -164,5 +146,62 @@ func (h *Hold) outerValue() string {
 }
 
 // outerBegins returns how LEASEHOLD_HELD begins for CMD, and for every CMD of runs below
-// it. Nothing else begins so: it has the token.
+// it. Nothing else begins so: it has the id of the grant.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
+
+// setForCMD are the variables that CMD gets from this run alone.
+var setForCMD = append([]string{
+	"LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
+	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
+}, store.AWSVariables...)
+
+// environ returns CMD's environment, with the lock's key, owner, token and table. outer
+// is the value of LEASEHOLD_HELD.
+func (h *Hold) environ(outer string) []string {
+	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
+	env := slices.DeleteFunc(slices.Clone(h.seeker.user.Environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.Contains(setForCMD, name) || name == store.MaxSkewVariable && settings.MaxSkewGiven
+	})
+	set := func(name, value string) { env = append(env, name+"="+value) }
+	set("LEASEHOLD_KEY", h.name) // of a permit too: the key that the user named
+	if lock.Key().Sort != "" {
+		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
+	}
+	if owner := lock.Record().Owner; owner != "" { // not every layout stores one
+		set("LEASEHOLD_OWNER", owner)
+	}
+	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
+	if s.File != "" {
+		set("LEASEHOLD_FILE", s.File)
+	}
+	if s.File == "" || s.Table != store.DefaultTable {
+		set("LEASEHOLD_TABLE", s.Table)
+	}
+	for i, said := range []string{settings.Region, settings.Profile, settings.Endpoint} {
+		if s.File == "" && said != "" {
+			set(store.AWSVariables[i], said)
+		}
+	}
+	if len(h.locks) > 1 {
+		set("LEASEHOLD_KEYS", h.lines(func(l *leasehold.Lock) string { return l.Key().Partition }))
+		set("LEASEHOLD_TOKENS", h.lines(func(l *leasehold.Lock) string { return strconv.FormatInt(l.Token(), 10) }))
+	}
+	set(heldVariable, outer)
+	if name := s.Layout.Name(); name != (layout.Native{}).Name() {
+		set("LEASEHOLD_LAYOUT", name)
+	}
+	if settings.MaxSkewGiven {
+		set(store.MaxSkewVariable, wording.Duration(settings.MaxSkew))
+	}
+	return env
+}
+
+// lines returns something of each lock, one a line.
+func (h *Hold) lines(of func(*leasehold.Lock) string) string {
+	var all []string
+	for _, l := range h.locks {
+		all = append(all, of(l))
+	}
+	return strings.Join(all, "\n")
+}

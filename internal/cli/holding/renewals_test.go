@@ -23,7 +23,7 @@ func TestWhatHadNoAnswerHidesNoAnswerBeforeIt(t *testing.T) {
 		"throttled, renewed, then no answer": {[]error{throttled, nil, late}, []string{"no answer in time"}},
 		"throttled, then renewed":            {[]error{throttled, nil}, nil},
 	} {
-		r := newRenewals(nil, "here", false)
+		r := newRenewals(nil, "here")
 		for _, err := range test.failed {
 			if err != nil {
 				err = &leasehold.OpError{Op: "renew", Table: "locks", Key: leasehold.Key{Partition: "k"}, Err: err}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
@@ -11,15 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-)
-
-// ReleaseLimit is for how long a signal is made to wait: for the release after CMD has
-// ended, or for what becomes of a grant that is renewed or taken back. If the release fails,
-// the key becomes free when the lease expires. Releasing a lost lock can only free the key
-// sooner, so it gets less time.
-const (
-	ReleaseLimit     = 5 * time.Second
-	lostReleaseLimit = time.Second
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // Run runs CMD under what is held, and releases that. The error it returns carries the exit
@@ -34,32 +27,17 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	}
 	if seat := h.seeker.seat; seat != nil {
 		resign := make(chan struct{})
-		seat.OnStepDown(h.first(), func() { close(resign) })
+		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // which accepts each term of its own
 		j.Resign = resign
 	}
 	h.running.Store(true)
-	h.lengthen()
 	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
 	h.running.Store(false)
 	if err != nil {
-		_ = h.release(ReleaseLimit, false) // if it fails, the key becomes free when the lease expires
+		_ = h.free(context.Background(), ReleaseLimit, false) // if it fails, the key becomes free when the lease expires
 		return ended, err
 	}
 	return ended, h.finish(ended)
-}
-
-// lengthen renews a grant that another process has handed over in line, whose lease is short:
-// CMD is stopped a grace before the end of trust, which could be at once. If it is not
-// renewed, the first look at the lock says what that comes to.
-func (h *Hold) lengthen() {
-	lock, wanted := h.first(), h.seeker.wanted
-	until := lock.TrustedUntil()
-	if !wanted.InLine || time.Until(until) > wanted.Lease/2 {
-		return
-	}
-	ctx, cancel := context.WithDeadline(context.Background(), until)
-	defer cancel()
-	_ = lock.Renew(ctx)
 }
 
 func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
@@ -75,28 +53,23 @@ func (h *Hold) finish(ended process.Ended) error {
 	e.ExitCode = &ended.Code
 	h.say().Event(e)
 	lost, why := h.Err(), h.renewals.why()
-	limit := ReleaseLimit
-	if lost != nil {
-		limit = lostReleaseLimit
-	}
-	if ended.Stopped && lost == nil { // what could not renew it may not release it either
-		h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit))
-	}
-	done := ended.Code == 0 && !ended.Stopped && lost == nil
-	if done && ended.Cut && h.seeker.wanted.Once != nil {
+	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
+	if done && ended.Cut {
 		// Many programs end with 0 when they are told to end, in the middle of their work.
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
+		done = false
 	}
-	done = done && !ended.Cut
-	released := h.release(limit, done)
+	expires := h.seeker.user.Now().Add(h.seeker.wanted.Lease).Local().Format(time.TimeOnly)
+	released := h.release(ended, lost, done)
 	switch {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
-	case lost == nil && released != nil && h.seeker.wanted.Once != nil && done:
-		h.say().Text("%s: it may not be stored that this is done, so it may be done again: %s", h, failure.Text(released, h.seeker.store.Where()))
+	case lost == nil && released != nil && done:
+		return failure.Exit(failure.CodeLost, fmt.Errorf("%s: it may not be stored that this is done, so it may be done again when its lease expires, by %s: %s",
+			h, expires, failure.Text(released, h.seeker.store.Where())))
 	case lost == nil && released != nil:
-		h.say().Text("%s could not be released, and becomes free when its lease expires: %s",
-			h, failure.Text(released, h.seeker.store.Where()))
+		h.say().Text("%s could not be released, and will be free when the lease expires, by %s: %s",
+			h, expires, failure.Text(released, h.seeker.store.Where()))
 	}
 	switch {
 	case ended.Stopped && lost == nil:
@@ -107,22 +80,6 @@ func (h *Hold) finish(ended process.Ended) error {
 		return failure.Exit(ended.Code, nil)
 	}
 	return nil
-}
-
-// release releases what is held. A signal does not interrupt it: it takes at most
-// limit, and without it others would have to wait for the lease to expire. done: what is
-// done once is done, and the record keeps that.
-func (h *Hold) release(limit time.Duration, done bool) error {
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if h.group != nil {
-		return h.group.Release(ctx)
-	}
-	var opts []leasehold.ReleaseOption
-	if done && h.seeker.wanted.Once != nil {
-		opts = append(opts, leasehold.MarkDone())
-	}
-	return h.first().Release(ctx, opts...)
 }
 
 // stopped says that the lock was lost, and whether CMD was stopped.
@@ -141,4 +98,166 @@ func late(keys, why string) error {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
 	}
 	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
+}
+
+// How long this process waits for a release. What it leaves undone when it ends stays undone:
+// the key becomes free when its lease expires.
+const (
+	// ReleaseLimit is for how long a signal is made to wait, for the release after CMD has
+	// ended, or for what becomes of a grant that is renewed or taken back.
+	ReleaseLimit = 5 * time.Second
+
+	// lostReleaseLimit is for a lost lock, whose release can only free the key sooner.
+	lostReleaseLimit = time.Second
+
+	// keyReleaseLimit is for a key that nobody could have otherwise. A person waits so long
+	// for a command whose work is done.
+	keyReleaseLimit = 30 * time.Second
+
+	// releaseUnsaid is for how long nothing is said of a release.
+	releaseUnsaid = time.Second
+)
+
+// releaseLimit returns how long the release after CMD is waited for. One that stores that the
+// work is done is waited for while nobody else can do the work.
+func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
+	lease := h.seeker.wanted.Lease
+	switch {
+	case lost != nil:
+		return lostReleaseLimit
+	case done:
+		return lease
+	case ended.Cut || ended.Stopped:
+		return ReleaseLimit
+	}
+	return max(min(lease, keyReleaseLimit), ReleaseLimit)
+}
+
+// release releases what is held after CMD has ended, and says so if it takes long. A signal
+// ends the wait, but not before ReleaseLimit. done: the record keeps that the work is done.
+func (h *Hold) release(ended process.Ended, lost error, done bool) error {
+	limit := h.releaseLimit(ended, lost, done)
+	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
+	if done {
+		tell = func() {
+			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
+		}
+	}
+	if ended.Stopped && lost == nil { // what could not renew it may not release it either
+		tell()
+	} else if limit > lostReleaseLimit {
+		defer time.AfterFunc(releaseUnsaid, tell).Stop()
+	}
+	signaled, unbind := h.seeker.signals.Bind(context.Background())
+	defer unbind()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	began := time.Now()
+	defer context.AfterFunc(signaled, func() {
+		time.AfterFunc(durations.Less(ReleaseLimit, time.Since(began)), func() { cancel(context.Cause(signaled)) })
+	})()
+	return h.free(ctx, limit, done)
+}
+
+// free frees what is held, and waits for that until ctx ends or limit has passed. The client
+// itself ends a release that stores a mark with the lease, and whatever its context says: ctx
+// ends the wait for it, and closing the client the release.
+func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
+	if done {
+		freed := make(chan error, 1)
+		go func() { freed <- h.first().Release(ctx, leasehold.MarkDone()) }()
+		select {
+		case err := <-freed:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if h.group != nil {
+		return h.group.Release(ctx)
+	}
+	return h.first().Release(ctx)
+}
+
+// renewals follows the renewals of the locks that CMD runs under. Of each it
+// reports once that they fail, and once that they succeed again.
+type renewals struct {
+	say     *say.Messages
+	where   string        // the store, in messages
+	renewed chan struct{} // sent to after each successful renewal
+
+	mu     sync.Mutex
+	failed map[leasehold.Key]failing // those whose last renewal failed
+}
+
+// failing is how the renewals of a key fail.
+type failing struct {
+	last   error // of the last
+	answer error // of the last that had an answer, if later ones had none; nil: none, or last is it
+}
+
+// then is how they fail after one more.
+func (f failing) then(err error) failing {
+	switch {
+	case !failure.IsTimeout(err):
+		f.answer = nil
+	case f.last != nil && !failure.IsTimeout(f.last):
+		f.answer = f.last
+	}
+	f.last = err
+	return f
+}
+
+func newRenewals(say *say.Messages, where string) *renewals {
+	return &renewals{say: say, where: where, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
+}
+
+// event must be called for every event of the locks.
+func (r *renewals) event(e leasehold.Event) {
+	switch e.Kind {
+	case leasehold.EventRenewed:
+		if r.fails(e.Key, nil) {
+			r.say.Text("renewed %s", wording.Key(e.Key))
+		}
+		select {
+		case r.renewed <- struct{}{}:
+		default:
+		}
+	case leasehold.EventRenewError:
+		if !r.fails(e.Key, e.Err) {
+			r.say.Text("%s could not be renewed, trust ends in %s: still trying: %s",
+				wording.Key(e.Key), wording.Age(e.Remaining), failure.Text(e.Err, r.where))
+		}
+	}
+}
+
+// fails notes why the last renewal of a key failed, nil if it did not, and returns
+// whether the one before had failed.
+func (r *renewals) fails(key leasehold.Key, now error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, before := r.failed[key]
+	if now == nil {
+		delete(r.failed, key)
+	} else {
+		r.failed[key] = f.then(now)
+	}
+	return before
+}
+
+// why says why the last renewal of one of the keys failed, "" if none did. What had no
+// answer in time says less than the answer before it.
+func (r *renewals) why() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.failed {
+		why := failure.Text(f.last, r.where)
+		if f.answer != nil {
+			why += "; before that: " + failure.Reason(f.answer)
+		}
+		return why
+	}
+	return ""
 }

@@ -13,6 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
 // User is who wants something held: where that is said, and what CMD inherits.
@@ -21,6 +23,7 @@ type User struct {
 	Environ  []string // KEY=VALUE, for CMD
 	Say      *say.Messages
 	Now      func() time.Time
+	Orphaned <-chan struct{} // closed when the process that started this one has ended; nil if that ends nothing
 }
 
 // Seeker acquires what is wanted: once, or term after term.
@@ -33,13 +36,16 @@ type Seeker struct {
 	follow  atomic.Pointer[func(leasehold.Event)] // is told of the events of locks
 	seat    *election.Election                    // on locks; nil: no leadership is wanted
 	wait    *wait                                 // of the last term; nil: none yet
+	former  string                                // the grant of the last term; empty for none yet
 	saw     func(holder leasehold.Record)         // is told who holds what is waited for; nil: nobody is
 }
 
 // Seek catches signals, which from now on end the wait or are for CMD, until Close is
 // called.
 func Seek(user User, s *store.Store, w Wanted) *Seeker {
-	return &Seeker{user: user, store: s, wanted: w, signals: process.CatchSignals()}
+	signals := process.CatchSignals()
+	signals.Orphaned = user.Orphaned
+	return &Seeker{user: user, store: s, wanted: w, signals: signals}
 }
 
 // TellHolders has fn told who holds what is waited for, from the next Acquire on: each once,
@@ -66,7 +72,7 @@ func (s *Seeker) openLocks() (err error) {
 		return nil
 	}
 	s.locks, err = s.store.Client(leasehold.Config{
-		Owner: s.wanted.Owner, Lease: s.wanted.Lease, SharedLease: s.wanted.Shared, Line: s.wanted.InLine,
+		Owner: s.wanted.Owner, Lease: s.wanted.Lease,
 		OnEvent: func(_ context.Context, e leasehold.Event) {
 			if follow := s.follow.Load(); follow != nil {
 				(*follow)(e)
@@ -92,11 +98,16 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	} else {
 		s.store.Trouble.Pause(false)
 	}
-	s.wait = newWait(s.user, s.wait)
+	s.wait = newWait(s.user, s.wait, s.former)
 	s.wait.start()
 	began := time.Now()
-	h, err := s.ask(ctx, s.wanted)
-	if s.wanted.wasTooShort(err) {
+	var h *Hold
+	var err error
+	waited := s.wanted.Wait > 0 && s.wanted.Waited >= s.wanted.Wait
+	if !waited {
+		h, err = s.ask(ctx, s.wanted)
+	}
+	if waited || s.wanted.wasTooShort(err) {
 		s.closeLocks() // what they have sent is over, and in nobody's way
 		h, err = s.ask(ctx, s.wanted.withoutWait())
 		err = s.wanted.afterWait(err, time.Since(began))
@@ -106,6 +117,7 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.former = holders.GrantOf(h.Record())
 	if n := s.wait.holdersSeen(); n > 0 && (!s.wanted.NoWait || time.Since(began) >= tryingAfter) {
 		after := wording.Age(time.Since(began))
 		if n > 1 {
@@ -121,13 +133,10 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
 		return nil, err
 	}
-	keys, err := w.keys(s.store, s.locks)
-	if err != nil {
-		return nil, err
-	}
+	keys := w.keys(s.store)
 	wait, all := s.wait, w.allHeld(keys) // late events still belong to this wait
 	wait.tries(w.NoWait)
-	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where(), w.Shared)}
+	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
 	follow := func(e leasehold.Event) {
 		if e.Kind == leasehold.EventWaiting && s.saw != nil {
 			s.saw(*e.Holder)
@@ -150,11 +159,12 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	defer cancel()
 	if w.Wait > 0 {
 		var stop context.CancelFunc
-		ctx, stop = context.WithTimeoutCause(ctx, w.Wait, &failure.WaitedError{Wait: w.Wait})
+		ctx, stop = context.WithTimeoutCause(ctx, durations.Less(w.Wait, w.Waited), &failure.WaitedError{Wait: w.Wait})
 		defer stop()
 	}
 	answers := s.store.Health.Answers()
-	if err = h.acquire(ctx, w, keys, all); err == nil {
+	err := h.acquire(ctx, w, keys, all)
+	if err == nil {
 		return h, nil
 	}
 	err = afterSilence(err, s.store.Health.Answers()-answers, s.store.Table, keys[0])
@@ -162,4 +172,56 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		err = cause
 	}
 	return nil, err
+}
+
+// Wanted is what is to be held: the lock of a key, unless it says otherwise.
+type Wanted struct {
+	Keys    []string // at least one, each once
+	SortKey string   // of each of them; empty: the table has none
+	Any     bool     // one of them is enough
+
+	Permits int // of the key's semaphore, one of which is enough; zero if the key is a lock
+
+	Leads bool   // leadership under the key
+	Value string // of the leader, for observers
+
+	NoWait   bool          // for a holder that lives; one that looks dead is watched for its lease
+	Wait     time.Duration // 0: forever
+	Waited   time.Duration // part of Wait that has passed while the store was opened
+	Lease    time.Duration
+	Owner    string                  // empty: the library's default
+	Data     leasehold.RecordOption  // nil: none
+	Once     leasehold.AcquireOption // the work is done once, for a label or in a period; nil: as often as the key is granted
+	Detached bool                    // the grant outlives the command
+}
+
+// keys returns the keys that the user has named.
+func (w *Wanted) keys(s *store.Store) []leasehold.Key {
+	var keys []leasehold.Key
+	for _, name := range w.Keys {
+		keys = append(keys, w.key(s, name))
+	}
+	return keys
+}
+
+func (w *Wanted) key(s *store.Store, name string) leasehold.Key {
+	return store.KeyOf(s.Proto, name, w.SortKey)
+}
+
+// options are what is asked of each key.
+func (w *Wanted) options() []leasehold.AcquireOption {
+	opts := []leasehold.AcquireOption{leasehold.WithSortKey(w.SortKey)}
+	if w.Detached {
+		opts = append(opts, leasehold.WithoutRenewal())
+	}
+	if w.NoWait {
+		opts = append(opts, leasehold.NoWait())
+	}
+	if w.Once != nil {
+		opts = append(opts, w.Once)
+	}
+	if w.Data != nil {
+		opts = append(opts, w.Data)
+	}
+	return opts
 }

@@ -1,11 +1,15 @@
 package holding
 
 import (
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -36,6 +40,8 @@ type wait struct {
 	place   int      // in the record's line, from 1; 0: in none
 	all     *allHeld // holder is one of them; nil: it holds the key
 	grants  map[leasehold.Key]string
+	former  string    // the grant of this process's last term; empty for none
+	checks  bool      // the key was seen with that grant, and that was said
 	holders int       // seen so far
 	trying  bool      // as with -n: who holds the key is waited for only if it looks dead
 	seenAt  time.Time // when a holder was seen first; zero: none yet
@@ -68,9 +74,9 @@ func (s *told) due(place int, now time.Time) bool {
 }
 
 // newWait is a wait after an earlier one of this process, which has ended; nil: it is the
-// first.
-func newWait(user User, earlier *wait) *wait {
-	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}}
+// first. former is the grant of the term that the earlier one has led to, empty for none.
+func newWait(user User, earlier *wait, former string) *wait {
+	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	if earlier != nil {
 		w.line, w.event = earlier.line, earlier.event
 	}
@@ -108,9 +114,17 @@ func (w *wait) end() {
 func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if grant := holders.GrantOf(r); w.grants[r.Key] != grant {
+	grant := holders.GrantOf(r)
+	if w.grants[r.Key] != grant {
 		w.grants[r.Key] = grant
 		w.holders++
+	}
+	if w.former != "" && grant == w.former { // nobody else holds it
+		if !w.checks {
+			w.checks = true
+			w.say.Text("checking whether the former grant of %s to this process is still current", wording.Key(r.Key))
+		}
+		return false
 	}
 	if all != nil && !all.add(r) {
 		return false
@@ -151,7 +165,7 @@ func (w *wait) writePut() {
 func (w *wait) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.holder == nil {
+	if w.holder == nil && !w.checks {
 		return 0
 	}
 	return w.holders
@@ -176,17 +190,83 @@ func (w *wait) text(now time.Time) string {
 	}
 	line := "waiting for " + wording.Key(w.key)
 	if w.place > 0 {
-		line += ", " + wording.Ordinal(w.place) + " in line"
+		line += fmt.Sprintf(", number %d in line", w.place)
 	}
 	line += ", held by " + wording.Owner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
 		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
 	}
 	if says := visible.Remark(w.holder.Data); says != "" {
-		line += ": " + says
+		line += ": " + visible.Word(says)
 	}
 	if w.trying {
 		line = fmt.Sprintf("%s, who looks dead", line)
 	}
 	return line
 }
+
+// allHeld collects the holders of a key's permits, or of several keys of which one is
+// enough, that are seen during a wait. It is safe for concurrent use.
+type allHeld struct {
+	text  string          // says that all are held
+	n     int             // how many they are
+	keys  []leasehold.Key // in their order; nil for permits
+	mu    sync.Mutex
+	owner map[leasehold.Key]string
+}
+
+// allHeld returns nil if there is one holder to wait for, or if all keys are wanted.
+func (w *Wanted) allHeld(keys []leasehold.Key) *allHeld {
+	owner := map[leasehold.Key]string{}
+	switch {
+	case w.Permits > 1:
+		return &allHeld{text: fmt.Sprintf("all %d permits of %s are held", w.Permits, wording.Key(keys[0])), n: w.Permits, owner: owner}
+	case w.Any && len(keys) > 1:
+		return &allHeld{text: wording.KeysAre(keys) + " held", n: len(keys), keys: keys, owner: owner}
+	}
+	return nil
+}
+
+// add adds a holder, and reports whether each key was seen held.
+func (a *allHeld) add(r leasehold.Record) (complete bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.owner[r.Key] = wording.Owner(r.Owner)
+	return len(a.owner) >= a.n
+}
+
+// String says who holds them, in the order of their keys.
+func (a *allHeld) String() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	var owners []string
+	keys := a.keys
+	if keys == nil {
+		keys = slices.SortedFunc(maps.Keys(a.owner), leasehold.Key.Compare)
+	}
+	for _, key := range keys {
+		if owner, ok := a.owner[key]; ok {
+			owners = append(owners, owner)
+		}
+	}
+	if len(owners) == 0 {
+		return a.text
+	}
+	return a.text + ", by " + wording.List(owners)
+}
+
+// allHeldError says that none of them was granted.
+type allHeldError struct {
+	text string // names the holders
+	err  error
+}
+
+func (e *allHeldError) Error() string {
+	var waited *failure.WaitedError
+	if errors.As(e.err, &waited) {
+		return e.text + ": " + waited.Error()
+	}
+	return e.text
+}
+
+func (e *allHeldError) Unwrap() error { return e.err }

@@ -19,10 +19,10 @@ func userAt(w io.Writer, now func() time.Time) User {
 	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
 }
 
-func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testing.T) {
+func TestWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
-	w := newWait(userAt(&stderr, func() time.Time { return now }), nil)
+	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
 	events := 0
 	const minutes = 5
 	for i := range minutes * 600 { // ten holders a second
@@ -40,7 +40,7 @@ func TestAWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testin
 	}
 }
 
-func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
+func TestElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	user := userAt(&stderr, func() time.Time { return now })
@@ -48,7 +48,7 @@ func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 	events := 0
 	const minutes = 3
 	for i := range minutes * 30 { // a term every two seconds
-		w = newWait(user, w)
+		w = newWait(user, w, "")
 		w.start()
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
 		if w.noteHolder(r, 0, nil) {
@@ -68,8 +68,8 @@ func TestAnElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")
-	permits := (&Wanted{Keys: []string{"k"}, Permits: 2}).allHeld(keys)
-	w := newWait(userAt(&stderr, time.Now), nil)
+	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
+	w := newWait(userAt(&stderr, time.Now), nil, "")
 	for i, key := range keys {
 		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
 		if due := w.noteHolder(r, 0, permits); due != (i == 1) || (w.holdersSeen() > 0) != due {
@@ -80,13 +80,13 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 
 func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
 	for data, want := range map[string]string{
-		"deploying v42":          "held by o: deploying v42\n",
+		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
 		"two\nlines":             "held by o\n",
 		strings.Repeat("a", 200): "held by o\n",
 	} {
 		var stderr bytes.Buffer
-		newWait(userAt(&stderr, time.Now), nil).noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Data: []byte(data)}, 0, nil)
+		newWait(userAt(&stderr, time.Now), nil, "").noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Data: []byte(data)}, 0, nil)
 		if got := stderr.String(); !strings.HasSuffix(got, want) {
 			t.Errorf("%q", got)
 		}
@@ -95,15 +95,15 @@ func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
 
 func TestWhoStandsInLineIsToldItsPlace(t *testing.T) {
 	var stderr bytes.Buffer
-	w := newWait(userAt(&stderr, time.Now), nil)
+	w := newWait(userAt(&stderr, time.Now), nil, "")
 	w.noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil)
-	if got := stderr.String(); !strings.Contains(got, "waiting for k, 3rd in line, held by o") {
+	if got := stderr.String(); !strings.Contains(got, "waiting for k, number 3 in line, held by o") {
 		t.Error(got)
 	}
 }
 
 // The first report comes before the waiter has joined the line.
-func TestAPlaceInLineIsToldOnceItIsKnownAndThenAtMostOnceASecond(t *testing.T) {
+func TestPlaceInLineIsToldOnceItIsKnownAndThenAtMostOnceASecond(t *testing.T) {
 	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
 	type seen struct {
 		at     time.Duration
@@ -125,7 +125,7 @@ func TestAPlaceInLineIsToldOnceItIsKnownAndThenAtMostOnceASecond(t *testing.T) {
 			var stderr bytes.Buffer
 			begin := time.Unix(1e9, 0)
 			now := begin
-			w := newWait(userAt(&stderr, func() time.Time { return now }), nil)
+			w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
 			events := 0
 			for _, s := range c {
 				now = begin.Add(s.at)
@@ -141,12 +141,12 @@ func TestAPlaceInLineIsToldOnceItIsKnownAndThenAtMostOnceASecond(t *testing.T) {
 }
 
 // The line may stand still then, and nothing be seen that would tell of it.
-func TestAPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
+func TestPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
 		var told []int
-		w := newWait(userAt(&stderr, time.Now), nil)
+		w := newWait(userAt(&stderr, time.Now), nil, "")
 		w.start()
 		for _, place := range []int{4, 3, 2} {
 			if w.noteHolder(r, place, nil) {
@@ -169,4 +169,23 @@ func TestAPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
 		time.Sleep(5 * time.Second)
 		w.end()
 	})
+}
+
+func TestWaitForFormerGrantOfOwnIsACheck(t *testing.T) {
+	var stderr bytes.Buffer
+	now := time.Unix(1e9, 0)
+	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "own")
+	key := leasehold.Key{Partition: "k"}
+	for range 100 {
+		if w.noteHolder(leasehold.Record{Key: key, Owner: "me", Grant: "own", Lease: time.Second}, 0, nil) {
+			t.Error("an event says that it waits")
+		}
+		now = now.Add(time.Second)
+	}
+	if got, want := stderr.String(), "leasehold: checking whether the former grant of k to this process is still current\n"; got != want || w.holdersSeen() != 1 {
+		t.Errorf("%d holders: %s", w.holdersSeen(), got)
+	}
+	if !w.noteHolder(leasehold.Record{Key: key, Owner: "other", Grant: "other", Lease: time.Second}, 0, nil) || !strings.Contains(stderr.String(), "waiting for k, held by other") {
+		t.Errorf("another holder is not waited for: %s", &stderr)
+	}
 }

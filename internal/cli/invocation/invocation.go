@@ -4,9 +4,8 @@
 // the flags ask for. It knows no command.
 //
 //	invocation.go the environment, the streams, and the flags of every command
-//	open.go       opens the table or local store; requestlog.go: shows each request with -v
-//	ask.go        a question at the terminal
-//	output.go     what several commands print
+//	open.go       opens the table or local store, and shows each request with -v
+//	output.go     what several commands print, and ask at the terminal
 //	keys.go       keys that a shell completes
 package invocation
 
@@ -37,7 +36,7 @@ type Env struct {
 	OnEC2          func() bool            // whether this machine is an EC2 instance
 	OnTrial        func() bool            // whether leasehold runs from its own source
 
-	FileSystem func(path string) (kind string, free uint64, err error) // that path is on, and its free bytes
+	FileSystem func(path string) (kind string, err error) // that path is on
 }
 
 // FromOS returns the environment of this process.

@@ -20,7 +20,7 @@ import (
 // its requests until it is closed.
 func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 	o.AsItIs, o.Flags = in.completing, arguments.StoreFlags(cmd)
-	o.Guessed, o.Made = in.sayUnnamed, in.sayMade
+	o.Unnamed, o.Made = in.sayUnnamed, in.sayMade
 	if in.Verbose {
 		o.Requests = in.logRequests
 	}
@@ -33,19 +33,18 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 }
 
 // sayTrouble says that requests fail, or that they no longer do: they are tried again for
-// a long time, and otherwise the command would be silent meanwhile.
+// a long time, and otherwise the command would be silent meanwhile. -q silences what may pass.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
-	in.Say.Tell(e, "%s", n.Line)
+	if in.Say.Tell(e, "%s", n.Line); n.Lasting && in.Quiet {
+		in.Say.Always("%s", n.Line)
+	}
 }
 
-// sayUnnamed says which store is used, as none was named. At a terminal it is said once,
-// and again when the store is made anew: who types the next command has read it. Any
-// other reader, such as that of a log, may have read nothing before. -q silences it.
+// sayUnnamed says which store is used if none was named, except with -q.
 func (in *Invocation) sayUnnamed(p store.Place) {
-	dir, _ := in.Settings.StateDir() // none: it is said each time
-	if in.Quiet || in.PlaceShown || in.completing || in.Say.Noticed(dir, p.File) {
+	if in.Quiet || in.PlaceShown {
 		return
 	}
 	if p.Despite != "" {
@@ -99,4 +98,27 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 		}
 		return nil
 	}))
+}
+
+// eventRequest is a request, with -v.
+const eventRequest = "request"
+
+// logRequests tells of each request to a store.
+func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
+	log := requests.NewLog(s.Proto.Schema())
+	return func(r requests.Request) {
+		entry := log.Entry(r, s.Server())
+		e := say.NewEvent(eventRequest, in.Now())
+		e.Operation, e.Attempt, e.RequestID, e.Units, e.TookMs, e.Outcome = entry.Operation, entry.Attempt, entry.ID, entry.Units, say.Millis(entry.Took), entry.Outcome
+		switch len(entry.Keys) {
+		case 0:
+		case 1:
+			e.Key, e.SortKey = entry.Keys[0].Partition, entry.Keys[0].Sort
+		default:
+			for _, k := range entry.Keys {
+				e.Keys = append(e.Keys, say.Key{Key: k.Partition, SortKey: k.Sort})
+			}
+		}
+		in.Say.Tell(e, "%s", entry.Line())
+	}
 }

@@ -1,17 +1,22 @@
 package invocation
 
 import (
+	"bufio"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
 // Listing says how to write records to standard output.
 func (in *Invocation) Listing(t *store.Table) say.Listing {
-	terminal, caps := in.Stdout.Terminal && !in.JSON, t.Locks.Capabilities()
+	terminal, caps := in.Stdout.Terminal && !in.JSON, t.Layout.Capabilities()
 	return say.Listing{
 		Table: t.Table, JSON: in.JSON, Terminal: terminal,
 		Columns:  in.Stdout.Columns(),
@@ -39,4 +44,29 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 // Report prints what checks find.
 func (in *Invocation) Report() *checks.Report {
 	return &checks.Report{Say: in.Say, Out: in.Stdout, JSON: in.JSON}
+}
+
+// CanAsk reports whether there is a terminal to ask at.
+func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
+
+// Confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it
+// returns the error that ends the command and says no. It returns early only if ctx
+// ends.
+func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
+	fmt.Fprint(in.Stderr, question)
+	answers := make(chan string, 1)
+	go func() { // a read cannot be interrupted: it stays until the process ends
+		line, _ := bufio.NewReader(in.Stdin).ReadString('\n')
+		answers <- strings.ToLower(strings.TrimSpace(line))
+	}()
+	select {
+	case answer := <-answers:
+		if answer != "y" && answer != "yes" {
+			return failure.Exit(failure.CodeNo, errors.New(no))
+		}
+		return nil
+	case <-ctx.Done():
+		fmt.Fprintln(in.Stderr)
+		return context.Cause(ctx)
+	}
 }

@@ -20,6 +20,6 @@
 // Nothing is sent to the table for an answer. Who leads is what the campaign has seen
 // last: it may have ended since, and nobody is known before the first look.
 //
-// standing.go decides, as a pure function; seat.go knows what it is asked about, and
+// standingAt decides, as a pure function; a Seat knows what it is asked about, and
 // answers. Where it listens is package serve's to know.
 package probes

@@ -10,6 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -134,9 +135,9 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	case b.mode == BackgroundStop && now.Sub(b.since) >= s.Grace:
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	case b.mode == BackgroundStop:
-		next = min(next, s.Grace-now.Sub(b.since))
+		next = min(next, durations.Less(s.Grace, now.Sub(b.since)))
 	case now.Sub(b.since) < sayAfter:
-		next = min(next, sayAfter-now.Sub(b.since))
+		next = min(next, durations.Less(sayAfter, now.Sub(b.since)))
 	case b.saidAt.IsZero() || now.Sub(b.saidAt) >= repeatAfter:
 		b.saidAt = now
 		s.sayOutlived(left, fmt.Sprintf("CMD has ended, but %s stays held: %s: %s (see --background)", s.lock, stillRuns(left), names(left)))
@@ -151,7 +152,7 @@ func (s *supervision) outliving(c *Child) []watchdog.Process {
 	all, err := s.descent.All(c.group())
 	if err != nil && !s.background.blind {
 		s.background.blind = true
-		s.say.Note("cannot see which processes CMD leaves running: %s is released when CMD ends: %v", s.lock, err)
+		s.say.Note("cannot see which processes CMD leaves running: %s released when CMD ends: %v", s.lock.Are(), err)
 	}
 	return slices.DeleteFunc(all, func(p watchdog.Process) bool {
 		if p.Dead && p.Direct && p.PID != c.group() {
@@ -180,8 +181,8 @@ func names(left []watchdog.Process) string {
 		if p.Whole {
 			all = append(all, fmt.Sprintf("process group %d", p.PID))
 		} else {
-			all = append(all, fmt.Sprintf("%s (pid %d)", visible.Name(p.Name), p.PID))
+			all = append(all, fmt.Sprintf("%s (pid %d)", visible.Word(p.Name), p.PID))
 		}
 	}
-	return wording.FirstNames(all)
+	return wording.List(all)
 }

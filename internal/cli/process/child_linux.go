@@ -34,6 +34,14 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	}
 }
 
+// hasEnded reports whether CMD has ended, though Exited may not say so yet. CMD must not
+// have been reaped.
+func (c *Child) hasEnded() bool {
+	var info unix.Siginfo
+	err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
+	return err == nil && info.Signo != 0
+}
+
 // stopSignal reads si_status, which x/sys does not name. It follows si_pid and
 // si_uid in the union, which is aligned to a word.
 func stopSignal(info *unix.Siginfo) syscall.Signal {

@@ -19,6 +19,8 @@
 //     cannot, the watchdog goes on within this process.
 //   - Both die or are stopped at once: nobody stops CMD in time. On Linux the kernel kills
 //     CMD, but nothing below it, when this process dies.
+//   - The parent of this process ends: nothing, or with --die-with-parent the watchdog stops
+//     CMD, and kills it a grace later. While this process is stopped, only trust ends CMD.
 //   - CMD is stopped, by Ctrl-Z or as it reads the terminal: so is this process, or the
 //     terminal is given to CMD. Where nobody could continue this process, CMD goes on.
 //   - CMD ends, and what it has started does not: the lock stays held (BackgroundWait).

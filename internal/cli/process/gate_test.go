@@ -78,7 +78,7 @@ func TestCMDDoesNotRunOnceItsGateIsClosedForGood(t *testing.T) {
 	}
 }
 
-func TestASignalEndsTheWaitAtTheGate(t *testing.T) {
+func TestSignalEndsTheWaitAtTheGate(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	c.Signal(syscall.SIGTERM)
@@ -88,7 +88,7 @@ func TestASignalEndsTheWaitAtTheGate(t *testing.T) {
 	g.open() // no process is left to run CMD
 }
 
-func TestTheGateSaysWhyCMDCannotBeExecuted(t *testing.T) {
+func TestGateSaysWhyCMDCannotBeExecuted(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
 	if err := os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -116,7 +116,7 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-func TestTheWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
+func TestWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
 	self, err := ThisProgram()
 	if err != nil {
 		t.Fatal(err)

@@ -18,11 +18,14 @@ func endsWait(syscall.Signal) bool { return true }
 
 func stopsJob(os.Signal) bool { return false }
 
-// StopSelf does nothing.
-func StopSelf() {}
+// stopSelf does nothing.
+func stopSelf() {}
 
-// ContinueSignal is none.
-const ContinueSignal = syscall.Signal(0)
+// StopSignal and ContinueSignal are none.
+const (
+	StopSignal     = syscall.Signal(0)
+	ContinueSignal = syscall.Signal(0)
+)
 
 // awaitSent does nothing.
 func awaitSent() {}

@@ -27,6 +27,7 @@ type Job struct {
 // Lock is what CMD runs under: one lock, or several.
 type Lock interface {
 	String() string           // names the keys
+	Are() string              // names them before what they are: "a is", or "a and b are"
 	Context() context.Context // ends when it is lost
 	Err() error               // nil until it is lost
 	TrustedUntil() time.Time  // which each renewal puts off
@@ -39,7 +40,7 @@ type Ended struct {
 	Code    int
 	Stopped bool           // the lock is lost, or was about to be
 	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
-	Cut     bool           // leasehold was told to end before CMD, and what it has left running, had
+	Cut     bool           // leasehold was told to end before CMD, and what it has left running, had; or its parent ended
 
 	Resigned bool // CMD was told to end although the lock was held
 }
@@ -60,7 +61,9 @@ type supervision struct {
 
 	descent    watchdog.Descent
 	background *background
-	stopping   bool // the lock is lost, or is about to be: CMD was told to stop
+	stopping   bool // the watchdog has told CMD to stop
+	stopNow    bool // the watchdog was ordered to, before trust is about to end
+	orphaned   bool // as the parent has ended
 
 	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
 	cut       bool           // the user has told CMD, or what it has left running, to end
@@ -107,7 +110,8 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	if err := s.gate.execError(code); err != nil {
 		return Ended{}, StartError(name, err)
 	}
-	return Ended{Code: code, Stopped: s.stopping, Signal: s.endSignal, Cut: s.cut || s.signals.end(), Resigned: s.resigned}, nil
+	stopped := s.stopping && (!s.orphaned || s.lock.Err() != nil)
+	return Ended{Code: code, Stopped: stopped, Signal: s.endSignal, Cut: s.cut || s.signals.end(), Resigned: s.resigned}, nil
 }
 
 // start starts CMD. CMD does not run before the watchdog has been told of its
@@ -133,7 +137,7 @@ func (s *supervision) start() (*Child, error) {
 // supervise passes signals on and watches the lock until CMD has ended, and what
 // it has left running.
 func (s *supervision) supervise(c *Child) {
-	lost := s.lock.Context().Done()
+	lost, orphaned := s.lock.Context().Done(), s.signals.Orphaned
 	reports := s.watchdog.reports
 	passed, exited := s.gate.passed, c.Exited
 	var signals <-chan os.Signal // nil until CMD runs and can receive them
@@ -149,7 +153,7 @@ func (s *supervision) supervise(c *Child) {
 		case <-s.background.deaths:
 			s.background.lookIn(lookAfterEnd)
 		case <-s.background.look.C:
-			if s.outlived(c) {
+			if s.outlived(c) && exited == nil {
 				return
 			}
 		case <-passed:
@@ -162,7 +166,7 @@ func (s *supervision) supervise(c *Child) {
 			// lost meanwhile, the watchdog kills CMD: do not let it continue.
 			if s.lock.Err() == nil {
 				s.cut = s.cut || isEnd(sig)
-				s.passOn(c, sig, exited == nil)
+				s.passOn(c, sig, exited == nil || c.hasEnded()) // else nobody would get it
 			}
 		case <-resign:
 			resign = nil
@@ -175,13 +179,17 @@ func (s *supervision) supervise(c *Child) {
 			s.sendTrust()
 		case <-lost:
 			lost = nil
-			s.watchdog.order(watchdog.OrderLost, 0)
+			s.orderStopNow()
+		case <-orphaned:
+			orphaned = nil
+			s.endSignal, s.cut, s.orphaned = syscall.SIGTERM, true, true
+			s.orderStopNow()
 		case report, ok := <-reports:
 			switch {
 			case !ok:
 				s.replaceWatchdog(c)
-				if lost == nil {
-					s.watchdog.order(watchdog.OrderLost, 0)
+				if s.stopNow {
+					s.orderStopNow()
 				}
 				reports = s.watchdog.reports
 			case report == watchdog.ReportSignalled, report == watchdog.ReportKilled:

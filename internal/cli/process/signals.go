@@ -17,9 +17,9 @@ import (
 type Signals struct {
 	C chan os.Signal
 
-	// What to do with the terminal before Ctrl-Z stops this process during a wait,
-	// and after it was continued; nil: nothing.
-	BeforeStop, AfterStop func()
+	// Orphaned is closed when the parent of this process has ended, which then ends like
+	// by TERM; nil if it goes on.
+	Orphaned <-chan struct{}
 }
 
 // CatchSignals catches signals that would otherwise end or stop the process.
@@ -50,7 +50,7 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 func (s *Signals) Release() { signal.Stop(s.C) }
 
 // Bind returns a copy of ctx that ends when a signal arrives that would end the
-// process. The returned function puts that signal back: KEY may have been
+// process, or when Orphaned is closed. The returned function puts that signal back: KEY may have been
 // granted at the same moment, and then the signal is for CMD.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -66,7 +66,10 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 					cancel(&failure.SignalError{Signal: number, Name: SignalName(number)})
 					return
 				}
-				s.pause(sig)
+				pause(sig)
+			case <-s.Orphaned: // which stays closed, for CMD too
+				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
+				return
 			case <-ctx.Done():
 				return
 			}
@@ -119,15 +122,10 @@ func isEnd(sig os.Signal) bool {
 }
 
 // pause stops this process on Ctrl-Z until it is continued.
-func (s *Signals) pause(sig os.Signal) {
-	if !stopsJob(sig) {
-		return
+func pause(sig os.Signal) {
+	if stopsJob(sig) {
+		stopSelf()
 	}
-	if s.BeforeStop != nil {
-		s.BeforeStop()
-		defer s.AfterStop()
-	}
-	StopSelf()
 }
 
 // ParseSignal reads TERM, SIGTERM or 15.

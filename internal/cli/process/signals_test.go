@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestASignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
+func TestSignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -22,7 +22,7 @@ func TestASignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
 }
 
 // CMD and leasehold get the signals of a service manager at the same moment.
-func TestASignalThatCameWithTheEndOfCMDIsKnownAndKeptForTheNextWait(t *testing.T) {
+func TestSignalThatCameWithTheEndOfCMDIsKnownAndKeptForTheNextWait(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool

@@ -29,7 +29,7 @@ func (c *Child) PassOn(sig os.Signal) {
 	case unix.SIGTSTP:
 		if stopsJob(sig) {
 			c.Signal(unix.SIGTSTP)
-			StopSelf()
+			stopSelf()
 		}
 	default:
 		c.Signal(number)
@@ -57,8 +57,8 @@ func isJob() bool {
 	return unix.Getpid() != 1 && (err != nil || leader != unix.Getpgrp())
 }
 
-// StopSelf stops this process until it gets ContinueSignal.
-func StopSelf() { stopUntilContinued(unix.Getpid()) }
+// stopSelf stops this process until it gets ContinueSignal.
+func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
 // stopUntilContinued stops this process, or its group, until it is continued.
 // The kernel may let the calling thread run on for a while after kill(2), so it
@@ -72,8 +72,11 @@ func stopUntilContinued(target int) {
 	}
 }
 
-// ContinueSignal continues a stopped process.
-const ContinueSignal = unix.SIGCONT
+// StopSignal stops a process, and ContinueSignal continues it.
+const (
+	StopSignal     = unix.SIGSTOP
+	ContinueSignal = unix.SIGCONT
+)
 
 // sentLimit bounds awaitSent, should ContinueSignal never come.
 const sentLimit = time.Second

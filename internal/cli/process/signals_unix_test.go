@@ -9,7 +9,7 @@ import (
 )
 
 // A busy machine delivers a signal late: CMD, which got the same one, has ended by then.
-func TestASignalThatWasSentBeforeTheEndOfCMDIsKnownAtItsEnd(t *testing.T) {
+func TestSignalThatWasSentBeforeTheEndOfCMDIsKnownAtItsEnd(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

@@ -14,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // orderStop tells the watchdog what to stop.
@@ -23,13 +24,19 @@ func (s *supervision) orderStop(c *Child) {
 	s.watchdog.orderText(watchdog.OrderHeld, s.descent.Held)
 }
 
+// orderStopNow has the watchdog stop CMD now, and kill it a grace later.
+func (s *supervision) orderStopNow() {
+	s.stopNow = true
+	s.watchdog.order(watchdog.OrderStop, 0)
+}
+
 // sendTrust sends the watchdog the time when trust ends. The watchdog's clock is
 // read first, so that a delay between the two readings makes that time earlier,
 // never later. After a loss CMD keeps the time that it had: others of several locks
 // are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
-	until := now + time.Until(s.lock.TrustedUntil())
+	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
 	if s.until == 0 || s.lock.Err() == nil {
 		s.until = until
 	}
@@ -43,9 +50,10 @@ func (s *supervision) sayStopping() {
 	}
 	s.stopping = true
 	s.say.Event(s.lock.Event(say.Stopping))
-	if s.lock.Err() != nil {
-		s.say.Text("%s is lost: stopping CMD", s.lock)
-	} else {
+	switch {
+	case s.orphaned:
+		s.say.Text("the process that started leasehold has ended: stopping CMD")
+	case s.lock.Err() == nil: // of a loss the error at the end says all
 		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
 	}
 }

@@ -19,12 +19,13 @@ type several struct {
 }
 
 func (*several) String() string            { return "a and b" }
+func (*several) Are() string               { return "a and b are" }
 func (*several) Context() context.Context  { return context.Background() }
 func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestARenewalOfOneOfSeveralLocksCutsNoGraceShortAfterAnotherIsLost(t *testing.T) {
+func TestRenewalOfOneOfSeveralLocksCutsNoGraceShortAfterAnotherIsLost(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}

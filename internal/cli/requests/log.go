@@ -35,7 +35,7 @@ type Entry struct {
 
 // Entry makes one of a request that has ended.
 func (l *Log) Entry(r Request, from Server) Entry {
-	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: r.outcome(from)}
+	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: visible.Message(r.outcome(from))}
 	e.Attempt = l.attempt(e)
 	return e
 }
@@ -57,14 +57,14 @@ func (l *Log) attempt(e Entry) int {
 func (e Entry) Line() string {
 	what := e.Operation
 	if len(e.Keys) > 0 {
-		what += " " + wording.FirstNames(wording.EachKey(e.Keys))
+		what += " " + wording.List(wording.EachKey(e.Keys))
 	}
 	line := fmt.Sprintf("%s: %s in %v, attempt %d", what, e.Outcome, e.Took.Round(10*time.Microsecond), e.Attempt)
 	if e.Units != nil {
 		line += ", capacity units " + strconv.FormatFloat(*e.Units, 'f', -1, 64)
 	}
 	if e.ID != "" {
-		line += ", request " + visible.Name(e.ID)
+		line += ", request " + visible.Word(e.ID)
 	}
 	return line
 }
@@ -72,7 +72,7 @@ func (e Entry) Line() string {
 // keysOf returns the keys that the input of an operation is about.
 func (l *Log) keysOf(input any) []leasehold.Key {
 	var keys []leasehold.Key
-	about := func(item protocol.Item) { keys = append(keys, leasehold.Key(l.schema.KeyOf(item))) }
+	about := func(item protocol.Item) { keys = append(keys, l.schema.KeyOf(item)) }
 	switch in := input.(type) {
 	case *dynamodb.UpdateItemInput:
 		about(in.Key)
@@ -101,4 +101,45 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 		}
 	}
 	return keys
+}
+
+// Usage is what requests that were answered have used.
+type Usage struct {
+	Requests int
+	Reads    float64 // read units
+}
+
+// Meter counts the requests of a DynamoDB client, and what they used. It is safe for
+// concurrent use.
+type Meter struct {
+	mu   sync.Mutex
+	used Usage
+}
+
+// Metered returns the client with its requests counted.
+func Metered(db *dynamodb.Client) (*dynamodb.Client, *Meter) {
+	m := &Meter{}
+	return dynamodb.New(db.Options(), Watch{Units: true, Each: m.count}.Client), m
+}
+
+func (m *Meter) count(r Request) {
+	if r.Code == 0 {
+		return
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.used.Requests++
+	switch r.Operation {
+	case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan":
+		if r.Units != nil { // the server may not say it
+			m.used.Reads += *r.Units
+		}
+	}
+}
+
+// Used returns what was used so far.
+func (m *Meter) Used() Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.used
 }

@@ -1,7 +1,10 @@
 package requests
 
 import (
+	"context"
 	"errors"
+	"net"
+	"net/url"
 	"slices"
 	"strings"
 	"testing"
@@ -26,14 +29,43 @@ func TestTroubleSaysWhatToDo(t *testing.T) {
 	if got := h.Trouble(region).Line(); got != "DynamoDB has throttled every request for 1m0s: still trying: raise the table's capacity, or make it pay per request: ThrottlingException" {
 		t.Error(got)
 	}
-	h.saw(Request{Began: time.Now(), Err: errors.New("connection refused")})
-	if got := h.Trouble(Server{"~/locks.db", true}).Line(); got != "no answer from ~/locks.db for 1m0s: still trying: connection refused: find the process that keeps the file locked: leasehold doctor or fuser(1) names it" {
+	h.saw(Request{Began: time.Now(), Err: context.DeadlineExceeded})
+	if got := h.Trouble(Server{"~/locks.db", true}).Line(); got != "no answer from ~/locks.db for 1m0s: still trying: no reply from ~/locks.db: find the process that keeps the file locked: fuser(1) names it" {
+		t.Error(got)
+	}
+	h.saw(Request{Began: time.Now(), Err: errors.New("input/output error")})
+	if got := h.Trouble(Server{"~/locks.db", true}).Line(); got != "no answer from ~/locks.db for 1m0s: still trying: input/output error: leasehold doctor says more" {
 		t.Error(got)
 	}
 	h.saw(Request{})
 	if got := h.Trouble(region); got != (Trouble{server: region, answers: 1}) {
 		t.Errorf("at last: %v", got)
 	}
+}
+
+// A Region that AWS does not have has no host. DNS says so at once.
+func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
+			Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.eu-wset-1.amazonaws.com", IsNotFound: true},
+		}}}
+		wset, h, told := Server{Location: "eu-wset-1"}, &Health{}, &teller{}
+		h.saw(none)
+		n, due := told.news(h.Trouble(wset), time.Now())
+		if want := "DNS has no host for DynamoDB in eu-wset-1: still trying: no connection to https://dynamodb.eu-wset-1.amazonaws.com/: lookup dynamodb.eu-wset-1.amazonaws.com: no such host: " +
+			"check the Region and the endpoint: --region, --endpoint-url, or the variable or profile that sets them"; !due || n.Line != want || n.Kind != NoAnswer || !n.Lasting {
+			t.Errorf("due %v: %+v", due, n)
+		}
+		if n, due := told.news(h.Trouble(wset), time.Now()); due {
+			t.Errorf("again: %+v", n)
+		}
+		answered, told := &Health{}, &teller{} // there is such a host
+		answered.saw(Request{})
+		answered.saw(none)
+		if n, due := told.news(answered.Trouble(wset), time.Now()); due {
+			t.Errorf("after an answer: %+v", n)
+		}
+	})
 }
 
 func TestTroubleThatComesAndGoesIsSaidOnceAMinute(t *testing.T) {
@@ -67,7 +99,7 @@ func TestTroubleThatComesAndGoesIsSaidOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestARequestWithoutAReplyIsTroubleBeforeItFails(t *testing.T) {
+func TestRequestWithoutAReplyIsTroubleBeforeItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Health{}
 		p := h.Begin()

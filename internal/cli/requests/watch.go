@@ -3,17 +3,22 @@ package requests
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
-	"net/http/httptrace"
 	"reflect"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
 // Watch is who is told of the requests of a client. Several may watch one client.
@@ -45,6 +50,7 @@ type operation struct {
 	watches []Watch
 	input   any
 	open    []*Pending // in the Health of each watch that has one
+	sent    bool       // a request was sent
 }
 
 func (op *operation) join(w Watch) { op.watches = append(op.watches, w) }
@@ -66,28 +72,40 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 		}
 	}
 	op.input = in.Parameters
-	return next.HandleInitialize(ctx, in)
+	began := time.Now()
+	out, about, err := next.HandleInitialize(ctx, in)
+	if failed := op.failed(err); decide.NotSigned(failed) && !op.sent {
+		for _, w := range op.watches {
+			if w.Health != nil {
+				w.Health.saw(Request{Operation: op.name, Input: op.input, Began: began, Took: time.Since(began), Err: failed})
+			}
+		}
+	}
+	return out, about, err
+}
+
+// failed is the error of the operation as the SDK returns it to its caller.
+func (op *operation) failed(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &smithy.OperationError{ServiceID: dynamodb.ServiceID, OperationName: op.name, Err: err}
 }
 
 // HandleDeserialize is called for each request.
 func (op *operation) HandleDeserialize(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (
 	middleware.DeserializeOutput, middleware.Metadata, error,
 ) {
+	op.sent = true
 	for _, p := range op.open {
 		p.sent()
 	}
 	r := Request{Operation: op.name, Input: op.input, Began: time.Now()}
-	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(c httptrace.GotConnInfo) {
-		r.Server, r.Reused = c.Conn.RemoteAddr().String(), c.Reused
-	}})
 	out, about, err := next.HandleDeserialize(ctx, in)
 	r.Took, r.Err, r.Units = time.Since(r.Began), err, units(out.Result)
 	if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply.StatusCode != 0 { // it is 0 if there was none
 		date, _ := http.ParseTime(reply.Header.Get("Date")) // zero: it does not say
 		r.Reply = Reply{Code: reply.StatusCode, Status: reply.Status, ID: reply.Header.Get("X-Amzn-Requestid"), Date: date}
-		if reply.TLS != nil {
-			r.TLS = reply.TLS.Version
-		}
 	}
 	for _, w := range op.watches {
 		if w.Health != nil {
@@ -143,3 +161,88 @@ func units(output any) *float64 {
 	}
 	return &sum
 }
+
+// Request is what is known of a request when it has ended.
+type Request struct {
+	Operation string // such as UpdateItem
+	Input     any    // of the operation
+	Began     time.Time
+	Took      time.Duration
+	Err       error // nil: it did what it was to do
+
+	Reply
+	Units *float64 // of capacity, as the reply says; nil: it does not
+}
+
+// Reply is what a reply says of itself. The zero value: there was none.
+type Reply struct {
+	Code   int    // such as 200
+	Status string // the same with its name
+	ID     string // of the request, by DynamoDB
+	Date   time.Time
+}
+
+// Server is what answers requests.
+type Server struct {
+	Location string // region, URL or file
+	IsFile   bool
+}
+
+func (s Server) name() string {
+	if s.IsFile {
+		return s.Location
+	}
+	return "DynamoDB"
+}
+
+// Throttled reports whether the reply was that there are too many requests.
+func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
+
+// cancelled reports whether the request was given up here.
+func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
+
+// noSuchHost reports whether DNS has answered that there is no such host. That is what it
+// answers for a Region that AWS does not have. It may pass: so it may answer for a name that
+// is new.
+func (r Request) noSuchHost() bool {
+	var dns *net.DNSError
+	return errors.As(r.Err, &dns) && dns.IsNotFound
+}
+
+// answered reports whether the request was done or refused.
+func (r Request) answered() bool {
+	return r.Err == nil || r.isRefusal() && !r.Throttled()
+}
+
+func (r Request) isRefusal() bool {
+	return r.Code >= http.StatusBadRequest && r.Code < http.StatusInternalServerError
+}
+
+// outcome is "ok", an error code, or why there is no reply that says more.
+func (r Request) outcome(from Server) string {
+	var api smithy.APIError
+	said := errors.As(r.Err, &api)
+	switch {
+	case r.Err == nil:
+		return "ok"
+	case r.cancelled():
+		return "cancelled"
+	case r.isRefusal() && said && api.ErrorCode() != noCode:
+		return api.ErrorCode()
+	case r.Code >= http.StatusInternalServerError && from.IsFile && said && api.ErrorMessage() != "":
+		return strings.TrimPrefix(api.ErrorMessage(), "boltstore: ")
+	case r.Code >= http.StatusBadRequest:
+		return r.Status
+	case failure.IsTimeout(r.Err) && decide.NotSigned(r.Err):
+		return "what provides them does not answer"
+	case failure.IsTimeout(r.Err):
+		return "no reply from " + from.Location
+	}
+	if send := (*smithyhttp.RequestSendError)(nil); errors.As(r.Err, &send) {
+		return failure.Reason(send.Err) // without what the SDK says around it
+	}
+	return failure.Reason(r.Err)
+}
+
+// noCode is the SDK's code of an error whose reply has none.
+const noCode = "UnknownError"

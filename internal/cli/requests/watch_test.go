@@ -73,7 +73,7 @@ func TestEachThatWatchesAClientIsToldOnceOfEachTryOfTheSDK(t *testing.T) {
 	}
 }
 
-func TestTheOutcomeOfARequestIsWhatItsReplySays(t *testing.T) {
+func TestOutcomeOfARequestIsWhatItsReplySays(t *testing.T) {
 	for _, c := range []struct {
 		answer   func(*http.Request) (*http.Response, error)
 		outcome  string

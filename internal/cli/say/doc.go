@@ -4,12 +4,9 @@
 //
 //	output.go      the standard streams, with colours and sequences of our own
 //	messages.go    messages on stderr: notes, errors, one line that is rewritten
-//	screen.go      the alternate screen of ls --watch
-//	notice.go      what is said once at each terminal
-//	record.go      a record as JSON; item.go: an item as DynamoDB JSON
+//	record.go      a record as JSON, an item as DynamoDB JSON, and what --json prints, as JSON Schema
 //	fields.go      one record for people
 //	listing.go     many records, and what becomes of them
 //	progress.go    how long the holders of records are observed, and at which cost
-//	schema.go      what --json prints, as JSON Schema
-//	event.go       the events of --json; eventstream.go: those of --events
+//	event.go       the events of --json, and where --events writes them
 package say

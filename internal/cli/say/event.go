@@ -1,12 +1,21 @@
 package say
 
 import (
+	"encoding/json"
 	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"sync/atomic"
+	"syscall"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // Event is one event of run --json.
@@ -110,4 +119,186 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 		out.Error = failure.Text(e.Err, where)
 	}
 	m.Event(out)
+}
+
+const (
+	// eventsKept is how many events wait for a slow reader. More are dropped: the
+	// lock and CMD never wait for it.
+	eventsKept = 1024
+
+	// eventsPatience bounds the wait for the reader, when the stream is opened and
+	// when the command ends.
+	eventsPatience = time.Second
+
+	// readerPatience bounds the wait for the reader of a FIFO to open it: a shell
+	// starts "reader fifo &" and the command at once, and either may be first.
+	readerPatience = 3 * time.Second
+)
+
+// eventStream is where --events writes events, one JSON object a line. Whatever
+// becomes of it, its users do not notice: they neither wait nor fail.
+type eventStream struct {
+	name    string // as the user wrote it
+	lines   chan []byte
+	first   chan error    // receives what became of the first line
+	done    chan struct{} // closed when nothing more will be written
+	broken  func(error)   // called once if a later line cannot be written
+	dropped atomic.Int64  // lines that found no room
+}
+
+func newEventStream(name string, broken func(error)) *eventStream {
+	return &eventStream{
+		name: name, broken: broken,
+		lines: make(chan []byte, eventsKept), first: make(chan error, 1), done: make(chan struct{}),
+	}
+}
+
+// OpenEvents opens what --events names: the file descriptor of that number, which
+// this process must have inherited, or a file to append to. It writes the first
+// event, so that a full disk is noticed before anything else is done.
+func (m *Messages) OpenEvents(to string, now time.Time) error {
+	if to == "" {
+		return nil
+	}
+	open := openEventFile
+	if strings.Trim(to, "0123456789") == "" {
+		open = openInherited
+	}
+	f, err := open(to)
+	if err != nil {
+		return err
+	}
+	s := newEventStream(to, func(err error) {
+		m.Note("no more events are written to %s: %v; CMD is not affected", visible.Name(to), failure.WithoutPath(err))
+	})
+	go s.write(f)
+	started := NewEvent(Started, now)
+	started.PID = os.Getpid()
+	s.send(started)
+	select {
+	case err = <-s.first:
+	case <-time.After(eventsPatience): // its reader is slow, and may be so
+	}
+	if err != nil {
+		s.end()
+		return misuse.Errorf("--events %s: %v", visible.Name(to), failure.WithoutPath(err))
+	}
+	m.setStream(s)
+	return nil
+}
+
+// EndEvents writes the last event, and says if the reader could not keep up.
+func (m *Messages) EndEvents(now time.Time, code int, err error) {
+	s := m.setStream(nil)
+	if s == nil {
+		return
+	}
+	ended := NewEvent(Ended, now)
+	ended.ExitCode = &code
+	if !failure.Silent(err) {
+		failure := m.failure(err)
+		ended.Error, ended.Kind, ended.Holder = failure.Message, failure.Error, failure.Record
+	}
+	s.send(ended)
+	if n := s.end(); n > 0 {
+		m.Note("%s not written to %s: its reader is too slow", wording.Count(int(n), "event was", "events were"), visible.Name(s.name))
+	}
+}
+
+// setStream sets where events go, and returns where they went before.
+func (m *Messages) setStream(s *eventStream) (before *eventStream) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	before, m.stream = m.stream, s
+	return before
+}
+
+// openEventFile opens a file to append to. The reader of a FIFO may come a little
+// later.
+func openEventFile(path string) (*os.File, error) {
+	for first := time.Now(); ; time.Sleep(10 * time.Millisecond) {
+		f, err := openToAppend(path)
+		switch {
+		case err == nil:
+			return f, nil
+		case !noReader(path, err):
+			return nil, misuse.Errorf("--events %s: %v", visible.Name(path), failure.WithoutPath(err))
+		case time.Since(first) >= readerPatience:
+			return nil, misuse.Errorf("--events %s: no process has this FIFO open for reading: start its reader first", visible.Name(path))
+		}
+	}
+}
+
+// noReader says if a file could not be opened because nobody reads from it.
+func noReader(path string, err error) bool {
+	if !errors.Is(err, syscall.ENXIO) {
+		return false
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
+}
+
+// openToAppend opens a file, and makes it if it is not there.
+func openToAppend(path string) (*os.File, error) {
+	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
+	f, err := plainfile.OpenNamed(path, flag)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = makeEventFile(path, flag)
+	}
+	if errors.Is(err, fs.ErrExist) { // another process has just made it
+		f, err = plainfile.OpenNamed(path, flag)
+	}
+	return f, err
+}
+
+func makeEventFile(path string, flag int) (*os.File, error) {
+	file, err := plainfile.Named(path)
+	if err != nil {
+		return nil, err
+	}
+	return os.OpenFile(file, flag|os.O_CREATE|os.O_EXCL, 0o644) //nolint:gosec // other users may read it, whatever the umask, and none of them may write
+}
+
+// write writes lines until the stream ends or breaks.
+func (s *eventStream) write(f *os.File) {
+	defer close(s.done)
+	defer f.Close()
+	lines := 0
+	var failed error
+	for line := range s.lines {
+		if failed != nil {
+			continue
+		}
+		_, failed = f.Write(line)
+		switch lines++; {
+		case lines == 1:
+			s.first <- failed
+		case failed != nil:
+			s.broken(failed)
+		}
+	}
+}
+
+// send writes an event, or drops it if too many wait already.
+func (s *eventStream) send(e Event) {
+	b, err := json.Marshal(e)
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"error": err.Error()})
+	}
+	select {
+	case s.lines <- []byte(visible.Text(string(b)) + "\n"):
+	default:
+		s.dropped.Add(1)
+	}
+}
+
+// end waits for the reader, but not for long. It returns how many events were
+// not written. send must not be called any more.
+func (s *eventStream) end() (unwritten int64) {
+	close(s.lines)
+	select {
+	case <-s.done:
+	case <-time.After(eventsPatience):
+	}
+	return s.dropped.Load() + int64(len(s.lines))
 }

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestASlowReaderOfEventsIsNotWaitedFor(t *testing.T) {
+func TestSlowReaderOfEventsIsNotWaitedFor(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestTheReaderOfAFIFOMayComeALittleLater(t *testing.T) {
+func TestReaderOfAFIFOMayComeALittleLater(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestTheReaderOfAFIFOMayComeALittleLater(t *testing.T) {
 	})
 }
 
-func TestAReaderThatNeverComesIsAnErrorOfItsOwn(t *testing.T) {
+func TestReaderThatNeverComesIsAnErrorOfItsOwn(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {

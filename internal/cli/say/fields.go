@@ -48,9 +48,9 @@ func (o *Output) Fields(fields [][2]string, holder Colour) error {
 // of its JSON; a field with an empty value is not shown.
 func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	rec := r.Record
-	owner, held, at := wording.Cell(rec.Owner), "", moment
+	owner, held, at := shortCell(rec.Owner), "", moment
 	if terminal {
-		owner, held, at = wording.Owner(rec.Owner), heldFor(rec, now), localMoment
+		owner, held, at = wording.Owner(rec.Owner), heldFor(r, now), localMoment
 	}
 	var renewed, released time.Time
 	switch {
@@ -62,16 +62,16 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	attributes := ""
 	if len(rec.Attributes) > 0 {
 		raw, _ := Item(rec.Attributes) // of what has no JSON there is nothing to show
-		attributes = string(raw)
+		attributes = visible.Middle(string(raw), visible.Longest)
 	}
 	return [][2]string{
 		{"key", visible.Name(rec.Key.Partition)},
 		{"sortKey", wording.Cell(rec.Key.Sort)},
-		{"state", State(rec)},
+		{"state", stateOf(rec)},
 		{"holder", string(r.Holder)},
 		{"owner", owner},
 		{"token", wording.Token(rec.Token)},
-		{"version", wording.Cell(rec.Version)},
+		{"version", shortCell(rec.Version)},
 		{"lease", leaseFixed(rec)},
 		{"session", rec.Session},
 		{"grantedAt", at(rec.GrantedAt)},
@@ -88,8 +88,11 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 }
 
-// State is a record's state as in its JSON.
-func State(r leasehold.Record) string {
+// shortCell is a cell with a name of others, of which JSON has the whole.
+func shortCell(name string) string { return wording.Cell(visible.Middle(name, visible.Longest)) }
+
+// stateOf is a record's state as in its JSON.
+func stateOf(r leasehold.Record) string {
 	if r.Released {
 		return "released"
 	}
@@ -97,11 +100,11 @@ func State(r leasehold.Record) string {
 }
 
 // heldFor says how long a record has been held. Empty: unknown.
-func heldFor(r leasehold.Record, now time.Time) string {
-	if r.GrantedAt.IsZero() || r.Released {
+func heldFor(r Record, now time.Time) string {
+	if r.Record.GrantedAt.IsZero() || r.Record.Released {
 		return ""
 	}
-	return wording.Age(now.Sub(r.GrantedAt))
+	return wording.Age(r.heldFor(now))
 }
 
 // leaseFixed formats the lease in a record. Empty: it has none.
@@ -173,7 +176,7 @@ func workText(d *leasehold.Done) string {
 	if d.Once == "" {
 		return visible.Period(d.Period)
 	}
-	return visible.Name(d.Once)
+	return visible.Word(d.Once)
 }
 
 // formerText says who had the key before, and how that ended. Empty: it is not known.
@@ -209,7 +212,16 @@ func brokenText(b *leasehold.Broken, at func(time.Time) string) string {
 func breakText(b *leasehold.Broken, at func(time.Time) string) string {
 	text := "by " + wording.Owner(b.By) + " at " + at(b.At)
 	if b.Reason != "" {
-		text += ": " + visible.Name(b.Reason)
+		text += ": " + visible.Word(b.Reason)
+	}
+	return text
+}
+
+// Grant names the grant in a record: of which key, to whom, and its token if it has one.
+func Grant(r leasehold.Record) string {
+	text := wording.Key(r.Key) + " to " + wording.Owner(r.Owner)
+	if r.Token != 0 {
+		text += fmt.Sprintf(" (token %d)", r.Token)
 	}
 	return text
 }

@@ -1,18 +1,15 @@
 package say
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
 
-	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -42,18 +39,15 @@ type cell struct {
 // cells returns what a record shows. On a terminal, times are shown as ages.
 func (l Listing) cells(r Record, now time.Time) []cell {
 	rec := r.Record
-	key, owner, held, state := visible.Name(rec.Key.Partition), wording.Cell(rec.Owner), moment(rec.GrantedAt), State(rec)
+	key, owner, held, state := visible.Name(rec.Key.Partition), shortCell(rec.Owner), moment(rec.GrantedAt), stateOf(rec)
 	column, lease := "LEASE", cmp.Or(leaseFixed(rec), moment(rec.ExpiresAt))
 	if l.Expiry == layout.WallClock { // records have an expiry time instead of a lease
 		column = "EXPIRES"
 	}
 	if l.Terminal {
-		owner, held, lease = wording.Owner(rec.Owner), heldFor(rec, now), Lease(rec, now)
+		owner, held, lease = wording.Owner(rec.Owner), heldFor(r, now), Lease(rec, now)
 		if says := visible.Remark(rec.Data); says != "" && !rec.Released {
 			owner += ": " + says
-		}
-		if r.Permit != nil {
-			key += " (permit)"
 		}
 		if rec.Session != "" && !rec.Released {
 			lease += " shared"
@@ -90,26 +84,6 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 		}
 	}
 	return nil
-}
-
-// WriteChange writes the time, the record and its state. Of a record that is gone it is
-// what was known last.
-func (l Listing) WriteChange(w io.Writer, r leasehold.Record, state string, at time.Time) error {
-	if !l.JSON {
-		cells := l.cells(Record{Record: r}, at)
-		cells[len(cells)-1].text = state
-		_, err := fmt.Fprintln(w, wording.Time(at)+"\t"+tabs(cells))
-		return err
-	}
-	record, err := json.Marshal(Record{Table: l.Table, Record: r})
-	if err != nil {
-		return err
-	}
-	// The first one is the field: in a key, quotes are escaped.
-	was, is := `"state":`+strconv.Quote(State(r)), `"state":`+strconv.Quote(state)
-	record = bytes.Replace(record, []byte(was), []byte(is), 1)
-	_, err = fmt.Fprintf(w, "{\"time\":%q,%s\n", wording.Time(at), record[1:])
-	return err
 }
 
 // Rows writes records one by one. On a terminal its columns are as wide as records that

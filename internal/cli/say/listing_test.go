@@ -2,6 +2,7 @@ package say
 
 import (
 	"bytes"
+	jsonv1 "encoding/json"
 	"strings"
 	"testing"
 	"time"
@@ -9,9 +10,10 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-func TestAListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
+func TestListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
 	now := time.Now()
 	long := leasehold.Record{
 		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
@@ -60,7 +62,7 @@ func TestAListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
 	}
 }
 
-func TestAListAtATerminalMarksLocksUnderASharedLease(t *testing.T) {
+func TestListAtATerminalMarksLocksUnderASharedLease(t *testing.T) {
 	now := time.Now()
 	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
@@ -73,19 +75,7 @@ func TestAListAtATerminalMarksLocksUnderASharedLease(t *testing.T) {
 	}
 }
 
-func TestAChangeAsJSONHasItsTimeAndState(t *testing.T) {
-	var b bytes.Buffer
-	r := leasehold.Record{Key: leasehold.Key{Partition: `"state":"held"`}, Owner: "me", Version: "v", Lease: time.Second}
-	if err := (Listing{Table: "locks", JSON: true}).WriteChange(&b, r, "deleted", time.UnixMilli(1500)); err != nil {
-		t.Fatal(err)
-	}
-	want := `{"time":"1970-01-01T00:00:01.500Z","table":"locks","key":"\"state\":\"held\"","state":"deleted","owner":"me","version":"v","leaseMs":1000}` + "\n"
-	if b.String() != want {
-		t.Errorf("%s", &b)
-	}
-}
-
-func TestAListAtATerminalShowsWhatAHolderSaysOfItsWork(t *testing.T) {
+func TestListAtATerminalShowsWhatAHolderSaysOfItsWork(t *testing.T) {
 	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "ci/1", Lease: time.Second, GrantedAt: time.Now(), Data: []byte("deploying v42")}
 	for _, tc := range []struct {
 		terminal, released, want bool
@@ -101,7 +91,7 @@ func TestAListAtATerminalShowsWhatAHolderSaysOfItsWork(t *testing.T) {
 	}
 }
 
-func TestAListAtATerminalShowsWhatWasDoneLast(t *testing.T) {
+func TestListAtATerminalShowsWhatWasDoneLast(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{
@@ -123,5 +113,26 @@ func TestAListAtATerminalShowsWhatWasDoneLast(t *testing.T) {
 	r := Record{Record: leasehold.Record{Token: token, Released: true, Done: &leasehold.Done{Once: "v42", Token: token - 1}}}
 	if cells := (Listing{Terminal: true, States: true}).cells(r, night); cells[len(cells)-1].text != "released" {
 		t.Errorf("%q", cells[len(cells)-1].text)
+	}
+}
+
+func TestListingCreditsDeadHolderUntilItsLeaseEnds(t *testing.T) {
+	now := time.Now()
+	granted := now.Add(-3 * time.Minute)
+	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}
+	beat := liveness.Beat{Until: granted.Add(10 * time.Second)}
+	for state, want := range map[holders.State]string{holders.Dead: "10s", holders.Live: "3m0s"} {
+		r := Observed("locks", holders.Observation{Record: rec, State: state, Beat: beat})
+		var screen, piped bytes.Buffer
+		if err := (Listing{Terminal: true, Columns: 100, Checked: true}).Write(&screen, []Record{r}, now); err != nil || strings.Fields(strings.Split(screen.String(), "\n")[1])[2] != want {
+			t.Errorf("%s: %s, %v", state, &screen, err)
+		}
+		if err := (Listing{JSON: true}).Write(&piped, []Record{r}, now); err != nil {
+			t.Fatal(err)
+		}
+		var json struct{ HeldMs int64 }
+		if err := jsonv1.Unmarshal(piped.Bytes(), &json); err != nil || (json.HeldMs == 10_000) != (state == holders.Dead) {
+			t.Errorf("%s: %s, %v", state, &piped, err)
+		}
 	}
 }

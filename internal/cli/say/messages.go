@@ -187,10 +187,8 @@ func (m *Messages) failure(err error) Error {
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
 	if errors.Is(err, leasehold.ErrRecord) {
-		text = strings.Replace(text, "leasehold get --raw", "leasehold get"+m.storeFlags+" --raw", 1)
-		text = strings.Replace(text, "leasehold break --damaged", "leasehold break"+m.storeFlags+" --damaged", 1)
+		text = strings.Replace(text, "leasehold break", "leasehold break"+m.storeFlags, 1)
 	}
-	text = strings.Replace(text, "start over with leasehold forget", "start over with leasehold forget"+m.storeFlags, 1)
 	e := Error{Error: failure.Kind(err), Message: failure.Plain(text)}
 	if r := failure.Record(err); r != nil {
 		e.Record = &Record{Table: m.table, Record: *r}

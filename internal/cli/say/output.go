@@ -32,15 +32,7 @@ func To(stream io.Writer, colours bool) *Output {
 type sequence string
 
 const (
-	overLine     sequence = "\r\x1b[K"
-	home         sequence = "\x1b[H"
-	restOfLine   sequence = "\x1b[K"
-	restOfScreen sequence = "\x1b[J"
-
-	// Without the cursor, and without wrapping lines that are too wide all the same,
-	// as those of wide letters are.
-	enterScreen sequence = "\x1b[?1049h\x1b[?25l\x1b[?7l"
-	leaveScreen sequence = "\x1b[?7h\x1b[?25h\x1b[?1049l"
+	overLine sequence = "\r\x1b[K"
 )
 
 // Colour is a sequence that NO_COLOR switches off.
@@ -103,18 +95,12 @@ func (o *Output) Data(b []byte) error {
 
 // Columns is the terminal's number of columns, or 80 if unknown.
 func (o *Output) Columns() int {
-	columns, _ := o.size()
-	return columns
-}
-
-// size is the size of the terminal, or 80 by 24 if unknown.
-func (o *Output) size() (columns, rows int) {
 	if f, ok := o.To.(interface{ Fd() uintptr }); ok {
-		if c, r, err := term.GetSize(int(f.Fd())); err == nil && c > 1 && r > 0 {
-			return c, r
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 1 {
+			return columns
 		}
 	}
-	return 80, 24
+	return 80
 }
 
 // SetWriteDeadline bounds the next write, if the stream can do so.

@@ -5,14 +5,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
-// Observe is Observer.Observe with messages of how long it may take, and at which cost.
+// Observe is Observer.Observe with messages of how long it may take, and at which cost. They
+// name what is observed, and are left out if that is empty.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
@@ -22,52 +26,44 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []le
 	return out
 }
 
-// watch is Observer.Watch with messages. It calls settled from this goroutine, for
-// every record, or until settled fails.
+// watch is Observer.Watch with messages. It calls settled for every record, one at a time,
+// or until settled fails.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	plans := make(chan holders.Plan, 1)
-	type result struct {
-		i     int
-		found holders.Observation
-	}
-	results := make(chan result)
-	go func() {
-		defer close(results)
-		o.Watch(ctx, records, func(p holders.Plan) { plans <- p }, func(i int, found holders.Observation) { results <- result{i, found} })
-	}()
+	var mu sync.Mutex
 	var p *progress
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
 	var failed error
 	toGo := len(records)
-	for {
-		select {
-		case r, more := <-results:
-			if !more {
-				m.Clear()
-				return failed
-			}
-			toGo--
-			if p != nil && r.found.State != "" {
-				p.known++
-			}
-			if failed != nil {
-				continue
-			}
-			m.Clear()
-			if failed = settled(r.i, r.found); failed != nil {
-				cancel()
-			}
-		case planned := <-plans:
-			p = m.beginProgress(planned, what)
-		case <-tick.C:
-			if p != nil && failed == nil && toGo > 0 { // else below the last one nothing is awaited
-				p.show(m)
-			}
+	end := seconds.Each(func() {
+		mu.Lock()
+		defer mu.Unlock()
+		if p != nil && failed == nil && toGo > 0 { // else below the last one nothing is awaited
+			p.show(m)
 		}
-	}
+	})
+	o.Watch(ctx, records, func(planned holders.Plan) {
+		mu.Lock()
+		defer mu.Unlock()
+		p = m.beginProgress(planned, what)
+	}, func(i int, found holders.Observation) {
+		mu.Lock()
+		defer mu.Unlock()
+		toGo--
+		if p != nil && found.State != "" {
+			p.known++
+		}
+		if failed != nil {
+			return
+		}
+		m.Clear()
+		if failed = settled(i, found); failed != nil {
+			cancel()
+		}
+	})
+	end()
+	m.Clear()
+	return failed
 }
 
 // Check observes the records and calls settled with each as soon as its holder is
@@ -110,8 +106,8 @@ type progress struct {
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
 	// One holder costs nothing worth a line, where another line counts down.
-	if !m.Rewrites() || p.Holders > 1 {
-		m.Text("observing %s for up to %s%s", what, wording.Age(p.Longest+time.Second-1), costOf(p))
+	if what != "" && (!m.Rewrites() || p.Holders > 1) {
+		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}
 	now.show(m)
 	return now
@@ -138,5 +134,5 @@ func (p *progress) show(m *Messages) {
 	if p.plan.Holders > 1 {
 		text += fmt.Sprintf(", %d to go", p.plan.Holders-p.known)
 	}
-	m.Rewrite(text + ", at most " + wording.Age(p.plan.Longest-time.Since(p.began)+time.Second-1) + " left")
+	m.Rewrite(text + ", at most " + wording.Age(durations.Sum(durations.Less(p.plan.Longest, time.Since(p.began)), time.Second-1)) + " left")
 }

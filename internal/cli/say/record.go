@@ -1,28 +1,63 @@
 package say
 
 import (
+	"bytes"
+	_ "embed"
 	"encoding/json"
+	"fmt"
+	"regexp"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // Record is a record as get and ls print it: the table, the holder's liveness
-// if it was observed, what it is a permit of, and the Record's own JSON.
+// if it was observed, and the Record's own JSON.
 type Record struct {
 	Table  string
 	Record leasehold.Record
 	Holder holders.State
-	Permit *Permit // nil: it is not known to be one
+	Until  time.Time // the end of a dead holder's lease; zero if it is not known to be dead
 }
 
 // MarshalJSON is the record's own JSON, after what the command knows of it.
 func (r Record) MarshalJSON() ([]byte, error) {
-	return Joined(struct {
+	b, err := Joined(struct {
 		Table  string        `json:"table"`
 		Holder holders.State `json:"holder,omitempty"`
-		*Permit
-	}{r.Table, r.Holder, r.Permit}, r.Record)
+	}{r.Table, r.Holder}, r.Record)
+	if held := r.heldFor(time.Now()); !r.Until.IsZero() {
+		b = heldMs.ReplaceAll(b, fmt.Appendf(nil, "${1}%d", held.Milliseconds()))
+	}
+	return b, err
+}
+
+// heldMs is the record's own account of how long it has been held: until now.
+var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
+
+// heldFor is how long the record has been held, by a dead holder until the end of its lease.
+func (r Record) heldFor(now time.Time) time.Duration {
+	if !r.Until.IsZero() && r.Until.Before(now) {
+		now = r.Until
+	}
+	return max(now.Sub(r.Record.GrantedAt), 0)
+}
+
+// Observed is what is printed of an observation.
+func Observed(table string, o holders.Observation) Record {
+	r := Record{Table: table, Record: o.Record, Holder: o.State}
+	if o.State != holders.Dead {
+		return r
+	}
+	r.Until = o.Beat.Until
+	if written := o.Record.WrittenAt(); !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // before it was observed
+		r.Until = written.Add(o.Record.Lease)
+	}
+	return r
 }
 
 // Joined is the JSON of two values as one object. Both have fields.
@@ -47,8 +82,29 @@ func Records(records []leasehold.Record) []Record {
 	return rows
 }
 
-// Permit says what a record is a permit of.
-type Permit struct {
-	Semaphore string `json:"semaphore"`
-	Number    int    `json:"permit"`
+// Item is an item as DynamoDB JSON: on one line, its attributes in order.
+func Item(item protocol.Item) ([]byte, error) {
+	b, err := attributevalue.MarshalMapJSON(item)
+	if err != nil {
+		return nil, err
+	}
+	var attributes map[string]any // which are in no order
+	if err := json.Unmarshal(b, &attributes); err != nil {
+		return nil, err
+	}
+	return json.Marshal(attributes)
 }
+
+// Indented is an item's JSON for people.
+func Indented(item []byte) []byte {
+	var b bytes.Buffer
+	if json.Indent(&b, item, "", "  ") != nil {
+		return item
+	}
+	return b.Bytes()
+}
+
+// Schema is the JSON Schema of what --json prints, with the promise of what may change.
+//
+//go:embed schema.json
+var Schema []byte

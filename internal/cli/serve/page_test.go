@@ -6,9 +6,9 @@ import (
 	"testing"
 )
 
-// TestThePageListensWhereverItsNameLeads: another user who listened on one of the
+// TestPageListensWhereverItsNameLeads: another user who listened on one of the
 // addresses would be asked for the page.
-func TestThePageListensWhereverItsNameLeads(t *testing.T) {
+func TestPageListensWhereverItsNameLeads(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -30,7 +30,7 @@ func TestThePageListensWhereverItsNameLeads(t *testing.T) {
 	}
 }
 
-func TestThePageIsNotServedWhereSomebodyElseHasHalfOfItsName(t *testing.T) {
+func TestPageIsNotServedWhereSomebodyElseHasHalfOfItsName(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -50,7 +50,7 @@ func TestThePageIsNotServedWhereSomebodyElseHasHalfOfItsName(t *testing.T) {
 	}
 }
 
-func TestThePageIsAtItsAddressWhereNoNameLeads(t *testing.T) {
+func TestPageIsAtItsAddressWhereNoNameLeads(t *testing.T) {
 	at, err := ForPage(t.Context(), "0.0.0.0:0", true)
 	if err != nil {
 		t.Fatal(err)

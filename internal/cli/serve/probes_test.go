@@ -71,7 +71,7 @@ func TestOnLoopbackProbesAskThisMachineByItsOwnNames(t *testing.T) {
 	}
 }
 
-func TestAProbeThatSendsNothingKeepsNoConnection(t *testing.T) {
+func TestProbeThatSendsNothingKeepsNoConnection(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := pipes{make(chan net.Conn), make(chan struct{})}
 		began := time.Now()

@@ -7,13 +7,15 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/arn"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/feature/ec2/imds"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/smithy-go/logging"
@@ -21,6 +23,8 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // idleConnections is how many idle connections are kept: as many as a client of
@@ -36,9 +40,6 @@ const replyTimeout = 10 * time.Second
 const Placeholder = "local"
 
 func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) error {
-	if _, err := TableName(s.Table); err != nil {
-		return err
-	}
 	if err := settings.readAWSVariables(); err != nil {
 		return err
 	}
@@ -77,15 +78,20 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 		cfg.Region = id.Region
 	}
 	s.AWS = cfg
+	source := &credentialSource{current: cfg.Credentials, metadata: settings.hasMetadata(cfg), load: func(ctx context.Context) (aws.CredentialsProvider, error) {
+		next, err := config.LoadDefaultConfig(ctx, opts...)
+		return next.Credentials, err
+	}}
 	s.DB = dynamodb.NewFromConfig(cfg, func(options *dynamodb.Options) {
 		if settings.Endpoint != "" {
 			options.BaseEndpoint = aws.String(settings.Endpoint)
 		}
 		if IsLoopback(aws.ToString(options.BaseEndpoint)) {
 			options.Region = cmp.Or(options.Region, Placeholder)
-			options.Credentials = aws.NewCredentialsCache(orPlaceholder{options.Credentials})
+			source.acceptAny()
 		}
-	}, attempts.Bounded, s.watch(o).Client)
+		options.Credentials = source
+	}, attempts.Bounded, s.watch(o).Client, requests.Watch{Each: source.saw}.Client)
 	if err := s.checkAWS(settings); err != nil {
 		return err
 	}
@@ -130,14 +136,93 @@ func IsThisMachine(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// orPlaceholder provides placeholder credentials if there are no real ones.
-type orPlaceholder struct{ real aws.CredentialsProvider }
+// The names that AWS would refuse, or that lead nowhere, are refused before anything is
+// sent: a request to a host that does not exist is repeated for a long time. Each check
+// is told what has named the thing: a flag, a variable or the profile.
 
-func (c orPlaceholder) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	if c.real != nil {
-		if found, err := c.real.Retrieve(ctx); err == nil {
-			return found, nil
-		}
+const (
+	regionForm = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$` // new Regions come every year, so there is no list
+	zoneForm   = `^.*-[0-9]{1,2}[a-z]$`
+	labelForm  = `^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$`
+	tableForm  = `^[A-Za-z0-9_.-]{3,255}$`
+)
+
+// hasForm compiles the form, as each is asked for once, and most not at all.
+func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
+
+// checkRegion refuses what is no Region of AWS. Another server may have its own.
+func checkRegion(region, by string, otherServer bool) error {
+	lower := strings.ToLower(region)
+	zoneOf := region
+	if hasForm(region, zoneForm) {
+		zoneOf = region[:len(region)-1]
 	}
-	return credentials.NewStaticCredentialsProvider(Placeholder, Placeholder, "").Retrieve(ctx)
+	switch {
+	case otherServer && hasForm(region, labelForm), hasForm(region, regionForm):
+		return nil
+	case otherServer:
+		return misuse.Errorf("the Region %q (%s) is not a name: use letters, digits and -", region, by)
+	case hasForm(zoneOf, regionForm):
+		return misuse.Errorf("%q (%s) is an Availability Zone: use its Region, %s", region, by, zoneOf)
+	case hasForm(lower, regionForm):
+		return misuse.Errorf("the Region %q (%s) is not one of AWS: use %s", region, by, lower)
+	}
+	return misuse.Errorf("the Region %q (%s) is not one of AWS: those look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
+}
+
+// checkEndpoint refuses a URL that no request can be sent to, and one with a password: the
+// URL is printed, stored in grants and given to CMD.
+func checkEndpoint(endpoint, by string) error {
+	if strings.Contains(endpoint, "@") { // before anything that shows the URL, even if it cannot be parsed
+		return misuse.Errorf("%s has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials", by)
+	}
+	const use = "use http:// or https://, such as http://127.0.0.1:8000"
+	shown := by + " " + quotedIfSpaced(endpoint)
+	if !strings.Contains(endpoint, "://") {
+		return misuse.Errorf("%s must begin with http:// or https://", shown)
+	}
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return misuse.Errorf("%s is not a URL: %s", shown, use)
+	}
+	port, err := strconv.ParseUint(cmp.Or(u.Port(), "80"), 10, 16)
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return misuse.Errorf("%s: unknown scheme %s: %s", shown, u.Scheme, use)
+	case u.Hostname() == "":
+		return misuse.Errorf("%s names no host: %s", shown, use)
+	case err != nil || port == 0:
+		return misuse.Errorf("%s: the port must be a number from 1 to 65535", shown)
+	case u.RawQuery != "" || u.ForceQuery:
+		return misuse.Errorf("%s: leave out what follows ?", shown)
+	case u.Fragment != "":
+		return misuse.Errorf("%s: leave out what follows #", shown)
+	}
+	return nil
+}
+
+// TableName returns the name of the table that --table names, by its name or by its ARN,
+// and refuses what is neither.
+func TableName(named string) (string, error) {
+	if !strings.HasPrefix(named, "arn:") {
+		if !hasForm(named, tableForm) {
+			return "", misuse.Errorf("--table %s is not the name of a table: those have letters, digits, _, - and ., 3 to 255 of them", quotedIfSpaced(named))
+		}
+		return named, nil
+	}
+	id, err := arn.Parse(named)
+	name, ok := strings.CutPrefix(id.Resource, "table/")
+	if err != nil || id.Service != "dynamodb" || !ok || name == "" || strings.Contains(name, "/") {
+		return "", misuse.Errorf("--table %s is not the ARN of a table: those look like arn:aws:dynamodb:REGION:ACCOUNT:table/NAME", visible.Name(named))
+	}
+	return name, nil
+}
+
+// quotedIfSpaced is visible.Name that quotes spaces too, where they would look like the
+// message's own.
+func quotedIfSpaced(s string) string {
+	if strings.Contains(s, " ") {
+		return strconv.Quote(s)
+	}
+	return visible.Name(s)
 }

@@ -19,6 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/filefault"
 	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
@@ -33,17 +35,19 @@ type failingStore struct {
 
 func (s *failingStore) Update(fn func(localdynamo.Tx) error) error {
 	if s.err != nil {
-		return fmt.Errorf("boltstore: %w", &fs.PathError{Op: "write", Path: "/locks.db", Err: s.err})
+		return s.err
 	}
 	return s.Store.Update(fn)
 }
 
-func TestAFullDiskIsCalledAFullDisk(t *testing.T) {
+func TestFullDiskIsCalledAFullDisk(t *testing.T) {
 	for errno, want := range map[syscall.Errno]string{
 		syscall.ENOSPC: "the disk is full: free some space there",
 		syscall.EDQUOT: "this user's disk quota is used up: free some space there",
 		syscall.EFBIG:  "the file is as large as it may be: raise the limit of ulimit -f",
 		syscall.EROFS:  "the file system is read-only: mount it for writing",
+		syscall.EMFILE: "this process can open no more files: raise the limit of ulimit -n",
+		syscall.ENFILE: "this machine can open no more files: end programs",
 	} {
 		bolt, err := boltstore.Open(filepath.Join(t.TempDir(), "locks.db"))
 		if err != nil {
@@ -57,7 +61,11 @@ func TestAFullDiskIsCalledAFullDisk(t *testing.T) {
 			if err := table.Create(t.Context(), s.DB, table.Spec{Name: s.Table}); err != nil {
 				t.Fatal(err)
 			}
-			file.err = errno
+			file.err = fmt.Errorf("boltstore: %w", &fs.PathError{Op: "write", Path: "/locks.db", Err: errno})
+			fault, _ := filefault.Of(errno)
+			if !fault.Passes() {
+				file.err = filefault.Lasting(file.err)
+			}
 			began := time.Now()
 			once := func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
 			_, err := s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
@@ -67,8 +75,11 @@ func TestAFullDiskIsCalledAFullDisk(t *testing.T) {
 				t.Fatal("written to a disk that is full")
 			}
 			time.Sleep(3 * time.Second)
+			if refused := decide.Classify(err).Cause == decide.Refused; refused == fault.Passes() {
+				t.Errorf("%v: the request is refused: %v", errno, refused)
+			}
 			line := s.Health.Trouble(s.Server()).Line()
-			if !strings.HasPrefix(line, "/locks.db could not be written for "+wording.Age(time.Since(began))+": still trying: "+want) || strings.Contains(line, "fuser") {
+			if fault.Passes() && (!strings.HasPrefix(line, "/locks.db could not be written for "+wording.Age(time.Since(began))+": still trying: "+want) || strings.Contains(line, "fuser")) {
 				t.Errorf("%v: the wait says: %s", errno, line)
 			}
 			for _, err := range []error{err, &leasehold.OpError{Op: "acquire", Key: leasehold.Key{Partition: "k"}, Table: "locks", Err: err}} {

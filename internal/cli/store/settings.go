@@ -51,16 +51,14 @@ type Place struct {
 	File    string // the local store; empty: DynamoDB
 	Unnamed bool   // the store is the default: neither flag nor variable named it
 	Machine bool   // it is the store shared by all users of the machine
-	Despite string // the sign of AWS that it was chosen despite, on trial; empty: none
+	Despite string // what points to AWS, which a leasehold on trial does not go by; empty: nothing does
 }
 
-// Place chooses where the locks are, by flag, then LEASEHOLD_*. A flag overrides both
-// variables. Without either it chooses a local store, but only if there is no sign of
-// AWS, or on trial none that is for leasehold. granted is the table of a grant, if there
-// is one.
+// Place returns where the locks are: by flag, then by LEASEHOLD_*. A flag overrides both
+// variables. Without either it returns the default store, or an error if a setting points
+// to AWS, unless it points there for other work and leasehold is on trial. granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
-	sign := s.signOfAWS()
 	required, err := s.requiresTable()
 	if err != nil {
 		return p, err
@@ -73,23 +71,24 @@ func (s *Settings) Place(granted string) (Place, error) {
 	if flag := s.AWSFlag(); flag != "" && p.File != "" {
 		return p, misuse.Errorf("%s is for DynamoDB, but --file or LEASEHOLD_FILE names a local store: use --table, or leave out %s", flag, flag)
 	}
-	switch {
-	case p.File != "":
-	case p.Table != "":
-		return p, nil
-	case (sign != "" || required) && granted != "":
-		p.Table = granted
-		return p, nil
-	case required:
-		return p, misuse.Errorf("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
-	case sign != "" && (s.asksForDynamoDB() != "" || !s.OnTrial()):
-		return p, misuse.Errorf("no table: %s, and beside AWS no store is guessed: name the lock table with --table or LEASEHOLD_TABLE, "+
-			"or use --file for locks on this machine only", sign)
-	default:
-		p.Unnamed, p.Despite = true, sign
-		if p.File, p.Machine, err = s.defaultFile(); err != nil {
-			return p, err
+	if p.File == "" && p.Table == "" {
+		switch sign := s.signOfAWS(); {
+		case (sign != "" || required) && granted != "":
+			p.Table = granted
+		case required:
+			return p, misuse.Errorf("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
+		case sign != "" && (s.asksForDynamoDB() != "" || !s.OnTrial()):
+			return p, misuse.Errorf("no table: %s, and beside AWS no store is guessed: name the lock table with --table or LEASEHOLD_TABLE, "+
+				"or use --file for locks on this machine only", sign)
+		default:
+			p.Unnamed, p.Despite = true, sign
+			if p.File, p.Machine, err = s.defaultFile(); err != nil {
+				return p, err
+			}
 		}
+	}
+	if p.File == "" {
+		return p, nil
 	}
 	p.Table = cmp.Or(p.Table, DefaultTable)
 	abs, err := filepath.Abs(p.File)
@@ -317,5 +316,5 @@ func (s *Settings) Protocol() (layout.Layout, protocol.Protocol, error) {
 
 // KeyOf is the key as it stands in records, which have the layout's default sort key.
 func KeyOf(proto protocol.Protocol, partition, sort string) leasehold.Key {
-	return leasehold.Key(proto.Complete(protocol.Key{Partition: partition, Sort: sort}))
+	return proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }

@@ -2,8 +2,6 @@ package store
 
 import (
 	"errors"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -21,9 +19,8 @@ func TestWhereTheLocksAre(t *testing.T) {
 		env     map[string]string
 		granted string
 		outer   [2]string // what an outer run has set
-		onEC2   bool
-		trial   bool
 		machine string
+		trial   bool
 		table   string
 		file    string
 		err     string
@@ -51,15 +48,6 @@ func TestWhereTheLocksAre(t *testing.T) {
 		{name: "a table is required and there", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1", "LEASEHOLD_TABLE": "t"}, table: "t"},
 		{name: "a table is required and a grant names it", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "1"}, granted: "t", table: "t"},
 		{name: "a table is not required", env: map[string]string{"LEASEHOLD_REQUIRE_TABLE": "0", "LEASEHOLD_FILE": "/f"}, table: "leasehold", file: "/f"},
-		{name: "an instance of EC2", onEC2: true, err: "no table: this machine is an EC2 instance"},
-		{name: "an instance of EC2, a file", onEC2: true, env: map[string]string{"LEASEHOLD_FILE": "/f"}, table: "leasehold", file: "/f"},
-		{name: "an instance of EC2 that is not asked", onEC2: true, env: map[string]string{"AWS_EC2_METADATA_DISABLED": "true"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
-		{name: "on trial beside AWS", trial: true, env: map[string]string{"AWS_REGION": "x"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
-		{name: "on trial on an instance of EC2", trial: true, onEC2: true, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
-		{name: "on trial, and asked for AWS", trial: true, flags: Settings{Region: "x"}, err: "--region is set"},
-		{name: "on trial, and a table is required", trial: true, env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
-		{name: "on trial, and a table is named", trial: true, env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_TABLE": "t"}, table: "t"},
-		{name: "on trial, and a grant names the table", trial: true, env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
 		{name: "a machine's store that is there", machine: home, table: "leasehold", file: home + "/locks.db"},
 		{name: "a machine's store that is not there", machine: home + "/none", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
 		{name: "a machine's store, no home", machine: home, env: map[string]string{"HOME": ""}, table: "leasehold", file: home + "/locks.db"},
@@ -68,6 +56,9 @@ func TestWhereTheLocksAre(t *testing.T) {
 		{name: "the flag sets the table aside", flags: Settings{File: "/f"}, env: map[string]string{"LEASEHOLD_TABLE": "t"}, table: "leasehold", file: "/f"},
 		{name: "an AWS setting", env: map[string]string{"AWS_REGION": "x"}, err: "AWS_REGION is set"},
 		{name: "an older one", env: map[string]string{"AWS_DEFAULT_REGION": "x"}, err: "AWS_DEFAULT_REGION is set"},
+		{name: "a setting of leasehold's own", env: map[string]string{"LEASEHOLD_PROFILE": "x"}, err: "LEASEHOLD_PROFILE is set"},
+		{name: "a table is required beside AWS", env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
+		{name: "a table beside AWS", env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_TABLE": "t"}, table: "t"},
 		{name: "keys", env: map[string]string{"AWS_ACCESS_KEY_ID": "x"}, err: "AWS_ACCESS_KEY_ID is set"},
 		{name: "a container", env: map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": "x"}, err: "AWS_CONTAINER_CREDENTIALS_FULL_URI is set"},
 		{name: "a web identity", env: map[string]string{"AWS_WEB_IDENTITY_TOKEN_FILE": "x"}, err: "AWS_WEB_IDENTITY_TOKEN_FILE is set"},
@@ -75,6 +66,11 @@ func TestWhereTheLocksAre(t *testing.T) {
 		{name: "an AWS flag and a file", flags: Settings{Profile: "x", File: "/f"}, err: "--profile is for DynamoDB"},
 		{name: "a grant names the table", env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
 		{name: "a grant of the local store", granted: "leasehold", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial beside AWS", trial: true, env: map[string]string{"AWS_REGION": "x"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial, and asked for AWS", trial: true, flags: Settings{Region: "x"}, err: "--region is set"},
+		{name: "on trial, and a setting of leasehold's own", trial: true, env: map[string]string{"LEASEHOLD_PROFILE": "x"}, err: "LEASEHOLD_PROFILE is set"},
+		{name: "on trial, and a table is required", trial: true, env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
+		{name: "on trial, and a grant names the table", trial: true, env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
 		{name: "no home", env: map[string]string{"HOME": ""}, err: "neither HOME nor XDG_STATE_HOME"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -87,7 +83,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 				v, ok := env[name]
 				return v, ok
 			}
-			where.OnEC2, where.OnTrial, where.MachineDir = func() bool { return c.onEC2 }, func() bool { return c.trial }, c.machine
+			where.MachineDir, where.OnTrial = c.machine, func() bool { return c.trial }
 			where.SetByRun = func(table, file string) bool { return c.outer == [2]string{table, file} }
 			p, err := where.Place(c.granted)
 			switch {
@@ -101,31 +97,6 @@ func TestWhereTheLocksAre(t *testing.T) {
 				t.Errorf("table %q in %q", p.Table, p.File)
 			}
 		})
-	}
-}
-
-func TestAnInstanceOfEC2IsKnownByItsHardware(t *testing.T) {
-	for _, c := range []struct {
-		file, content string
-		want          bool
-	}{
-		{"class/dmi/id/sys_vendor", "Amazon EC2\n", true},
-		{"class/dmi/id/board_vendor", "Amazon EC2\n", true},
-		{"hypervisor/uuid", "ec2e1916-9099-7caf-fd21-012345abcdef\n", true},
-		{"hypervisor/uuid", "4b2e1916-9099-7caf-fd21-012345abcdef\n", false},
-		{"class/dmi/id/sys_vendor", "QEMU\n", false},
-	} {
-		sys := t.TempDir()
-		path := filepath.Join(sys, c.file)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(c.content), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := onEC2(sys); got != c.want {
-			t.Errorf("%s says %q: %v", c.file, c.content, got)
-		}
 	}
 }
 

@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -14,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -31,7 +34,6 @@ type Store struct {
 	MaxSkew  time.Duration     // by which this machine's clock may be wrong; 0: nobody vouches for it, or the layout has it
 	Location string            // region, URL or file, as shown in messages
 	File     string            // of a local store; empty: DynamoDB
-	Prefix   string            // of the keys that may be used; empty: every key
 	AWS      aws.Config        // of DynamoDB
 	Created  bool              // the local store's table was created when it was opened
 
@@ -51,10 +53,27 @@ type Opening struct {
 	AsItIs    bool   // nothing is created, neither a file nor the table in a local store
 	Flags     string // those that name the store, for a command to type
 
-	Guessed  func(Place)                         // nobody has named the store
+	Wait time.Duration // for a local store's file that another process keeps locked; 0 means ten seconds, Forever no limit
+
+	Unnamed  func(Place)                         // no flag and no variable names the store
 	Made     func(file string)                   // the named file was missing
 	Known    func(*Store)                        // its place is known: requests follow
 	Requests func(*Store) func(requests.Request) // is told of each request, and what it consumed; nil: nobody is
+}
+
+// Forever is an Opening.Wait without a limit.
+const Forever time.Duration = -1
+
+// usualWait is how long a command waits for the file of a local store if it is not told to
+// wait longer: as long as for a server that does not answer.
+const usualWait = 10 * time.Second
+
+// limited returns ctx with the limit of the wait.
+func (o Opening) limited(ctx context.Context) (context.Context, context.CancelFunc) {
+	if o.Wait == Forever {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeout(ctx, cmp.Or(o.Wait, usualWait))
 }
 
 // Open opens the lock table that the settings name. It refuses a table of another
@@ -69,11 +88,10 @@ func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	prefix, _, err := settings.Variable("LEASEHOLD_PREFIX")
-	if err != nil {
+	if _, err := TableName(p.Table); err != nil {
 		return nil, err
 	}
-	s := &Store{Table: p.Table, Layout: l, Proto: proto, MaxSkew: skew, Prefix: prefix}
+	s := &Store{Table: p.Table, Layout: l, Proto: proto, MaxSkew: skew}
 	if p.File != "" {
 		err = s.openFile(ctx, settings, p, o)
 	} else {
@@ -94,7 +112,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Ope
 	case missing(p.File) && (o.AsItIs || !o.Make && !p.Unnamed):
 		return misuse.Errorf("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
 	case p.Unnamed:
-		o.Guessed(p)
+		o.Unnamed(p)
 	case o.Make:
 		made, err := settings.MakeFile(p.File)
 		if made {
@@ -110,8 +128,10 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Ope
 	if p.Machine {
 		open = openMachineStore
 	}
+	ctx, cancel := o.limited(ctx)
+	defer cancel()
 	waits := s.Health.Begin() // for another process that uses the file
-	bolt, err := open(p.File)
+	bolt, err := open(ctx, p.File)
 	waits.End()
 	if err != nil {
 		return err
@@ -134,7 +154,7 @@ func (s *Store) createTable(ctx context.Context) error {
 	}
 	for _, p := range problems {
 		if p.Fatal {
-			s.misfit = misuse.Errorf("%s does not fit: %s", s.Location, p.What)
+			s.misfit = misuse.Errorf("%s does not fit: %s", s.Location, ByFlags(p.What))
 			return nil
 		}
 	}
@@ -183,14 +203,6 @@ func (s *Store) Name() string {
 	return s.Table
 }
 
-// Called is Name in a sentence.
-func (s *Store) Called() string {
-	if s.File != "" {
-		return s.Location
-	}
-	return "table " + s.Table
-}
-
 // Where says which table this is, and where, or which file.
 func (s *Store) Where() string {
 	if s.File != "" {
@@ -201,24 +213,13 @@ func (s *Store) Where() string {
 
 // Client returns a lock client on the table.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
-	return s.ClientOver(s.DB, cfg)
-}
-
-// ClientOver is Client by another DynamoDB client.
-func (s *Store) ClientOver(db *dynamodb.Client, cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
 	if cfg.Lease == 0 { // it only looks, or resumes a grant that has its own: no MaxSkew is too much for that
 		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
 	}
-	if s.Prefix != "" {
-		cfg.Prefixes = []string{s.Prefix}
-		if cfg.SharedLease { // which was asked for: whether the policy has it, DynamoDB says
-			cfg.Prefixes = append(cfg.Prefixes, table.SharedLeases)
-		}
-	}
 	// The command itself reports events and errors.
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	locks, err := leasehold.New(db, cfg)
+	locks, err := leasehold.New(s.DB, cfg)
 	if err != nil {
 		return nil, misuse.Errorf("%s", strings.ReplaceAll(err.Error(), "leasehold: config: ", ""))
 	}
@@ -254,7 +255,38 @@ func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 // Observer observes the holders of its locks, for so long at most; 0: until every holder is
 // known.
 func (t *Table) Observer(limit time.Duration) holders.Observer {
-	by := holders.New(t.DB, t.Table, t.Proto, t.Locks)
+	by := holders.New(t.DB, t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
 	by.Limit, by.Unpaid = limit, t.File != ""
 	return by
+}
+
+// Item reads what is stored under a key, whatever it is.
+func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
+	if err := s.Proto.CheckKey(key); err != nil {
+		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
+	}
+	reader := holders.NewReader(s.DB, s.Table, s.Proto)
+	found, err := reader.ByKey(ctx, []protocol.Key{key})
+	switch item := found[key]; {
+	case err != nil:
+		return nil, &leasehold.OpError{Op: "get", Table: s.Table, Key: key, Err: err}
+	case item == nil:
+		return nil, s.NotFound(key)
+	default:
+		return item, nil
+	}
+}
+
+// NotFound is the error that nothing is stored under a key.
+func (s *Store) NotFound(key leasehold.Key) error {
+	in := "table " + s.Table
+	if s.File != "" {
+		in = s.Location
+	}
+	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
+}
+
+// IsSession reports whether the row of key is that of a shared lease.
+func (s *Store) IsSession(key leasehold.Key) bool {
+	return protocol.IsSessionKey(s.Proto, key)
 }

@@ -5,20 +5,15 @@
 package textfile
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
+	"strconv"
 	"strings"
 	"time"
-
-	dto "github.com/prometheus/client_model/go"
-	"github.com/prometheus/common/expfmt"
-	"github.com/prometheus/common/model"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
@@ -32,37 +27,25 @@ import (
 type Run struct {
 	path   string // as the user named it
 	file   string // path without symbolic links
-	labels []*dto.LabelPair
+	labels string // as in the file
 	began  time.Time
 
 	granted time.Time // zero: not yet
 	ended   time.Time // when CMD had ended, and the key was released; zero: not yet
 }
 
-// The metrics, in the order of the file.
-var metrics = []struct {
-	name, help string
-	kind       dto.MetricType
-}{
-	{metricSuccess, "When a run last ended with exit code 0.", dto.MetricType_GAUGE},
-	{metricFailure, "When a run last ended with another exit code, except if the key was not granted.", dto.MetricType_GAUGE},
-	{metricNotGranted, "When a run last ended because the key was not granted.", dto.MetricType_GAUGE},
-	{metricExitCode, "Exit code of the last run.", dto.MetricType_GAUGE},
-	{metricWait, "How long the last run waited for the key.", dto.MetricType_GAUGE},
-	{metricHeld, "How long the key was held by the last run that was granted it.", dto.MetricType_GAUGE},
-	{metricLost, "Runs that lost the lock.", dto.MetricType_COUNTER},
-}
+const metricPrefix = "leasehold_run_"
 
-const (
-	metricPrefix     = "leasehold_run_"
-	metricSuccess    = metricPrefix + "last_success_timestamp_seconds"
-	metricFailure    = metricPrefix + "last_failure_timestamp_seconds"
-	metricNotGranted = metricPrefix + "last_not_granted_timestamp_seconds"
-	metricExitCode   = metricPrefix + "last_exit_code"
-	metricWait       = metricPrefix + "last_wait_seconds"
-	metricHeld       = metricPrefix + "last_held_seconds"
-	metricLost       = metricPrefix + "lost_total"
-)
+// The metrics, in the order of the file; their names without metricPrefix.
+var metrics = []struct{ name, kind, help string }{
+	{"last_success_timestamp_seconds", "gauge", "When a run last ended with exit code 0."},
+	{"last_failure_timestamp_seconds", "gauge", "When a run last ended with another exit code, except if the key was not granted."},
+	{"last_not_granted_timestamp_seconds", "gauge", "When a run last ended because the key was not granted."},
+	{"last_exit_code", "gauge", "Exit code of the last run."},
+	{"last_wait_seconds", "gauge", "How long the last run waited for the key."},
+	{"last_held_seconds", "gauge", "How long the key was held by the last run that was granted it."},
+	{"lost_total", "counter", "Runs that lost the lock."},
+}
 
 // Open prepares to write metrics to path when a run ends. It refuses a path that cannot
 // become such a file.
@@ -81,22 +64,20 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 		return nil, misuse.Errorf("--metrics %s: this is not a regular file", visible.Name(path))
 	}
 	r := &Run{path: path, file: file, began: now}
-	r.label("key", strings.Join(keys, ","))
-	r.label("sort_key", sortKey)
-	r.label("file", p.File)
-	if p.File == "" {
-		r.label("table", p.Table)
+	table := p.Table
+	if p.File != "" {
+		table = "" // the file says it
 	}
-	if _, err := r.before(); err != nil {
-		return nil, err
+	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
+	var labels []string
+	for _, l := range [][2]string{{"key", strings.Join(keys, ",")}, {"sort_key", sortKey}, {"file", p.File}, {"table", table}} {
+		if l[1] != "" {
+			labels = append(labels, l[0]+`="`+escape.Replace(l[1])+`"`)
+		}
 	}
-	return r, nil
-}
-
-func (r *Run) label(name, value string) {
-	if value != "" {
-		r.labels = append(r.labels, &dto.LabelPair{Name: &name, Value: &value})
-	}
+	r.labels = strings.Join(labels, ",")
+	_, _, err = r.before()
+	return r, err
 }
 
 // Granted notes when the key was granted.
@@ -113,41 +94,33 @@ func (r *Run) Ended(at time.Time) {
 	}
 }
 
-// before returns what earlier runs have left in the file. An error means that the
-// file is not theirs.
-func (r *Run) before() (map[string]float64, error) {
-	b, err := plainfile.ReadNamed(r.file)
+// before returns the file's content, nil if there is none, and the values in it. An error
+// means that the file is not one of this key's runs.
+func (r *Run) before() (content []byte, values map[string]float64, err error) {
+	refuse := func(why any) error { return misuse.Errorf("--metrics %s: %v", visible.Name(r.path), why) }
+	values = map[string]float64{}
+	content, err = plainfile.ReadNamed(r.file)
 	if errors.Is(err, fs.ErrNotExist) {
-		return map[string]float64{}, nil
+		return nil, values, nil
 	}
 	if err != nil {
-		return nil, misuse.Errorf("--metrics %s: %v", visible.Name(r.path), failure.WithoutPath(err))
+		return nil, nil, refuse(failure.WithoutPath(err))
 	}
-	parser := expfmt.NewTextParser(model.LegacyValidation)
-	families, err := parser.TextToMetricFamilies(bytes.NewReader(b))
-	if err != nil {
-		return nil, misuse.Errorf("--metrics %s: the file holds no metrics, and its content would be lost: name another file", visible.Name(r.path))
-	}
-	values := map[string]float64{}
-	for name, family := range families {
-		if !strings.HasPrefix(name, metricPrefix) {
-			return nil, misuse.Errorf("--metrics %s: the file holds other metrics, which would be lost: name another file", visible.Name(r.path))
+	for line := range strings.Lines(string(content)) {
+		if strings.HasPrefix(line, "# HELP "+metricPrefix) || strings.HasPrefix(line, "# TYPE "+metricPrefix) {
+			continue
 		}
-		for _, metric := range family.Metric {
-			if !r.isOurs(metric) {
-				return nil, misuse.Errorf("--metrics %s: the file holds the metrics of another key or table: use one file for each, or remove this one", visible.Name(r.path))
-			}
-			values[name] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+		named, labelled, found := strings.Cut(line, "{")
+		name, prefixed := strings.CutPrefix(named, metricPrefix)
+		if !found || !prefixed {
+			return nil, nil, refuse("the file holds something else, which would be lost: name another file")
+		}
+		value, ours := strings.CutPrefix(strings.TrimSuffix(labelled, "\n"), r.labels+"} ")
+		if values[name], err = strconv.ParseFloat(value, 64); !ours || err != nil {
+			return nil, nil, refuse("the file holds the metrics of another key or table: use one file for each, or remove this one")
 		}
 	}
-	return values, nil
-}
-
-// isOurs reports whether a metric has these labels.
-func (r *Run) isOurs(metric *dto.Metric) bool {
-	return slices.EqualFunc(metric.Label, r.labels, func(a, b *dto.LabelPair) bool {
-		return a.GetName() == b.GetName() && a.GetValue() == b.GetValue()
-	})
+	return content, values, nil
 }
 
 // Write writes the metrics of the run, which has ended so. Its error is a warning: CMD has
@@ -156,70 +129,49 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	if r == nil {
 		return nil
 	}
-	if problem := r.write(now, code, err); problem != nil {
-		return fmt.Errorf("the metrics could not be written to %s: %w", visible.Name(r.path), failure.WithoutPath(problem))
+	for { // until no other run on the same key, such as with -p, has written at the same time
+		content, values, problem := r.before()
+		if problem == nil {
+			r.change(values, now, code, err)
+			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // for the node exporter, which has a user of its own
+		}
+		switch {
+		case problem == nil:
+			return nil
+		case !errors.Is(problem, plainfile.ErrChanged):
+			return fmt.Errorf("the metrics could not be written to %s: %w", visible.Name(r.path), failure.WithoutPath(problem))
+		}
 	}
-	return nil
-}
-
-func (r *Run) write(now time.Time, code int, err error) error {
-	unlock, problem := plainfile.Lock(r.file + ".lock") // against a run on the same key, such as with -p
-	if problem != nil {
-		return problem
-	}
-	defer unlock()
-	values, problem := r.before()
-	if problem != nil {
-		return problem
-	}
-	r.change(values, now, code, err)
-	b, problem := r.text(values)
-	if problem != nil {
-		return problem
-	}
-	return plainfile.Replace(r.file, b, 0o644) // for the node exporter, which has a user of its own
 }
 
 // change brings the values of earlier runs up to date.
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
-	values[metricLost] += 0 // from the first run on, so that the first loss is an increase
-	values[metricExitCode] = float64(code)
-	values[metricWait] = cmp.Or(r.granted, now).Sub(r.began).Seconds()
+	values["lost_total"] += 0 // from the first run on, so that the first loss is an increase
+	values["last_exit_code"] = float64(code)
+	values["last_wait_seconds"] = cmp.Or(r.granted, now).Sub(r.began).Seconds()
 	if !r.granted.IsZero() {
-		values[metricHeld] = cmp.Or(r.ended, now).Sub(r.granted).Seconds()
+		values["last_held_seconds"] = cmp.Or(r.ended, now).Sub(r.granted).Seconds()
 	}
-	at := float64(now.UnixMilli()) / 1000
+	ended := "failure"
 	switch {
 	case r.granted.IsZero() && failure.NotGranted(err): // whatever the code: -E may say 0
-		values[metricNotGranted] = at
+		ended = "not_granted"
 	case code == 0:
-		values[metricSuccess] = at
-	default:
-		values[metricFailure] = at
+		ended = "success"
 	}
+	values["last_"+ended+"_timestamp_seconds"] = float64(now.UnixMilli()) / 1000
 	if errors.Is(err, leasehold.ErrLost) {
-		values[metricLost]++
+		values["lost_total"]++
 	}
 }
 
 // text returns the file's content.
-func (r *Run) text(values map[string]float64) ([]byte, error) {
-	var b bytes.Buffer
-	encoder := expfmt.NewEncoder(&b, expfmt.NewFormat(expfmt.TypeTextPlain))
+func (r *Run) text(values map[string]float64) []byte {
+	var b []byte
 	for _, of := range metrics {
-		value, ok := values[of.name]
-		if !ok {
-			continue
-		}
-		metric := &dto.Metric{Label: r.labels}
-		if of.kind == dto.MetricType_COUNTER {
-			metric.Counter = &dto.Counter{Value: &value}
-		} else {
-			metric.Gauge = &dto.Gauge{Value: &value}
-		}
-		if err := encoder.Encode(&dto.MetricFamily{Name: &of.name, Help: &of.help, Type: &of.kind, Metric: []*dto.Metric{metric}}); err != nil {
-			return nil, err
+		if value, ok := values[of.name]; ok {
+			b = fmt.Appendf(b, "# HELP %s %s\n# TYPE %[1]s %[3]s\n%[1]s{%[4]s} %[5]s\n", metricPrefix+of.name, of.help, of.kind, r.labels, strconv.FormatFloat(value, 'g', -1, 64))
 		}
 	}
-	return b.Bytes(), nil
+	return b
 }

@@ -45,7 +45,7 @@ func (e *echo) lives() bool {
 	return line == "x\n"
 }
 
-func TestAGroupThatHasTheNumberOfCMDAfterItIsNotSignalled(t *testing.T) {
+func TestGroupThatHasTheNumberOfCMDAfterItIsNotSignalled(t *testing.T) {
 	another := startEcho(t, "cat")
 	pid := another.cmd.Process.Pid
 	began := Began(pid)
@@ -66,7 +66,7 @@ func TestAGroupThatHasTheNumberOfCMDAfterItIsNotSignalled(t *testing.T) {
 	}
 }
 
-func TestAProcessThatHasTheNumberOfOneOfCMDsAfterItIsNotKilled(t *testing.T) {
+func TestProcessThatHasTheNumberOfOneOfCMDsAfterItIsNotKilled(t *testing.T) {
 	another := startEcho(t, "cat")
 	found, ok := readProcess(another.cmd.Process.Pid)
 	if !ok {
@@ -84,7 +84,7 @@ func TestAProcessThatHasTheNumberOfOneOfCMDsAfterItIsNotKilled(t *testing.T) {
 	}
 }
 
-func TestTheChildrenOfWhoHasTheSupervisorsNumberAfterItAreNotCMDs(t *testing.T) {
+func TestChildrenOfWhoHasTheSupervisorsNumberAfterItAreNotCMDs(t *testing.T) {
 	another := startEcho(t, "sh", "-c", "setsid cat; :") // it is neither this process nor the parent of it
 	if !another.lives() {                                // and has a child in another group by now
 		t.Fatal("it does not answer")

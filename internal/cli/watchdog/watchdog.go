@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/boottime"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // A watchdog stops CMD's process group before trust in the lock ends. Only the
@@ -25,7 +26,7 @@ import (
 //	began N        when CMD began, in the kernel's units
 //	held TEXT      how a variable begins that only the environment of CMD has
 //	trust NS       trust ends at NS of boottime
-//	lost           the lock is lost: stop the group now
+//	stop           stop the group now: the lock is lost, or whoever started leasehold has ended
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
 //
@@ -53,7 +54,7 @@ const (
 	OrderBegan = "began"
 	OrderHeld  = "held"
 	OrderTrust = "trust"
-	OrderLost  = "lost"
+	OrderStop  = "stop"
 	OrderDone  = "done"
 
 	ReportSignalled = "signalled"
@@ -122,8 +123,8 @@ func (w *watchdog) obey(line string) {
 		w.descent.Held = value
 	case OrderTrust:
 		w.until = time.Duration(n)
-	case OrderLost:
-		w.stop(min(w.clock()+w.grace, w.until))
+	case OrderStop:
+		w.stop(min(durations.Sum(w.clock(), w.grace), w.until))
 	}
 }
 
@@ -134,7 +135,7 @@ func (w *watchdog) act() {
 	case w.until == 0 || w.group == 0:
 	case now >= w.until, w.signalled && now >= w.killAt:
 		w.killNow()
-	case !w.signalled && now >= w.until-w.grace:
+	case !w.signalled && now >= durations.Less(w.until, w.grace):
 		w.stop(w.until)
 	}
 }
@@ -160,12 +161,12 @@ func (w *watchdog) killNow() {
 
 // sleep returns how long to wait before act is called again.
 func (w *watchdog) sleep() time.Duration {
-	next := w.until - w.grace
+	next := durations.Less(w.until, w.grace)
 	if w.signalled {
 		next = w.killAt
 	}
 	if w.until == 0 || w.group == 0 || w.killed {
 		return longestSleep
 	}
-	return min(max(next-w.clock(), 0), longestSleep)
+	return min(max(durations.Less(next, w.clock()), 0), longestSleep)
 }

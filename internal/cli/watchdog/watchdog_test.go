@@ -58,7 +58,7 @@ func (k *recordedWatchdog) end(how string) {
 	<-k.done
 }
 
-func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T) {
+func TestWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		play func(*recordedWatchdog)
@@ -90,7 +90,7 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 			k.order(OrderTrust, 18*time.Second)
 			k.order(OrderGroup, 0)
 			time.Sleep(5 * time.Second)
-			k.order(OrderLost, 0)
+			k.order(OrderStop, 0)
 			time.Sleep(30 * time.Second)
 			k.end(OrderDone)
 		}, []string{"5s TERM", "6s KILL"}},
@@ -98,9 +98,9 @@ func TestTheWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T)
 			k.order(OrderTrust, 1500*time.Millisecond)
 			k.order(OrderGroup, 0)
 			time.Sleep(400 * time.Millisecond)
-			k.order(OrderLost, 0)
+			k.order(OrderStop, 0)
 			time.Sleep(250 * time.Millisecond)
-			k.order(OrderLost, 0)
+			k.order(OrderStop, 0)
 			time.Sleep(30 * time.Second)
 			k.end(OrderDone)
 		}, []string{"400ms TERM", "1.4s KILL"}},

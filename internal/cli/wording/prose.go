@@ -1,8 +1,11 @@
 package wording
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
 // Fill breaks text at its spaces into lines of a width, the later ones indented as the
@@ -40,4 +43,34 @@ func words(text string) []string {
 		command = begins && (quoted || !strings.ContainsAny(word[max(len(word)-1, 0):], ".,:;)?"))
 	}
 	return out
+}
+
+// leastCell is how much of a cell stays, however narrow the terminal is.
+const leastCell = 8
+
+// Narrow shortens cells, and the columns that they stand in, until a line fits a number
+// of columns: the widest first, and only those that may be shortened.
+func Narrow(cells []string, widths []int, may []bool, columns int) ([]string, []int) {
+	cells, widths = slices.Clone(cells), slices.Clone(widths)
+	over := 2*(len(cells)-1) - columns
+	for i, c := range cells {
+		widths[i] = max(widths[i], utf8.RuneCountInString(c))
+		over += widths[i]
+	}
+	for ; over > 0; over-- {
+		widest := -1
+		for i := range cells {
+			if may[i] && widths[i] > leastCell && (widest < 0 || widths[i] > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			break
+		}
+		widths[widest]--
+	}
+	for i, c := range cells {
+		cells[i] = visible.Middle(c, widths[i])
+	}
+	return cells, widths
 }

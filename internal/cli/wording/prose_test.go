@@ -31,7 +31,7 @@ func TestProseIsBrokenAtWordsAndLosesNone(t *testing.T) {
 	}
 }
 
-func TestACommandToTypeStaysOnOneLine(t *testing.T) {
+func TestCommandToTypeStaysOnOneLine(t *testing.T) {
 	const command = "leasehold break --token 1764230400000042 --reason 'it hangs: twice' --yes import/7"
 	got := Fill("leasehold: ", "import/7 is held by host/4711/k3f9: break asks at a terminal, and there is none: to break this grant type "+command, 80)
 	if !strings.Contains(got, command+"\n") {

@@ -40,19 +40,6 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 // Time formats a time for programs.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// Bytes formats a size for people.
-func Bytes(n uint64) string {
-	const unit = 1024
-	if n < unit {
-		return fmt.Sprintf("%d bytes", n)
-	}
-	size, names := float64(n)/unit, "KMGTPE"
-	for size >= unit && len(names) > 1 {
-		size, names = size/unit, names[1:]
-	}
-	return fmt.Sprintf("%.1f %cB", size, names[0])
-}
-
 // Plural is the word for n of something.
 func Plural(n int, one, many string) string {
 	if n == 1 {
@@ -63,15 +50,6 @@ func Plural(n int, one, many string) string {
 
 // Count is a number with its word: 1 request, 2 requests.
 func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }
-
-// Ordinal is a place: 1st, 2nd, 3rd, 4th.
-func Ordinal(n int) string {
-	ending := "th"
-	if tens := n / 10 % 10; tens != 1 && 1 <= n%10 && n%10 <= 3 {
-		ending = [...]string{"st", "nd", "rd"}[n%10-1]
-	}
-	return strconv.Itoa(n) + ending
-}
 
 // Token is a fencing token. Empty: there is none.
 func Token(n int64) string {

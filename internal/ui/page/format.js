@@ -66,10 +66,27 @@ export function left(ms) {
 /** number writes a count with separators. */
 export const number = (n) => n.toLocaleString("en-GB");
 
+const longest = 200;
+
+/** middle leaves out the middle of a text of others that is long. */
+function middle(s) {
+  const all = [...s];
+  return all.length <= longest ? s : `${all.slice(0, longest / 2).join("")}…${all.slice(1 - longest / 2).join("")}`;
+}
+
 /** shortOwner cuts the random id at the end of an owner to four characters. */
 export function shortOwner(owner) {
-  return /\/[a-z2-7]{26}$/.test(owner) ? owner.slice(0, -22) : owner;
+  return middle(/\/[a-z2-7]{26}$/.test(owner) ? owner.slice(0, -22) : owner);
 }
+
+/** word is a name of others in a sentence: in quotes unless it is a plain word, as Word of Go's internal/visible is. */
+export function word(name) {
+  const short = middle(name);
+  return short === name && /^[\p{L}\p{M}\p{N}_./@:#+=%~-]+$/u.test(name) ? name : JSON.stringify(short);
+}
+
+/** ownerWord is an owner in a sentence. */
+export const ownerWord = (owner) => (owner ? word(shortOwner(owner)) : "somebody");
 
 /** shortToken keeps the end of a token, in which neighbours differ. */
 export function shortToken(token) {

@@ -3,7 +3,7 @@
 import { by, h, text, visible } from "./dom.js";
 import { age, fullTime, left, number, shortOwner, time } from "./format.js";
 import { columns, select, states } from "./select.js";
-import { asOf, beat, isPermit, now, on, said, standing, state, tally, unknownSince } from "./state.js";
+import { beat, heldFor, now, on, said, standing, state, tally, unknownSince } from "./state.js";
 import { go, onView, toLock, view } from "./view.js";
 
 const spare = 6; // rows beyond the edges
@@ -21,6 +21,7 @@ let selectedAt = 0;
 
 /** startList wires the list. */
 export function startList() {
+  by("sort").append(h("option", { value: "" }, "dead first"));
   for (const c of columns) {
     by("columns").append(h("div", { role: "columnheader", class: `c-${c.id}`, "data-sort": c.id },
       h("button", { type: "button", tabindex: "-1", onclick: () => sortBy(c.id) }, c.name)));
@@ -31,7 +32,7 @@ export function startList() {
       s, " ", h("span", { class: "count" }, "0")));
   }
   for (const id of ["q", "prefix", "owner", "kind", "sort"]) {
-    by(id).addEventListener("input", () => go({ [id]: by(id).value === "key" && id === "sort" ? "" : by(id).value }));
+    by(id).addEventListener("input", () => go({ [id]: by(id).value }));
   }
   const wide = matchMedia("(min-width: 761px)");
   const open = () => { by("more").open = wide.matches || ["prefix", "owner", "kind", "sort"].some((n) => view()[n]); };
@@ -52,12 +53,11 @@ export function startList() {
 function follow() {
   const v = view();
   for (const id of ["q", "prefix", "owner", "kind"]) if (by(id).value !== v[id]) by(id).value = v[id];
-  by("sort").value = v.sort.replace(/^-/, "") || "key";
+  by("sort").value = v.sort.replace(/^-/, "");
   const wanted = v.state.split(",");
   for (const b of by("states").children) b.setAttribute("aria-pressed", String(wanted.includes(b.dataset.state)));
-  const sort = v.sort || "key";
   for (const c of by("columns").children) {
-    const is = c.dataset.sort === sort ? "ascending" : `-${c.dataset.sort}` === sort ? "descending" : "none";
+    const is = c.dataset.sort === v.sort ? "ascending" : `-${c.dataset.sort}` === v.sort ? "descending" : "none";
     c.setAttribute("aria-sort", is);
   }
   by("list").hidden = Boolean(v.lock);
@@ -66,8 +66,7 @@ function follow() {
 }
 
 function sortBy(id) {
-  const sort = view().sort || "key";
-  go({ sort: sort === id ? `-${id}` : id === "key" ? "" : id });
+  go({ sort: view().sort === id ? `-${id}` : id });
 }
 
 function toggle(s) {
@@ -91,9 +90,15 @@ function choose() {
   selectedAt = performance.now();
   tally();
   chosen = select(state.rows.values(), view());
+  const since = unknownSince();
   for (const b of by("states").children) {
-    text(b.querySelector(".count"), number(chosen.counts[b.dataset.state]));
+    const n = chosen.counts[b.dataset.state];
+    text(b.querySelector(".count"), since ? "" : number(n));
+    b.classList.toggle("some", !since && n > 0);
   }
+  by("counts").hidden = !since;
+  text(by("counts"), since ? `How many: ${notKnown(since)}` : "");
+  grid.classList.toggle("mixed", state.mixed);
   grid.setAttribute("aria-rowcount", String(chosen.rows.length + 1));
   const none = by("none");
   none.hidden = chosen.rows.length > 0;
@@ -171,18 +176,19 @@ function fill(element, row, index) {
   set(element, "id", `row-${row.i}`);
   const s = said(row);
   set(element, "aria-rowindex", String(index + 2));
-  set(element, "class", `row ${s || row.kind}${row.i === active ? " active" : ""}`);
+  set(element, "class", `row ${s}${row.i === active ? " active" : ""}`);
   set(element, "aria-selected", String(row.i === active));
   set(link, "href", toLock(row));
   text(link, row.sort ? `${row.key} (${row.sort})` : row.key);
   const b = badgeOf(row);
   badge.hidden = !b;
   text(badge, b);
-  text(cells.state, row.kind === "semaphore" ? `${state.taken.get(row.key) ?? 0} of ${row.permits}` : s === "unknown" ? "not known" : s);
+  text(cells.state, s === "unknown" ? "not known" : s);
   text(cells.owner, ownerOf(row));
   set(cells.owner, "title", visible(row.owner ?? ""));
   text(cells.token, row.token ? String(row.token) : "");
-  text(cells.age, s === "released" || !(row.granted || row.seen) ? "" : age(asOf() - (row.granted || row.seen)));
+  const held = heldFor(row);
+  text(cells.age, held === null ? "" : age(held));
   set(cells.age, "title", row.granted ? `granted ${fullTime(row.granted)}, by the holder's clock` : "");
   text(cells.layout, layoutOf(row));
 }
@@ -193,24 +199,17 @@ function set(element, name, value) {
 
 /** badgeOf says what a row is, unless it is a plain lock. */
 export function badgeOf(row) {
-  if (row.kind === "semaphore") {
-    return `semaphore: ${state.taken.get(row.key) ?? 0} of ${row.permits} taken`;
-  }
+  if (row.kind === "session" && unknownSince()) return row.kind;
   if (row.kind === "session") {
     const n = state.under.get(row.session) ?? 0;
     return `session of ${n} ${n === 1 ? "lock" : "locks"}`;
   }
-  if (isPermit(row)) return `permit ${row.permit ?? 0}`;
-  if (row.kind !== "rw") return row.problem ? "damaged" : row.session ? "in a session" : "";
-  const waits = row.intent ? ", a writer waits" : "";
-  if (row.mode === "write") return `writer${waits}`;
-  return row.holders ? `${row.holders} ${row.holders === 1 ? "reader" : "readers"}${waits}` : `read/write${waits}`;
+  return row.problem ? "damaged" : row.session ? "in a session" : "";
 }
 
 function ownerOf(row) {
   if (row.problem) return row.problem;
-  const owner = shortOwner(row.owner ?? "");
-  return row.holders > 1 ? `${owner} and ${row.holders - 1} more` : owner;
+  return shortOwner(row.owner ?? "");
 }
 
 /** layoutOf says how a record is written, and by whom. */

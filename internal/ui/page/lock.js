@@ -1,11 +1,12 @@
 // One lock: its record, who holds it, who waits, and what has happened to it.
 
 import { breakDialog } from "./breaking.js";
+import { facts, renewed, who } from "./card.js";
 import { by, h, text, visible } from "./dom.js";
-import { age, asHex, asJSON, asText, bytes, fullTime, period, shortOwner, time } from "./format.js";
-import { badgeOf, drawBar, focusList, layoutOf, notKnown } from "./list.js";
-import { asOf, isPermit, now, on, permitsOf, said, show, state, tally, unknownSince } from "./state.js";
-import { draw, spans, windowOf, words } from "./timeline.js";
+import { age, asHex, asJSON, asText, bytes, fullTime, ownerWord, period, shortOwner, time, word } from "./format.js";
+import { badgeOf, drawBar, focusList, notKnown } from "./list.js";
+import { asOf, now, on, said, show, state, tally, unknownSince } from "./state.js";
+import { draw, heldFor, spans, windowOf } from "./timeline.js";
 import { go, href, lockOf, onView, toLock, view } from "./view.js";
 
 const place = by("lock");
@@ -56,7 +57,7 @@ function build() {
     badge: h("span", { class: "badge" }),
     state: h("span", { class: "pill" }),
     note: h("p", { class: "note", role: "status" }),
-    holders: h("div", { class: "holders" }),
+    holder: h("div", { class: "holders" }),
     waits: h("p", { class: "quiet" }),
     history: h("section", { "aria-labelledby": "h-timeline" }),
     contents: h("section", { "aria-labelledby": "h-data" }),
@@ -81,7 +82,7 @@ function build() {
     h("nav", { "aria-label": "Back" }, h("a", { href: href({ lock: "", key2: "", span: "", as: "" }), class: "back" }, "← All locks")),
     h("div", { class: "title" }, parts.heading, parts.state, parts.badge, parts.breaks),
     parts.note,
-    h("section", { "aria-labelledby": "h-holds" }, h("h3", { id: "h-holds" }, "Who holds it"), parts.holders, parts.waits, parts.group),
+    h("section", { "aria-labelledby": "h-holds" }, h("h3", { id: "h-holds" }, "Who holds it"), parts.holder, parts.waits, parts.group),
     fill(parts.history,
       h("div", { class: "title" }, h("h3", { id: "h-timeline" }, "Timeline"), parts.ranges,
         h("label", { class: "check" }, parts.as, "read as an election")),
@@ -109,20 +110,16 @@ function update() {
   const since = unknownSince();
   parts.unknown = since;
   text(parts.state, s === "unknown" ? notKnown(since) : s || "no record");
-  const semaphore = row?.kind === "semaphore";
-  parts.history.hidden = semaphore;
-  parts.contents.hidden = semaphore || row?.kind === "session" || row?.kind === "rw";
-  place.querySelector(".record").hidden = semaphore;
-  parts.state.hidden = semaphore;
+  parts.contents.hidden = row?.kind === "session";
   const badge = row ? badgeOf(row) : "";
   parts.badge.hidden = !badge;
   text(parts.badge, badge);
   text(parts.note, note(lock, row));
   parts.note.hidden = !parts.note.textContent;
-  parts.breaks.hidden = !state.hello?.allowBreak || !lock.holders?.length || row?.kind === "session";
+  parts.breaks.hidden = !state.hello?.allowBreak || !lock.holder || row?.kind === "session";
   parts.as.checked = view().as === "election";
   parts.as.closest("label").hidden = Boolean(row && row.kind !== "lock");
-  holders(lock, row);
+  holder(lock, row);
   text(parts.waits, waits(lock, row));
   parts.waits.hidden = !parts.waits.textContent;
   group(row);
@@ -130,9 +127,8 @@ function update() {
   text(parts.known, lock.known ? `Known since ${fullTime(lock.known)}, ${lock.known > state.hello.started ? "and no further back is kept" : "when leasehold ui started"}.` : "");
   tables(lock);
   data();
-  const records = (lock.holders ?? []).map((x) => x.record);
-  if (lock.free) records.push(lock.free);
-  text(parts.record, records.map((r) => JSON.stringify(r, null, 2)).join("\n") || (row?.problem ?? "There is no record."));
+  const record = recordOf(lock);
+  text(parts.record, record ? JSON.stringify(record, null, 2) : (row?.problem ?? "There is no record."));
   timeline();
 }
 
@@ -144,80 +140,50 @@ function note(lock, row) {
   return "";
 }
 
-/** holders shows who has the lock, each with a bar that runs down. */
-function holders(lock, row) {
-  const all = lock.holders ?? [];
-  if (all.length === 0 || row?.kind === "semaphore") {
-    parts.bars = [];
+/** recordOf is the record of a key: a holder's, or the one that is kept of a free key. */
+const recordOf = (lock) => lock?.holder?.record ?? lock?.free;
+
+/** holder shows who has the lock, with a bar that runs down. */
+function holder(lock, row) {
+  const x = lock.holder;
+  if (!x) {
+    parts.card = null;
     const free = row?.state === "released" && row.kind === "session" ? "This session has ended: every lock under it is free." : row?.state === "released" || !row ? "Nobody." : "";
-    parts.holders.replaceChildren(...(free ? [h("p", {}, free)] : []));
+    parts.holder.replaceChildren(...(free ? [h("p", {}, free)] : []));
     parts.signature = "";
     return;
   }
-  const signature = all.map((x) => `${x.grant} ${x.dead ?? false}`).join() + state.hello.layout + location.search;
+  const signature = `${x.grant} ${x.dead ?? false}${state.hello.layout}${location.search}`;
   if (signature !== parts.signature) {
     parts.signature = signature;
-    parts.bars = all.map((x) => {
-      const fill = h("i");
-      const left = h("span", { class: "words" });
-      const renewed = h("dd");
-      const term = view().as === "election";
-      const card = h("article", { class: `card${x.dead ? " dead" : ""}` },
-        h("p", { class: "who", title: x.record.owner }, h("strong", {}, shortOwner(x.record.owner) || "somebody"),
-          x.mode ? h("span", { class: "badge" }, x.mode === "read" ? "reader" : "writer") : null,
-          x.dead ? h("span", { class: "pill dead" }, "dead") : null),
-        h("div", { class: "lease" }, h("span", { class: "bar", "aria-hidden": "true" }, fill), left),
-        h("dl", {},
-          item(term ? "Term" : "Token", x.record.token ?? "none: another library granted it"),
-          term ? item("Value", asText(bytes(x.record.data)) || "none") : null,
-          item("Held since", x.record.grantedAt ? `${fullTime(Date.parse(x.record.grantedAt))}, by its clock` : `${fullTime(x.seen)}, when it was first seen`),
-          h("div", {}, h("dt", {}, "Last renewal"), renewed),
-          x.session && row?.kind === "lock" ? h("div", {}, h("dt", {}, "Session"), h("dd", {}, sessionLink(x.session))) : null,
-          item("Layout", row ? layoutOf(row) : "")));
-      return { card, fill, left, renewed };
-    });
-    parts.holders.replaceChildren(...parts.bars.map((b) => b.card));
+    const fill = h("i");
+    const left = h("span", { class: "words" });
+    const card = h("article", { class: `card${x.dead ? " dead" : ""}` }, who(x),
+      h("div", { class: "lease" }, h("span", { class: "bar", "aria-hidden": "true" }, fill), left),
+      facts(x, row, view().as === "election"));
+    parts.card = { fill, left, renewed: card.querySelector(".renewed") };
+    parts.holder.replaceChildren(card);
   }
-  all.forEach((x, i) => {
-    const n = `${x.n ?? 0} seen`;
-    text(parts.bars[i].renewed, x.session && row?.kind === "lock" ? "by its session" : `${time(x.since, now())}, ${n}`);
-    parts.bars[i].holder = x;
-  });
-}
-
-const item = (name, value) => h("div", {}, h("dt", {}, name), h("dd", {}, String(value)));
-
-function sessionLink(id) {
-  const row = state.sessions.get(id);
-  return row ? h("a", { href: toLock(row) }, id) : `${id} (its row is missing)`;
+  text(parts.card.renewed, renewed(x, row));
+  parts.card.holder = x;
 }
 
 function waits(lock, row) {
-  if (lock.intent) return `${shortOwner(lock.intent.record.owner)} waits to write: no new reader is let in.`;
-  if (!row || row.kind === "semaphore" || row.kind === "session") return "";
-  const { waiting: line = [], done } = lock.holders?.[0]?.record ?? lock.free ?? {};
-  const last = !done ? "" : `Done last: ${done.once ?? `the work of ${period(done.period)}`}, by ${shortOwner(done.by)}, ${fullTime(Date.parse(done.at))}.`;
-  if (line.length) return `${last} In line: ${line.map((w, i) => `${i + 1}. ${shortOwner(w.owner)}, since ${fullTime(Date.parse(w.since))}`).join("; ")}.`.trim();
+  if (!row || row.kind === "session") return "";
+  const { waiting: line = [], done } = recordOf(lock) ?? {};
+  const last = !done ? "" : `Done last: ${done.once ? word(done.once) : `the work of ${period(done.period)}`}, by ${ownerWord(done.by)}, ${fullTime(Date.parse(done.at))}.`;
+  if (line.length) return `${last} In line: ${line.map((w, i) => `${i + 1}. ${ownerWord(w.owner)}, since ${fullTime(Date.parse(w.since))}`).join("; ")}.`.trim();
   if (last) return last;
-  return "Who waits for it leaves no trace in the table, except a writer behind readers, and who stands in line (Config.Line). Nobody waits in this process, which only looks.";
+  return "";
 }
 
-/** group shows what belongs to a semaphore or a session, or what the lock belongs to. */
+/** group shows what belongs to a session or a key with slots. */
 function group(row) {
   const out = [];
-  if (row?.kind === "semaphore") {
-    const permits = new Map(permitsOf(row.key).map((p) => [p.permit ?? 0, p]));
-    const taken = [...permits.values()].filter((p) => p.state !== "released").length;
-    out.push(h("p", {}, h("strong", {}, `${taken} of ${row.permits} permits are taken.`), row.most > row.permits ? ` There were ${row.most} once.` : "", " Each permit is a lock with a timeline of its own."));
-    const all = Array.from({ length: Math.max(row.permits, ...permits.keys(), 0) }, (_, i) => i);
-    if (permits.has(all.length)) all.push(all.length);
-    out.push(h("ul", { class: "slots" }, all.map((i) => slot(i, permits.get(i)))));
-  } else if (row?.kind === "session") {
+  if (row?.kind === "session") {
     const locks = [...state.rows.values()].filter((r) => r.kind === "lock" && r.session === row.session && r.state !== "released");
     out.push(h("h4", {}, `${locks.length} ${locks.length === 1 ? "lock" : "locks"} under this session`));
     out.push(h("ul", { class: "keys" }, locks.slice(0, 500).map((r) => h("li", {}, h("a", { href: toLock(r) }, r.key)))));
-  } else if (row && isPermit(row)) {
-    out.push(h("p", {}, `This is permit ${row.permit ?? 0} of the semaphore `, h("a", { href: toLock(state.semaphores.get(row.semaphore)) }, row.semaphore), "."));
   } else if (row?.sort && state.hello?.layout === "dynamo-dlm") {
     const slots = [...state.rows.values()].filter((r) => r.key === row.key);
     if (slots.length > 1) {
@@ -230,30 +196,23 @@ function group(row) {
   parts.groupSignature = signature;
 }
 
-function slot(i, row) {
-  if (!row || row.state === "released") return h("li", { class: "slot released" }, h("span", {}, `${i}`), " free");
-  const s = said(row);
-  return h("li", { class: `slot ${s}` }, h("a", { href: toLock(row) }, `${i}`), ` ${s === "unknown" ? notKnown(unknownSince()) : s}: `, h("span", { title: row.owner }, shortOwner(row.owner ?? "")));
-}
-
 const happened = {
-  seen: (e) => `${who(e)} held it already when this server started.`,
-  grant: (e) => `${who(e)} was granted it.`,
-  handover: (e) => `${who(e)} had it passed on within the same owner, from token ${e.fromToken ?? "none"}.`,
-  takeover: (e) => `${who(e)} took it over from ${shortOwner(e.fromOwner ?? "") || "somebody"}${e.fromToken ? ` (token ${e.fromToken})` : ""}, whose lease had run out.`,
-  death: (e) => `The lease of ${who(e)} ran out: it is dead or stuck, and has lost the lock.`,
-  back: (e) => `${who(e)} renewed after all, though its lease had run out.`,
-  release: (e) => `${who(e)} released it.`,
-  gone: (e) => `The grant of ${who(e)} ended between two looks at the table: released, or taken over.`,
-  freed: (e) => `The grant of ${who(e)}, which was dead, was ended: somebody broke it, or the holder came back and released.`,
-  break: (e) => `The grant of ${who(e)} was broken${e.by ? ` by ${shortOwner(e.by)}` : " through this page"}${e.reason ? `: ${e.reason}` : "."}`,
-  deletion: (e) => (e.owner ? `The record was deleted: ${who(e)} released it, or somebody deleted it.` : "The record was deleted."),
+  seen: (e) => `${holderIn(e)} held it already when this server started.`,
+  grant: (e) => `${holderIn(e)} was granted it.`,
+  handover: (e) => `${holderIn(e)} had it passed on within the same owner, from token ${e.fromToken ?? "none"}.`,
+  takeover: (e) => `${holderIn(e)} took it over from ${ownerWord(e.fromOwner)}${e.fromToken ? ` (token ${e.fromToken})` : ""}, whose lease had run out.`,
+  death: (e) => `The lease of ${holderIn(e)} ran out: it is dead or stuck, and has lost the lock.`,
+  back: (e) => `${holderIn(e)} renewed after all, though its lease had run out.`,
+  release: (e) => `${holderIn(e)} released it.`,
+  gone: (e) => `The grant of ${holderIn(e)} ended between two looks at the table: released, or taken over.`,
+  freed: (e) => `The grant of ${holderIn(e)}, which was dead, was ended: somebody broke it, or the holder came back and released.`,
+  break: (e) => `The grant of ${holderIn(e)} was broken${e.by ? ` by ${ownerWord(e.by)}` : " through this page"}${e.reason ? `: ${word(e.reason)}` : "."}`,
+  deletion: (e) => (e.owner ? `The record was deleted: ${holderIn(e)} released it, or somebody deleted it.` : "The record was deleted."),
   damage: (e) => `The record was damaged: ${e.reason}.`,
   repair: () => "The record was mended.",
-  intent: (e) => `${shortOwner(e.owner ?? "")} waits to write.`,
 };
 
-const who = (e) => `${shortOwner(e.owner ?? "") || "somebody"}${e.mode === "read" ? " (reader)" : e.mode === "write" ? " (writer)" : ""}${e.token ? ` (token ${e.token})` : ""}`;
+const holderIn = (e) => `${ownerWord(e.owner)}${e.token ? ` (token ${e.token})` : ""}`;
 
 /** sentence says an event in words. */
 export const sentence = (e) => happened[e.kind]?.(e) ?? e.kind;
@@ -266,7 +225,7 @@ function tables(lock) {
   const rows = grants.map((s) => [
     s.token ? String(s.token) : "none", cell(shortOwner(s.owner) || "somebody", s.owner), ...(election ? [s.value ?? ""] : []),
     cell(time(s.from, at), fullTime(s.from)), s.to ? cell(time(s.to, at), fullTime(s.to)) : s.died ? "dead" : unknownSince() ? notKnown(at) : "now",
-    age((s.to || at) - s.from), String(s.n), beganOf(s, lock), s.ended ? ended(s.ended) : s.died ? `lease ran out ${time(s.died, at)}` : "",
+    age(heldFor(s, at)), String(s.n), beganOf(s, lock), s.ended ? ended(s.ended) : s.died ? `lease ran out ${time(s.died, at)}` : "",
   ]);
   replace(parts.grants, table(head, rows, "No grant has been seen since this server started."));
   const events = [...lock.events].reverse().map((e) => [cell(time(e.at, at), fullTime(e.at)), e.kind, sentence(e)]);
@@ -277,7 +236,7 @@ const ended = (kind) => ({ takeover: "taken over", handover: "handed over", rele
 
 function beganOf(s, lock) {
   const before = lock.spans.find((x) => x.grant === s.before);
-  if (s.began === "takeover") return before ? `took over from ${before.token || shortOwner(before.owner)}` : "took over";
+  if (s.began === "takeover") return before ? `took over from ${before.token || ownerWord(before.owner)}` : "took over";
   return { seen: "seen held", grant: "granted", handover: "handed over" }[s.began] ?? s.began;
 }
 
@@ -295,7 +254,7 @@ function replace(parent, child) {
 }
 
 function data() {
-  const record = state.lock?.holders?.[0]?.record ?? state.lock?.free;
+  const record = recordOf(state.lock);
   const raw = record?.data;
   for (const b of parts.kinds.children) b.setAttribute("aria-pressed", String(b.dataset.as === dataAs));
   parts.kinds.hidden = !raw;
@@ -327,10 +286,10 @@ function frame() {
   if (!which || place.hidden || !parts) return;
   const at = now();
   const row = state.lock?.row;
-  for (const b of parts.bars ?? []) {
-    const x = b.holder;
+  if (parts.card) {
+    const { holder: x, fill, left } = parts.card;
     const own = row?.kind === "lock" && x.session ? row : { ...x, kind: "holder", state: x.dead ? "dead" : "held" };
-    drawBar(own, b.fill, b.left, at);
+    drawBar(own, fill, left, at);
   }
   if (parts.unknown !== unknownSince()) update();
   if (performance.now() - drawnAt > 1000) timeline();

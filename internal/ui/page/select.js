@@ -1,8 +1,9 @@
 // Which rows the list shows, and in which order.
 
-import { beat, isPermit, standing } from "./state.js";
+import { beat, heldFor, standing } from "./state.js";
 
-export const states = ["held", "expiring", "dead", "released", "damaged"];
+/** states are the states of a lock. Those that somebody should see to come first. */
+export const states = ["damaged", "dead", "expiring", "held", "released"];
 
 export const columns = [
   { id: "key", name: "Key" },
@@ -24,14 +25,14 @@ export function select(rows, v) {
   for (const r of rows) {
     if (v.prefix && !r.key.startsWith(v.prefix)) continue;
     if (owner && !(r.owner ?? "").toLowerCase().includes(owner)) continue;
-    if (v.kind && (isPermit(r) ? "permit" : r.kind) !== v.kind) continue;
+    if (v.kind && r.kind !== v.kind) continue;
     if (q && !matches(r, q)) continue;
     const s = standing(r);
-    if (s) counts[s]++;
+    counts[s]++;
     if (wanted.size === 0 || wanted.has(s)) found.push(r);
   }
   const down = v.sort.startsWith("-");
-  const value = values[down ? v.sort.slice(1) : v.sort] ?? values.key;
+  const value = values[down ? v.sort.slice(1) : v.sort] ?? urgent;
   const sorted = found.map((r) => [value(r), r]);
   sorted.sort(([a, x], [b, y]) => (a < b ? -1 : a > b ? 1 : x.key < y.key ? -1 : x.key > y.key ? 1 : x.i - y.i));
   if (down) sorted.reverse();
@@ -44,12 +45,16 @@ function matches(r, q) {
 }
 
 const never = Number.MAX_SAFE_INTEGER;
+
+/** urgent is the order unless another one was asked for: what is damaged or dead comes first. */
+const urgent = (r) => (["damaged", "dead"].includes(standing(r)) ? "0" : "1") + values.key(r);
+
 const values = {
   key: (r) => r.key + "\u0000" + (r.sort ?? ""),
-  state: (r) => ["damaged", "dead", "expiring", "held", "released"].indexOf(standing(r)),
+  state: (r) => states.indexOf(standing(r)),
   owner: (r) => r.owner ?? "",
   token: (r) => r.token ?? 0,
-  age: (r) => (r.state === "released" ? never : (r.granted || r.seen || never)),
+  age: (r) => -(heldFor(r) ?? -never),
   left: (r) => (r.state === "released" ? never : beat(r).until || never),
   layout: (r) => Number(r.other ?? false),
 };

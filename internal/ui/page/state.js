@@ -10,9 +10,8 @@ export const state = {
   status: null,
   rows: new Map(), // by id
   sessions: new Map(), // rows by session id
-  semaphores: new Map(), // rows by key
-  taken: new Map(), // permits of each semaphore that are held
   under: new Map(), // locks held under each session
+  mixed: false, // another library has granted some of the locks
   lock: null, // the one that is shown
   heard: 0, // performance.now() of the last message
   offset: 0, // the server's clock less performance.now()
@@ -79,7 +78,6 @@ const handlers = {
     state.hello = data;
     state.rows.clear();
     state.sessions.clear();
-    state.semaphores.clear();
     heard();
     tell("hello");
     if (shown) show(shown);
@@ -170,7 +168,6 @@ function merge(list) {
   for (const row of list.rows ?? []) {
     state.rows.set(row.i, row);
     if (row.kind === "session") state.sessions.set(row.session, row);
-    if (row.kind === "semaphore") state.semaphores.set(row.key, row);
   }
   for (const [i, since, until, lease, n] of list.beats ?? []) {
     const row = state.rows.get(i);
@@ -180,7 +177,6 @@ function merge(list) {
     const row = state.rows.get(i);
     state.rows.delete(i);
     if (row?.kind === "session") state.sessions.delete(row.session);
-    if (row?.kind === "semaphore") state.semaphores.delete(row.key);
   }
 }
 
@@ -211,11 +207,17 @@ export function beat(row) {
 
 /** standing is a row's state as it was seen last. */
 export function standing(row) {
-  if (row.kind === "semaphore") return ""; // its permits have one each
   if (row.state !== "held" && row.state !== "expiring") return row.state;
   const b = beat(row);
   if (b !== row && (b.state === "dead" || b.state === "released")) return "dead";
   return b.state === "expiring" ? "expiring" : "held";
+}
+
+/** heldFor returns how long a row's lock has been held: by a dead holder until its lease ended. It returns null if nobody holds it. */
+export function heldFor(row) {
+  const from = row.granted || row.seen;
+  if (row.state === "released" || !from) return null;
+  return row.state === "dead" ? (row.held ?? 0) : asOf() - from;
 }
 
 /** said is a row's state as it is told: whoever was seen to live is not known while nobody can look. */
@@ -224,21 +226,13 @@ export function said(row) {
   return unknownSince() && (s === "held" || s === "expiring") ? "unknown" : s;
 }
 
-/** isPermit reports whether a row is a permit of a semaphore. */
-export const isPermit = (row) => Boolean(row.semaphore) && state.semaphores.has(row.semaphore);
-
-/** permitsOf returns the permits of a semaphore that have a record, by number. */
-export function permitsOf(key) {
-  return [...state.rows.values()].filter((r) => r.semaphore === key).sort((a, b) => (a.permit ?? 0) - (b.permit ?? 0));
-}
-
 /** tally counts what belongs together. */
 export function tally() {
-  state.taken.clear();
   state.under.clear();
+  state.mixed = false;
   for (const r of state.rows.values()) {
+    if (r.other) state.mixed = true;
     if (r.kind !== "lock" || r.state === "released") continue;
-    if (r.semaphore) state.taken.set(r.semaphore, (state.taken.get(r.semaphore) ?? 0) + 1);
     if (r.session) state.under.set(r.session, (state.under.get(r.session) ?? 0) + 1);
   }
 }

@@ -1,7 +1,7 @@
 // The timeline of one lock: a lane for each owner, a bar for each grant.
 
 import { svg } from "./dom.js";
-import { age, fullTime, shortOwner, shortToken, time } from "./format.js";
+import { age, fullTime, ownerWord, shortOwner, shortToken, time } from "./format.js";
 
 export const spans = [
   { id: "1m", name: "1 min", ms: 60_000 },
@@ -16,6 +16,9 @@ const bar = 20;
 const top = 8;
 const axis = 26;
 const marks = { takeover: "took over", handover: "was handed the lock", grant: "was granted the lock", seen: "held the lock already", break: "was broken", freed: "was freed when dead", release: "released", deletion: "record deleted", damage: "record damaged" };
+
+/** heldFor returns how long a grant was held: a dead holder's until its lease ended. */
+export const heldFor = (s, at) => (s.died || s.to || at) - s.from;
 
 /** words says how a grant began or ended. */
 export const words = (kind) => marks[kind] ?? "";
@@ -96,14 +99,14 @@ function arrow(before, s, x, y, w) {
   const y2 = y(s.owner) + (down ? 0 : bar);
   const tip = down ? -6 : 6;
   return svg("path", { d: `M${at} ${y1}V${y2}m-4 ${tip}l4 ${-tip}l4 ${tip}`, class: `arrow ${s.began}` },
-    svg("title", {}, `${shortOwner(s.owner)} ${words(s.began)}, after ${shortOwner(before.owner)}`));
+    svg("title", {}, `${ownerWord(s.owner)} ${words(s.began)}, after ${ownerWord(before.owner)}`));
 }
 
 /** tell says a grant in words. */
 function tell(s, at) {
   const end = s.to ? `${time(s.to)}, ${words(s.ended)}` : "now";
   const died = s.died ? ` Its lease ran out at ${fullTime(s.died)}.` : "";
-  return `${s.owner || "somebody"}${s.token ? `, token ${s.token}` : ""}${s.mode ? `, ${s.mode}` : ""}: ${time(s.from)} to ${end} (${age((s.to || at) - s.from)}), ${s.n} renewals.${died}`;
+  return `${ownerWord(s.owner)}${s.token ? `, token ${s.token}` : ""}: ${time(s.from)} to ${end} (held for ${age(heldFor(s, at))}), ${s.n} renewals.${died}`;
 }
 
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400].map((s) => s * 1000);

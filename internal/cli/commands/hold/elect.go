@@ -6,12 +6,16 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/probes"
+	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -43,7 +47,7 @@ With --step-down, runs nothing and asks the leader to resign. At its next
 renewal it sends CMD the signal, waits for it, resigns, and campaigns again
 once others had their turn. Nothing is broken off: for that, break KEY. Who
 holds KEY by run or acquire does not listen. It says for whom it waits.`,
-		Example: `  leasehold elect scheduler --value "$HOSTNAME:8080" -- ./scheduler
+		Example: `  leasehold elect scheduler --value "$(hostname):8080" -- ./scheduler
   leasehold elect scheduler --http :8081 -- ./scheduler
   leasehold elect scheduler --watch
   leasehold elect scheduler --step-down`,
@@ -74,7 +78,6 @@ holds KEY by run or acquire does not listen. It says for whom it waits.`,
 	fl.BoolVar(&f.asks, "step-down", false, "ask the leader to end its CMD and resign, and wait until it has")
 	fl.VarP(arguments.Duration{D: &f.Lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
 	fl.StringVar(&f.http, "http", "", "answer GET /leader and GET /live at `ADDR`, HOST:PORT; without HOST on loopback")
-	lineFlag(fl, &f.wantedFlags)
 	commandFlags(fl, &f.runFlags)
 	return cmd
 }
@@ -85,7 +88,7 @@ func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return misuse.Of(cmd, "--%s and CMD: use one of them", flag)
 	}
-	for _, name := range []string{"step-down", "value", "lease", "signal", "grace", "background", "owner", "events", "line", "http"} {
+	for _, name := range []string{"step-down", "value", "lease", "signal", "grace", "background", "die-with-parent", "events", "http"} {
 		if name != flag && cmd.Flags().Changed(name) {
 			return misuse.Of(cmd, "--%s and --%s: use one of them", flag, name)
 		}
@@ -102,13 +105,14 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	place, stop, err := c.answerProbes(cmd, f)
+	place, answer, stop, err := c.listenForProbes(cmd, f)
 	if err != nil {
 		return err
 	}
 	defer stop()
 	f.Keys = []string{key}
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
+		answer() // signals are caught by now: whoever gets an answer may send one
 		seeker.TellHolders(func(holder leasehold.Record) { place.Saw(leaderOf(holder)) })
 		for {
 			h, err := seeker.Acquire(cmd.Context())
@@ -130,4 +134,38 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 			}
 		}
 	})
+}
+
+// listenForProbes returns the seat that elect campaigns for. It listens where --http says;
+// answer begins to answer requests for the seat there, and stop ends that.
+func (c *command) listenForProbes(cmd *cobra.Command, f *electFlags) (seat *probes.Seat, answer, stop func(), err error) {
+	_, proto, err := c.Settings.Protocol()
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	// Renewals that land in time leave two thirds of a lease. CMD is stopped a grace before
+	// trust ends.
+	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, proto.Skew())/3, f.grace))
+	if f.http == "" {
+		return seat, func() {}, func() {}, nil
+	}
+	listener, err := serve.ForProbes(cmd.Context(), f.http)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	server := serve.Probes(seat.Handler(), listener)
+	answer = func() {
+		go func() { _ = server.Serve(listener) }() // ends with Close: it goes on after what passes
+		c.Say.Note("answering http://%s/leader and /live", listener.Addr())
+	}
+	stop = func() {
+		_ = server.Close()
+		_ = listener.Close() // of a server that has not begun
+	}
+	return seat, answer, stop, nil
+}
+
+// leaderOf is the leader that a record shows.
+func leaderOf(r leasehold.Record) election.Leader {
+	return election.Leader{Owner: r.Owner, Value: string(r.Data), Token: r.Token}
 }

@@ -1,18 +1,26 @@
 package hold
 
 import (
+	"cmp"
 	"context"
+	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
+	"github.com/leasehold-go/leasehold/internal/cli/holding"
+	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
@@ -60,4 +68,197 @@ func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data arguments.D
 		}
 		return fn(ctx, t.Locks, here)
 	})
+}
+
+// Renew is leasehold renew.
+func Renew(in *invocation.Invocation) *cobra.Command {
+	c := &command{in}
+	var path string
+	var lease time.Duration
+	var data arguments.Data
+	cmd := &cobra.Command{
+		Use:   "renew [flags]",
+		Short: "Renew a grant made by acquire",
+		Long: `Renew the grant read from FILE or standard input, and write the new one back.
+After that the old grant can be released, but no longer renewed.`,
+		Args: arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var opts []leasehold.RenewOption
+			if lease != 0 {
+				opts = append(opts, leasehold.WithLease(lease))
+			}
+			changed, err := data.Option(c.Stdin)
+			if err != nil {
+				return err
+			}
+			if changed != nil {
+				opts = append(opts, changed)
+			}
+			file, err := c.readGrant(cmd, path)
+			if err != nil {
+				return err
+			}
+			if length := cmp.Or(lease, file.Grant.Lease); length != 0 { // else the grant is damaged, and Resume says so
+				if err := arguments.RefuseShortLease(cmd, length, &c.Settings); err != nil {
+					return err
+				}
+			}
+			if err := c.requireStdout(path); err != nil {
+				return err
+			}
+			if err := file.CheckWritable(); err != nil {
+				return err
+			}
+			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
+				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
+				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
+					// A signal came while a request was under way. If that is applied, the old
+					// grant cannot be renewed any more, so there must be a new one.
+					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
+					defer cancel()
+					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {
+						lock, err = resumed, nil
+					}
+				}
+				if err != nil {
+					return err
+				}
+				grant, err := lock.Detach()
+				if err != nil {
+					return err
+				}
+				if err := file.Write(c.Stdout, grants.Grant{Grant: grant, At: here}); err != nil {
+					return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
+						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
+				}
+				return context.Cause(ctx) // nil, or the signal
+			}))
+		},
+	}
+	fl := cmd.Flags()
+	grantFlag(fl, &path, "read the grant from `FILE`, and write the new one to it")
+	fl.VarP(arguments.Duration{D: &lease, Min: time.Second}, "lease", "l", "new lease `DURATION` (default: as before)")
+	data.Flag(fl)
+	return cmd
+}
+
+// Release is leasehold release.
+func Release(in *invocation.Invocation) *cobra.Command {
+	c := &command{in}
+	var path string
+	var data arguments.Data
+	cmd := &cobra.Command{
+		Use:   "release [flags]",
+		Short: "Release a grant made by acquire",
+		Long: `Release the grant read from FILE or standard input, and remove FILE.
+A grant from before a renewal is accepted too, in case the new one was lost.`,
+		Args: arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var opts []leasehold.ReleaseOption
+			changed, err := data.Option(c.Stdin)
+			if err != nil {
+				return err
+			}
+			if changed != nil {
+				opts = append(opts, changed)
+			}
+			file, err := c.readGrant(cmd, path)
+			if err != nil {
+				return err
+			}
+			_, proto, err := c.Settings.Protocol()
+			if err != nil {
+				return err
+			}
+			err = c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
+				lock, err := file.Grant.ResumeToRelease(ctx, locks, here, lease.Shortest(proto.Skew()))
+				if err != nil {
+					return err
+				}
+				return lock.Release(ctx, opts...)
+			})
+			if grants.Ended(err) {
+				err = errors.Join(err, file.Remove())
+			}
+			return failure.Answer(err)
+		},
+	}
+	fl := cmd.Flags()
+	grantFlag(fl, &path, "read the grant from `FILE`")
+	data.Flag(fl)
+	return cmd
+}
+
+// Acquire is leasehold acquire.
+func Acquire(in *invocation.Invocation) *cobra.Command {
+	c := &command{in}
+	f := wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease, Detached: true}}
+	var path string
+	cmd := &cobra.Command{
+		Use:   "acquire KEY [flags]",
+		Short: "Acquire KEY and leave it held, for scripts",
+		Long: `Acquire KEY, print the grant as JSON and exit with KEY still held.
+
+Nothing renews the lease: run leasehold renew before it expires, and leasehold
+release when the work is done. If one command does the work, prefer leasehold
+run.
+
+FILE is a regular file, or - for standard output. It is written if it is
+missing, empty or holds a grant that has ended; any other file is refused. A
+symbolic link is followed. If the grant cannot be written, KEY is released
+again.`,
+		Example: `  leasehold acquire deploy/prod -l 10m -f grant.json
+  leasehold renew -f grant.json
+  leasehold release -f grant.json`,
+		ValidArgsFunction: c.AnyKey,
+		Args:              arguments.OneKey,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			proto, err := c.completeWanted(cmd, &f)
+			if err != nil {
+				return err
+			}
+			lockKey := store.KeyOf(proto, args[0], f.SortKey)
+			if err := c.requireStdout(path); err != nil {
+				return err
+			}
+			to, err := grants.Open(path)
+			if err != nil {
+				return err
+			}
+			f.Keys = args
+			return c.seeking(cmd, &f, func(s *store.Store, seeker *holding.Seeker) error {
+				here := grants.PlaceOf(cmd.Context(), s)
+				if err := to.RefuseHeld(c.Now(), s.Table, lockKey, here); err != nil {
+					return err
+				}
+				return failure.Answer(c.acquire(cmd.Context(), s, seeker, to, here))
+			})
+		},
+	}
+	fl := cmd.Flags()
+	waitFlags(fl, &f)
+	recordFlags(fl, &f)
+	grantFlag(fl, &path, "write the grant to `FILE`, mode 0600")
+	return cmd
+}
+
+func (c *command) acquire(ctx context.Context, s *store.Store, seeker *holding.Seeker, to *grants.File, here grants.Place) error {
+	h, err := seeker.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	grant, err := h.Detach()
+	if err != nil {
+		return err
+	}
+	err = to.Write(c.Stdout, grants.Grant{Grant: grant, At: here})
+	if err == nil {
+		return nil
+	}
+	k := wording.Key(grant.Key)
+	if kept := h.TakeBack(ctx, grant); kept != nil {
+		return misuse.Errorf("cannot write the grant to %s: %v; %s could not be released either, and will be free when the lease expires: %s",
+			to.Name(), failure.WithoutPath(err), k, failure.Text(kept, s.Where()))
+	}
+	return misuse.Errorf("cannot write the grant to %s: %v; %s was released again", to.Name(), failure.WithoutPath(err), k)
 }

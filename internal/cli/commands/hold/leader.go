@@ -3,6 +3,7 @@ package hold
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -10,11 +11,66 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/cli/seconds"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
+
+// stepDown asks the leader to resign, and waits until it has.
+func (c *command) stepDown(cmd *cobra.Command, key string) error {
+	return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
+		e, err := election.New(t.Locks, key)
+		if err != nil {
+			return err
+		}
+		c.Say.Note("asking the leader of %s to step down, and waiting until it has", wording.Name(key))
+		end := c.waitFor(ctx, t, key)
+		err = e.StepDown(ctx)
+		end()
+		switch {
+		case errors.Is(err, election.ErrNoLeader):
+			return failure.Like(err, "nobody leads "+wording.Name(key))
+		case errors.Is(err, election.ErrLeaderDead):
+			return failure.Like(err, "the leader of "+wording.Name(key)+" looks dead, and cannot be asked: the next candidate takes over, see leasehold get "+wording.ShellWord(key))
+		default:
+			return err
+		}
+	})
+}
+
+// waitFor says who is waited for while a leader may resign, until end is called: on a
+// terminal each second, elsewhere once the leader has had a lease to read the request. A
+// record that does not read has no line: whoever asks the leader meets that error too.
+func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
+	r, err := t.Locks.Get(ctx, key)
+	if err != nil || r.Released {
+		return func() {}
+	}
+	began, advised := c.Now(), false
+	stop := seconds.Each(func() {
+		now := c.Now()
+		lasts := now.Sub(began)
+		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), wording.Key(r.Key), wording.Age(lasts))
+		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead one is known by now
+			advised = true
+			e := say.NewEvent(string(leasehold.EventWaiting), now).Of(r.Key, 0)
+			e.Holder, e.LastsMs = &say.Record{Table: t.Table, Record: r}, say.Millis(lasts)
+			e.Advice = fmt.Sprintf("it has not resigned: to take its term at once, leasehold break %s --token %d", wording.ShellKey(r.Key), r.Token)
+			c.Say.Tell(e, "%s: %s", line, e.Advice)
+		}
+		if c.Say.Rewrites() {
+			c.Say.Rewrite(line)
+		}
+	})
+	return func() {
+		stop()
+		c.Say.Clear()
+	}
+}
 
 // Leader is one line of elect --watch --json. Without a leader it has only
 // the time.
@@ -76,7 +132,7 @@ func (c *command) leaderLine(l election.Leader) (string, error) {
 		line += fmt.Sprintf(", term %d", l.Token)
 	}
 	if l.Value != "" {
-		line += ": " + visible.Name(l.Value)
+		line += ": " + visible.Word(l.Value)
 	}
 	return line, nil
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/textfile"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // defaultGrace is the default of --grace for leases of four seconds and more.
@@ -37,6 +37,8 @@ type wantedFlags struct {
 	more []string // keys besides KEY
 	once once
 	data arguments.Data
+
+	orphaned <-chan struct{} // with --die-with-parent, closed when the parent has ended; else nil
 }
 
 type runFlags struct {
@@ -45,6 +47,7 @@ type runFlags struct {
 	signal       string
 	grace        time.Duration
 	background   string
+	withParent   bool
 	events       string
 	metrics      string
 }
@@ -59,34 +62,19 @@ func Run(in *invocation.Invocation) *cobra.Command {
 		Long: `Hold KEY while CMD runs.
 
 Waits for KEY and shows who holds it, then runs CMD and renews the lease until
-CMD ends. If the lease cannot be renewed in time, CMD and all that it started
-are stopped before anybody else can be granted KEY. Signals are passed on to
-CMD. The exit code is that of CMD. CMD sees LEASEHOLD_KEY, LEASEHOLD_OWNER and
-LEASEHOLD_TOKEN, the fencing token. With -p each permit has tokens of its own:
-those of two permits cannot be compared.
+CMD ends, with CMD's exit code. If the lease cannot be renewed in time, CMD and
+all that it started are stopped before anybody else can be granted KEY. Signals
+are passed on. CMD sees LEASEHOLD_KEY, LEASEHOLD_TOKEN (the fencing token), and
+what leasehold help environment lists.
 
-Several keys (-k) are acquired at once or not at all, whatever their order;
-with --any it is the first of them that is free. LEASEHOLD_KEY and
-LEASEHOLD_TOKEN are those of the first then, or of the one; LEASEHOLD_KEYS and
-LEASEHOLD_TOKENS have all of several, one a line.
-
-With --every or --once the record keeps what was done: CMD is run once in each
-period, or once for a label, wherever it is typed. Who comes later, or waits,
-is told who did it, and ends with exit code 0. If CMD fails, its holder dies, or
-a signal tells leasehold to end before the work has, it is not done, whatever
-CMD's exit code is, and the next one runs it.
-
-KEY stays held while processes that CMD started still run, and leasehold says
-so. --background stop stops them when CMD ends; --background keep releases KEY
-though they run, for a CMD that starts a daemon.`,
+Several keys are held all or none, with --any one of them. What was done with
+--once or --every is not done again: exit code 0. If CMD fails, its holder dies,
+or a signal ends it before the work has, it is not done, and the next one does.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
-  leasehold run -n nightly-report -- ./report.sh      # skip it if held
-  leasehold run -w 30s deploy/prod -- make deploy
-  leasehold run -p 3 gpu -- ./render frame-17         # three at a time
-  leasehold run -k src -k dst -- ./move.sh            # both, or wait
-  leasehold run --any -k gpu0 -k gpu1 -- ./train.sh   # one of them
-  leasehold run --every 24h nightly-report -- ./report.sh   # once a day
-  leasehold run --once "$(git rev-parse HEAD)" deploy -- ./deploy.sh`,
+  leasehold run -n nightly-report -- ./report.sh       # skip it if held
+  leasehold run -p 3 gpu -- ./render frame-17          # three at a time
+  leasehold run -k src -k dst -- ./move.sh             # both, or wait
+  leasehold run --every 24h nightly -- ./report.sh     # once a day`,
 		Annotations:       map[string]string{arguments.RunsCMD: arguments.Always},
 		ValidArgsFunction: c.AnyKey,
 		Args:              keyAndCommand,
@@ -96,26 +84,20 @@ though they run, for a CMD that starts a daemon.`,
 	}
 	fl := cmd.Flags()
 	waitFlags(fl, &f.wantedFlags)
-	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", failure.CodeNotGranted, "exit with `CODE` if KEY was not granted")
-	fl.IntVarP(&f.Permits, "permits", "p", 1, "allow `N` holders of KEY at a time")
+	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", failure.CodeNotGranted, "exit `CODE` if KEY was not granted")
+	fl.IntVarP(&f.Permits, "permits", "p", 0, "allow `N` at once: hold one of KEY/0 to KEY/N-1")
 	severalFlags(fl, &f.wantedFlags)
 	onceFlags(fl, &f.once)
 	recordFlags(fl, &f.wantedFlags)
 	commandFlags(fl, &f)
-	fl.StringVar(&f.metrics, "metrics", "", "write metrics of this run to `FILE`, NAME.prom, for the node exporter's textfile collector")
+	fl.StringVar(&f.metrics, "metrics", "", "write metrics to `FILE`, NAME.prom")
 	return cmd
 }
 
 // waitFlags say how long KEY is waited for.
 func waitFlags(fl *pflag.FlagSet, f *wantedFlags) {
-	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a holder that lives; one that looks dead is watched for its lease")
-	fl.VarP(arguments.Duration{D: &f.Wait}, "wait", "w", "wait at most `DURATION` (default: forever), then try as -n does")
-	lineFlag(fl, f)
-}
-
-// lineFlag says in which order processes wait.
-func lineFlag(fl *pflag.FlagSet, f *wantedFlags) {
-	fl.BoolVar(&f.InLine, "line", false, "wait in line, which the record keeps: first come, first served, among those who give it")
+	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a live holder, but watch one that looks dead for its lease")
+	fl.VarP(arguments.Duration{D: &f.Wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
 }
 
 // recordFlags say what is written.
@@ -127,11 +109,11 @@ func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 
 // commandFlags say how CMD runs under KEY.
 func commandFlags(fl *pflag.FlagSet, f *runFlags) {
-	fl.StringVarP(&f.signal, "signal", "s", "TERM", "stop CMD with `SIGNAL` if the lock is lost")
-	fl.VarP(arguments.Duration{D: &f.grace}, "grace", "g", "wait `DURATION` from SIGNAL to KILL; both are sent before trust ends")
-	fl.StringVar(&f.background, "background", process.BackgroundWait, "what becomes of processes that outlive CMD, `MODE`: wait, stop, or keep")
-	fl.StringVar(&f.Owner, "owner", "", "`NAME` shown to others (default host/pid/random)")
-	fl.StringVar(&f.events, "events", "", "write events as JSON to `FD|FILE`: the number of a file descriptor, or a file to append to (leasehold help events)")
+	fl.StringVarP(&f.signal, "signal", "s", "TERM", "stop CMD by `SIGNAL` on loss")
+	fl.VarP(arguments.Duration{D: &f.grace}, "grace", "g", "send KILL `DURATION` after SIGNAL")
+	fl.StringVar(&f.background, "background", process.BackgroundWait, "what outlives CMD, `MODE`: wait, stop, keep")
+	fl.BoolVar(&f.withParent, "die-with-parent", false, "end when the process that started this ends")
+	fl.StringVar(&f.events, "events", "", "append events to `FD|FILE` (help events)")
 }
 
 // keyAndCommand accepts KEY -- CMD [ARG...].
@@ -172,14 +154,11 @@ func (c *command) run(cmd *cobra.Command, f *runFlags, args, command []string) e
 			return err
 		}
 	}
-	if err := c.checkSeveral(cmd, &f.wantedFlags); err != nil {
+	if err := checkSeveral(cmd, &f.wantedFlags); err != nil {
 		return err
 	}
 	j, err := c.newJob(cmd, f, command)
 	if err != nil {
-		return err
-	}
-	if err := checkPermits(cmd, &f.Wanted); err != nil {
 		return err
 	}
 	if f.conflictCode < 0 || f.conflictCode > 255 {
@@ -206,17 +185,33 @@ func (c *command) run(cmd *cobra.Command, f *runFlags, args, command []string) e
 	})
 }
 
+// storeWait is how long the file of a local store is waited for.
+func (f *wantedFlags) storeWait() time.Duration {
+	switch {
+	case f.NoWait:
+		return 0
+	case f.Wait > 0:
+		return f.Wait
+	}
+	return store.Forever
+}
+
 // seeking opens the table and calls fn, ready to wait there for what the flags say.
 func (c *command) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
-	s, err := c.Open(cmd, store.Opening{Make: true})
+	began := time.Now()
+	s, err := c.Open(cmd, store.Opening{Make: true, Wait: f.storeWait()})
 	if err != nil {
 		return err
 	}
 	defer s.Close()
+	f.Waited = time.Since(began)
 	if f.Data, err = f.data.Option(c.Stdin); err != nil { // while a signal still ends the wait for it
 		return err
 	}
-	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now}, s, f.Wanted)
+	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows it
+		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
+	}
+	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
 	defer seeker.Close()
 	return fn(s, seeker)
 }
@@ -237,6 +232,11 @@ func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (pro
 	if !slices.Contains(process.BackgroundModes, f.background) {
 		return process.Job{}, misuse.Of(cmd, "--background %s: use %s", visible.Name(f.background), strings.Join(process.BackgroundModes, ", "))
 	}
+	if f.withParent {
+		if f.orphaned, err = process.ParentEnd(); err != nil {
+			return process.Job{}, misuse.Of(cmd, "%v", err)
+		}
+	}
 	path, err := process.Find(command[0])
 	return process.Job{
 		Cmd:        &exec.Cmd{Path: path, Args: command, Stdin: c.Stdin, Stdout: c.Env.Stdout, Stderr: c.Env.Stderr},
@@ -249,7 +249,7 @@ func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (pro
 // the renewal is under way. Where clocks do not count, the longest is half the lease.
 func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
 	trust := lease.Usual(f.Lease, skew).Trust()
-	longest, half := (trust / 9 * 5).Truncate(time.Millisecond), "half the lease"
+	longest, half := durations.Times(trust/9, 5).Truncate(time.Millisecond), "half the lease"
 	if skew > 0 {
 		half = fmt.Sprintf("a lease of %s is trusted for %s: clocks may differ by %s", wording.Duration(f.Lease), wording.Duration(trust), wording.Duration(skew))
 	}
@@ -258,22 +258,6 @@ func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
 	}
 	if f.grace >= longest {
 		return misuse.Of(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(f.grace), wording.Duration(longest), half)
-	}
-	return nil
-}
-
-// checkLine refuses --line where nobody stands in line.
-func checkLine(cmd *cobra.Command, f *wantedFlags, l layout.Layout, proto protocol.Protocol) error {
-	_, can := proto.(protocol.Lining)
-	switch {
-	case !f.InLine:
-		return nil
-	case f.NoWait:
-		return misuse.Of(cmd, "--line and -n: who does not wait stands in no line: use one of them")
-	case f.Permits > 1 || len(f.more) > 0:
-		return misuse.Of(cmd, "--line is for one key: leave it out")
-	case !can:
-		return misuse.Of(cmd, "--line: records of layout %s have no line: leave it out", l.Name())
 	}
 	return nil
 }
@@ -287,7 +271,7 @@ func (c *command) completeWanted(cmd *cobra.Command, f *wantedFlags) (protocol.P
 	}
 	f.NoWait = f.NoWait || waits && f.Wait == 0
 	var err error
-	if f.Owner, err = arguments.Owner(f.Owner, &c.Settings); err != nil {
+	if f.Owner, err = arguments.Owner(&c.Settings); err != nil {
 		return nil, err
 	}
 	if f.Lease, err = arguments.Lease(f.Lease, cmd.Flags().Changed("lease"), &c.Settings); err != nil {
@@ -295,9 +279,6 @@ func (c *command) completeWanted(cmd *cobra.Command, f *wantedFlags) (protocol.P
 	}
 	l, proto, err := c.Settings.Protocol()
 	if err != nil {
-		return nil, err
-	}
-	if err := checkLine(cmd, f, l, proto); err != nil {
 		return nil, err
 	}
 	if err := f.completeOnce(cmd, l, proto); err != nil {

@@ -1,7 +1,7 @@
 // Package inspect has the commands that look and change nothing: ls, get, ui and doctor.
 //
-//	list.go       ls; watchlist.go: ls --watch
-//	get.go        get; getheld.go, raw.go: with --held, --raw; semaphore.go: of a semaphore
+//	list.go       ls
+//	get.go        get
 //	ui.go         ui, which serves package ui
 //	doctor.go     doctor, which asks package checks
 package inspect

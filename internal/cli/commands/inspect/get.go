@@ -3,6 +3,7 @@ package inspect
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -12,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
-	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -21,10 +21,10 @@ import (
 )
 
 type getFlags struct {
-	check, data, held, raw bool
-	done                   string // label
-	checkFor               time.Duration
-	sortKey                string
+	check, data, held bool
+	done              string // label
+	checkFor          time.Duration
+	sortKey           string
 }
 
 // Get is leasehold get.
@@ -35,7 +35,6 @@ func Get(in *invocation.Invocation) *cobra.Command {
 		Use:   "get KEY [flags]",
 		Short: "Show one record",
 		Long: `Show the record of KEY. Exit code 1 if there is none.
-Of a semaphore: how many permits there are, and who holds them.
 former is who had the key last or, while it is held, who had it before: until
 when, and how that ended (released, taken over, broken), if the record tells.
 
@@ -54,25 +53,20 @@ that a live holder has it.`,
 		ValidArgsFunction: c.AnyKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			f.check = cmd.Flags().Changed("check")
 			switch {
 			case f.check && f.data:
 				return misuse.Of(cmd, "--check and --data: use one of them")
-			case f.raw && (f.check || f.data || f.held):
-				return misuse.Of(cmd, "--raw shows what is stored, and nothing else: leave out the other flag")
-			case f.done != "" && (f.raw || f.check || f.data || f.held):
+			case f.done != "" && (f.check || f.data || f.held):
 				return misuse.Of(cmd, "--done answers by its exit code alone: leave out the other flag")
 			case f.held && f.data:
 				return misuse.Of(cmd, "--held and --data: use one of them")
-			case !f.check && cmd.Flags().Changed("for"):
-				return misuse.Of(cmd, "--for is for --check: add --check, or leave out --for")
 			}
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				key := store.KeyOf(t.Proto, args[0], f.sortKey)
 				switch {
 				case f.data && !t.Layout.Capabilities().Data:
 					return &leasehold.UnsupportedError{Layout: t.Layout.Name(), Feature: "data"}
-				case f.raw:
-					return c.getRaw(ctx, t, key)
 				case f.held:
 					return c.getHeld(ctx, t, key, f)
 				case f.done != "":
@@ -83,24 +77,16 @@ that a live holder has it.`,
 		},
 	}
 	fl := cmd.Flags()
-	fl.BoolVar(&f.check, "check", false, "observe the record and show whether its holder is live or dead")
-	arguments.CheckFor(fl, &f.checkFor)
+	arguments.Check(fl, &f.checkFor)
 	fl.BoolVar(&f.data, "data", false, "print only the data, byte for byte, with --json too; at a terminal, escaped")
 	fl.StringVar(&f.done, "done", "", "print nothing: exit code 0 if `LABEL` was done last, 1 if it was not")
 	fl.BoolVar(&f.held, "held", false, "print nothing: exit code 0 if KEY is held, 1 if it is not")
-	fl.BoolVar(&f.raw, "raw", false, "print what is stored under KEY, damaged or not, as DynamoDB JSON")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
 
 func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
 	r, err := holders.Get(ctx, t.Locks, key)
-	if n, is := permits.In(t.Proto, err); is {
-		if f.data {
-			return misuse.Errorf("%s is a semaphore: each permit has its own data: use leasehold get %s --data", wording.Name(key.Partition), wording.ShellWord(key.Partition+"/N"))
-		}
-		return c.showSemaphore(ctx, t, key.Partition, n, f.check, f.checkFor)
-	}
 	if err != nil {
 		return err
 	}
@@ -120,11 +106,11 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 		case o.Err != nil && o.State != holders.Unknown:
 			return o.Err
 		case o.Err != nil: // it ended early: with what is known
-			return errors.Join(c.Stdout.Record(say.Record{Table: t.Table, Record: o.Record, Holder: o.State}, c.JSON, c.Now()), o.Err)
+			return errors.Join(c.Stdout.Record(say.Observed(t.Table, o), c.JSON, c.Now()), o.Err)
 		case o.Gone:
 			return t.NotFound(key)
 		}
-		shown.Record, shown.Holder = o.Record, o.State
+		shown = say.Observed(t.Table, o)
 	}
 	return c.Stdout.Record(shown, c.JSON, c.Now())
 }
@@ -132,14 +118,11 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 // getDone answers by the exit code whether what the label names was done last.
 func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label string) error {
 	r, err := holders.Get(ctx, t.Locks, key)
-	if _, is := permits.In(t.Proto, err); is {
-		return misuse.Errorf("%s is a semaphore: what is done once is done under a key of its own", wording.Name(key.Partition))
-	}
 	switch {
 	case errors.Is(err, leasehold.ErrNotFound):
 	case err != nil:
 		return err
-	case r.Done.Is(label), r.Done != nil && r.Done.Once == "" && names(label, r.Done.Period):
+	case r.Done != nil && (r.Done.Once == label && label != "" || r.Done.Once == "" && names(label, r.Done.Period)):
 		return nil
 	}
 	return failure.Exit(failure.CodeNo, nil)
@@ -150,4 +133,34 @@ func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label strin
 func names(label string, start time.Time) bool {
 	at, err := time.Parse(time.RFC3339, label)
 	return label == visible.Period(start) || err == nil && at.Equal(start)
+}
+
+// getHeld answers by the exit code whether a key is held, with --check by a live
+// holder. It prints nothing but what went wrong.
+func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
+	no := failure.Exit(failure.CodeNo, nil)
+	r, err := holders.Get(ctx, t.Locks, key)
+	switch {
+	case errors.Is(err, leasehold.ErrNotFound):
+		return no
+	case err != nil:
+		return err
+	case r.Released:
+		return no
+	case !f.check:
+		return nil
+	}
+	what := "" // it prints nothing, but where a line counts down
+	if c.Say.Rewrites() {
+		what = "the holder"
+	}
+	switch o := c.Say.Observe(ctx, t.Observer(f.checkFor), []leasehold.Record{r}, what)[0]; {
+	case o.Err != nil:
+		return o.Err
+	case o.State == holders.Live:
+		return nil
+	case o.State == holders.Unknown:
+		return fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", wording.Key(key), wording.Duration(f.checkFor))
+	}
+	return no
 }

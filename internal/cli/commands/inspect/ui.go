@@ -19,6 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/serve"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -93,11 +94,11 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 		defer at.Close()
 		host, _, _ := net.SplitHostPort(f.addr)
 		server, err := ui.New(ui.Config{
-			Source: ui.NewTable(t.DB, t.Table, t.Locks, t.Proto), Layout: t.Layout, Table: t.Table, Location: t.Location,
+			Source: ui.NewTable(t.DB, t.Table, t.Locks, t.Proto, t.Layout.Capabilities()), Layout: t.Layout, Table: t.Table, Location: t.Location,
 			Secret: secret, Name: at.Name, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
 			Explain: func(err error) string { return failure.Text(err, t.Where()) },
 			Broke:   c.sayBroke,
-		}, t.Proto, t.Locks.Capabilities())
+		}, t.Proto, t.Layout.Capabilities())
 		if err != nil {
 			return err
 		}
@@ -134,10 +135,7 @@ func (c *command) runUI(ctx context.Context, t *store.Table, server *ui.Server, 
 // sayBroke tells whoever started the server of a break, even with -q: it is the only
 // trace of who broke what, and why.
 func (c *command) sayBroke(r leasehold.Record, reason string) {
-	text := fmt.Sprintf("%s: the page broke the grant of %s to %s", wording.Time(c.Now()), wording.Key(r.Key), wording.Owner(r.Owner))
-	if r.Token != 0 {
-		text += fmt.Sprintf(" (token %d)", r.Token)
-	}
+	text := fmt.Sprintf("%s: the page broke the grant of %s", wording.Time(c.Now()), say.Grant(r))
 	if reason != "" {
 		text += ": " + reason
 	}

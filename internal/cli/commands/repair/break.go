@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,32 +13,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
-	"github.com/leasehold-go/leasehold/internal/cli/permits"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 type breakFlags struct {
-	token     int64
-	ifVersion string
-	yes       bool
-	sortKey   string
-	reason    string
-	damaged   bool
-	store     string // the flags that name it, for a command to type
-	ifRaw     string
-	dead      bool
-	checkFor  time.Duration
+	token   string
+	yes     bool
+	sortKey string
+	reason  string
+	store   string // the flags that name it, for a command to type
 }
 
 // Break is leasehold break.
 func Break(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	f := breakFlags{checkFor: arguments.DefaultCheckFor}
+	var f breakFlags
 	cmd := &cobra.Command{
 		Use:   "break KEY [flags]",
 		Short: "Break one grant that is stuck",
@@ -47,32 +42,21 @@ func Break(in *invocation.Invocation) *cobra.Command {
 
 Shows the record, observes whether its holder still renews, and asks. Breaks
 only that grant: if KEY has been granted again by then, nothing happens (exit
-code 1). Of a semaphore it breaks one permit: the one with TOKEN. A live holder
-may work on for some seconds: in that time only fenced writes are safe. The
-record keeps who broke it, when and why, and the holder is told.
+code 1). A live holder may work on for some seconds: in that time only fenced
+writes are safe. The record keeps who broke it, when and why, and the holder is
+told.
 
-With --dead it breaks the grants of all dead holders of the keys that begin
-with KEY, or of all keys: it observes the holders, shows each dead one as soon
-as it is known, asks once when all are known or --for is over, and breaks those
-that have not renewed since. Ctrl-C before the answer breaks nothing, after it
-no more. Of all keys, it also ends the shared leases of dead clients, whose
-rows nobody else looks for; that reads the table once more.
+A dead holder is in nobody's way: a client that wants KEY takes it over.
+leasehold ls --check shows which holders are dead.
 
-With --damaged it removes a record that does not read as a lock: it shows what
-is stored, asks, and removes exactly that. See also leasehold get --raw.`,
+If the record does not read as a lock, it shows what is stored, asks, and
+removes exactly that.`,
 		Example: `  leasehold break import/7 --reason "host is gone"
-  leasehold break import/7 --token 1764230400000042 --yes
-  leasehold break --dead import/
-  leasehold break --damaged import/8`,
+  leasehold break import/7 --token 1764230400000042 --yes`,
 		ValidArgsFunction: c.HeldKey,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if f.dead {
-				return arguments.OnePrefix(cmd, args)
-			}
-			return arguments.OneKey(cmd, args)
-		},
+		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := f.check(cmd, c.CanAsk()); err != nil {
+			if err := f.check(cmd); err != nil {
 				return err
 			}
 			f.store = arguments.StoreFlags(cmd)
@@ -80,69 +64,46 @@ is stored, asks, and removes exactly that. See also leasehold get --raw.`,
 				if f.reason != "" && !t.Layout.Capabilities().KeepOnRelease {
 					return misuse.Errorf("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", t.Layout.Name())
 				}
-				if f.dead {
-					return c.breakDead(ctx, t, strings.Join(args, ""), f)
-				}
-				key := store.KeyOf(t.Proto, args[0], f.sortKey)
-				if f.damaged {
-					return c.breakDamaged(ctx, t, key, f)
-				}
-				return c.breakGrant(ctx, t, key, f)
+				return c.breakGrant(ctx, t, store.KeyOf(t.Proto, args[0], f.sortKey), f)
 			})
 		},
 	}
 	fl := cmd.Flags()
-	fl.Int64Var(&f.token, "token", 0, "break only the grant with this `TOKEN`; needed with --yes")
-	fl.StringVar(&f.ifVersion, "if-version", "", "break only if the record still has this `VERSION`; for grants of other libraries, which have no token")
-	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask; without --dead, do not observe either")
+	fl.StringVar(&f.token, "token", "", "break only the grant with this `TOKEN`, or of another library's, which has none, its version; needed with --yes")
+	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask, and do not observe")
 	fl.StringVar(&f.reason, "reason", "", "`TEXT` that says why, for the record and its holder")
-	fl.BoolVar(&f.dead, "dead", false, "break the grants of all dead holders of keys that begin with KEY")
-	fl.Var(arguments.Duration{D: &f.checkFor}, "for", "with --dead, observe at most `DURATION`; holders not known by then are left alone; 0: until all are known")
-	fl.BoolVar(&f.damaged, "damaged", false, "remove a record that does not read as a lock")
-	fl.StringVar(&f.ifRaw, "if-raw", "", "with --damaged, remove only what leasehold get --raw wrote to `FILE`; needed with --yes")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }
 
 // check refuses flags that do not go together.
-func (f *breakFlags) check(cmd *cobra.Command, asks bool) error {
-	one := f.token != 0 || f.ifVersion != ""
+func (f *breakFlags) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("reason") && strings.TrimSpace(f.reason) == "":
 		return misuse.Of(cmd, "--reason is empty: say why, or leave it out")
 	case protocol.ReasonProblem(f.reason) != "":
 		return misuse.Of(cmd, "--reason: %s", protocol.ReasonProblem(f.reason))
-	case f.dead && f.damaged:
-		return misuse.Of(cmd, "--dead and --damaged: use one of them")
-	case f.dead && (one || f.sortKey != ""):
-		return misuse.Of(cmd, "--dead breaks all that are dead: leave out --token, --if-version and --sort-key")
-	case f.damaged && (one || f.reason != ""):
-		return misuse.Of(cmd, "--damaged removes a record that is no grant: leave out --token, --if-version and --reason")
-	case f.ifRaw != "" && !f.damaged:
-		return misuse.Of(cmd, "--if-raw is for --damaged: add --damaged, or leave out --if-raw")
-	case f.damaged && f.yes && f.ifRaw == "":
-		return misuse.Of(cmd, "--yes needs --if-raw, so that nothing else is removed than what was looked at")
-	case cmd.Flags().Changed("for") && !f.dead:
-		return misuse.Of(cmd, "--for is for --dead: add --dead, or leave out --for")
-	case f.dead && !f.yes && !asks:
-		return misuse.Of(cmd, "break asks at a terminal, and there is none: use --yes")
-	case f.damaged && !f.yes && !asks:
-		return misuse.Of(cmd, "break asks at a terminal, and there is none: use --if-raw and --yes")
-	case f.yes && !f.dead && !f.damaged && !one:
-		return misuse.Of(cmd, "--yes needs --token, or --if-version for a grant without one, so that no other grant is broken")
+	case f.yes && f.token == "":
+		return misuse.Of(cmd, "--yes needs --token, so that no other grant is broken")
 	}
 	return nil
 }
 
+// grantOf names the grant in a record: by its token or, as another library's has none, by
+// the version.
+func grantOf(r leasehold.Record) string {
+	if r.Token != 0 {
+		return wording.Token(r.Token)
+	}
+	return r.Version
+}
+
 func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.Key, f breakFlags) error {
-	wanted := func(r leasehold.Record) bool {
-		return (f.token == 0 || f.token == r.Token) && (f.ifVersion == "" || f.ifVersion == r.Version)
-	}
-	r, err := holders.Find(ctx, t.Locks, key, wanted)
-	if n, is := permits.In(t.Proto, err); is {
-		r, err = permits.HolderOf(ctx, t, key.Partition, n, wanted)
-	}
+	wanted := func(r leasehold.Record) bool { return f.token == "" || f.token == grantOf(r) }
+	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
+	case holders.IsDamaged(err) && f.token == "" && f.reason == "":
+		return c.breakDamaged(ctx, t, key)
 	case err != nil:
 		return err
 	case r.Released:
@@ -154,8 +115,11 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 		return misuse.Errorf("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
 			wording.Key(r.Key), wording.Owner(r.Owner), f.wordsFor(r))
 	}
-	opts := f.options()
-	if f.ifVersion != "" {
+	var opts []leasehold.BreakOption
+	if f.reason != "" {
+		opts = append(opts, leasehold.WithReason(f.reason))
+	}
+	if f.token != "" && r.Token == 0 {
 		opts = append(opts, leasehold.IfUnrenewed())
 	}
 	if !f.yes {
@@ -174,28 +138,17 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 	case err != nil:
 		return err
 	}
-	return c.Print(say.Record{Table: t.Table, Record: r}, "%s\n", brokeText(r))
+	return c.Print(say.Record{Table: t.Table, Record: r}, "broke the grant of %s\n", say.Grant(r))
 }
 
 // wordsFor are the arguments that break the grant in r and no other without asking.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	words := f.store
-	if r.Token != 0 {
-		words += " --token " + wording.Token(r.Token)
-	} else {
-		words += " --if-version " + wording.ShellWord(r.Version)
-	}
+	// No version of a library is longer. A command with half of another breaks nothing.
+	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason != "" {
 		words += " --reason " + wording.ShellWord(f.reason)
 	}
 	return words + " --yes " + wording.ShellKey(r.Key)
-}
-
-func (f *breakFlags) options() []leasehold.BreakOption {
-	if f.reason == "" {
-		return nil
-	}
-	return []leasehold.BreakOption{leasehold.WithReason(f.reason)}
 }
 
 // confirmBreak shows the record, observes it for its lease and asks.
@@ -229,4 +182,48 @@ func (c *command) confirmBreak(ctx context.Context, t *store.Table, r leasehold.
 		err = by.StillDead(ctx, o)
 	}
 	return o, err
+}
+
+// breakDamaged removes a record that does not read as a lock, if it is still exactly
+// what was shown.
+func (c *command) breakDamaged(ctx context.Context, t *store.Table, key leasehold.Key) error {
+	item, err := t.Item(ctx, key)
+	if err != nil {
+		return err
+	}
+	raw, err := say.Item(item)
+	if err != nil {
+		return err
+	}
+	found := holders.Read(t.Proto, item)
+	switch found.Kind {
+	case holders.KindDamaged:
+	case holders.KindSession:
+		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and no key: nothing was removed", wording.Key(key)))
+	default:
+		return fmt.Errorf("%w meanwhile: %s: look again", leasehold.ErrChanged, wording.Key(key))
+	}
+	if !c.CanAsk() {
+		return misuse.Errorf("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", wording.Key(key), visible.Word(found.Damage.Attribute), found.Damage.Problem)
+	}
+	fmt.Fprintln(c.Stderr, string(say.Indented(raw)))
+	_ = c.Stderr.Prose("It does not read as a lock: %s %s.", visible.Word(found.Damage.Attribute), found.Damage.Problem)
+	if r, ok := records.LockBut(t.Proto, item, found.Damage.Attribute); ok && r.Released {
+		_ = c.Stderr.Prose("Without that attribute it is a free lock of layout %s: rename the attribute instead.", t.Layout.Name())
+	} else if ok {
+		_ = c.Stderr.Prose("Without that attribute it is a lock that somebody holds: rename the attribute instead.")
+	}
+	_ = c.Stderr.Prose("Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
+	if err := c.Confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", wording.Key(key)), "nothing was removed"); err != nil {
+		return err
+	}
+	if err := removeExactly(ctx, t, key, item); err != nil {
+		return err
+	}
+	if c.JSON {
+		_, err = fmt.Fprintln(c.Stdout, string(raw))
+	} else {
+		_, err = fmt.Fprintf(c.Stdout, "removed the record of %s\n", wording.Key(key))
+	}
+	return err
 }

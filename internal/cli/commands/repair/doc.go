@@ -1,9 +1,7 @@
-// Package repair has the commands that an operator mends with: break, forget and
-// semaphore.
+// Package repair has the commands that an operator mends with: break and forget.
 //
-//	break.go      break; breakdead.go: --dead; damaged.go: --damaged
-//	forget.go     forget; forgetdone.go: --done
-//	semaphore.go  semaphore resize
+//	break.go   break, also of a record that does not read as a lock
+//	forget.go  forget
 //
 // Whether a holder is dead is not decided here, but in package holders.
 package repair

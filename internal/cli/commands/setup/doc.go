@@ -1,8 +1,7 @@
-// Package setup has the commands that set up and try out: table, bench, local, demo and
+// Package setup has the commands that set up and try out: table, local, demo and
 // version.
 //
-//	table.go      table create; tablecheck.go, tabletext.go, rewrite.go: below table, too
-//	bench.go      bench, which measures with package bench
+//	table.go      table; rewrite.go: table rewrite
 //	local.go      local, which serves the embedded engine
 //	demo.go       demo, whose play is package demo
 //	version.go    version

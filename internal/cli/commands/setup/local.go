@@ -18,6 +18,12 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
+// The addresses that local listens on without --addr: CMD reads the address from its environment.
+const (
+	defaultAddr = "127.0.0.1:8000"
+	freePort    = "127.0.0.1:0"
+)
+
 // Local is leasehold local.
 func Local(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
@@ -33,7 +39,7 @@ Every user of the machine can connect. So it answers only requests that are
 signed with its own AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whatever they
 are. Without them in its environment it makes a pair that ends with it. CMD gets
 the pair; without CMD it is printed, as a line for the shell.`,
-		Example: `  leasehold local --addr 127.0.0.1:0 -- pytest
+		Example: `  leasehold local -- pytest
   leasehold local               # in another shell: the line it printed, and
   aws dynamodb list-tables
   AWS_ACCESS_KEY_ID=test AWS_SECRET_ACCESS_KEY=test leasehold local`,
@@ -49,7 +55,7 @@ the pair; without CMD it is printed, as a line for the shell.`,
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return c.local(cmd.Context(), addr, args) },
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:8000", "loopback `ADDRESS` to listen on; port 0 picks a free port")
+	cmd.Flags().StringVar(&addr, "addr", "", "loopback `ADDRESS` to listen on; port 0 picks a free port (default 127.0.0.1:8000, or a free port with CMD)")
 	return cmd
 }
 
@@ -61,22 +67,23 @@ func (c *command) local(ctx context.Context, addr string, command []string) erro
 			return err
 		}
 	}
-	listener, err := serve.Loopback(ctx, addr)
-	if err != nil {
-		return err
+	if addr == "" {
+		addr = defaultAddr
+		if len(command) > 0 {
+			addr = freePort
+		}
 	}
-	defer listener.Close()
 	key := serve.KeyIn(c.Getenv)
 	opts, where := []localdynamo.Option{localdynamo.WithAccessKey(key.ID, key.Secret)}, "in memory"
 	file, err := c.fileToServe()
 	if err != nil {
 		return err
 	}
-	if file != "" {
+	if file != "" { // Opened before it listens: an address in use would hide what is wrong with the file.
 		if err := c.MakeFile(file); err != nil {
 			return err
 		}
-		tables, err := c.Settings.OpenFile(file)
+		tables, err := c.Settings.OpenFile(ctx, file)
 		if err != nil {
 			return err
 		}
@@ -84,6 +91,11 @@ func (c *command) local(ctx context.Context, addr string, command []string) erro
 	}
 	engine := localdynamo.New(opts...)
 	defer engine.Close()
+	listener, err := serve.Loopback(ctx, addr)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
 	server := serve.Engine(engine)
 	signals := process.CatchSignals()
 	defer signals.Release()

@@ -22,8 +22,8 @@ import (
 )
 
 type rewriteFlags struct {
-	yes, dryRun bool
-	prefix      string
+	yes    bool
+	prefix string
 }
 
 func (c *command) newTableRewrite() *cobra.Command {
@@ -39,20 +39,15 @@ write such records again.
 Reads the whole table, shows the records that need rewriting, and asks. Those
 that are released and whose key begins with PREFIX are acquired and released
 once: data and attributes stay, the token grows by one. Those that are held are
-skipped and listed (exit code 1): run it again once they are released. With
---dry-run nothing is written, and the exit code is 1 if any need rewriting.`,
-		Example: `  leasehold table rewrite --layout dynamolock --dry-run
+skipped and listed (exit code 1): run it again once they are released. Where
+there is no terminal to ask at, nothing is written without --yes, and the exit
+code is 1 if any need rewriting.`,
+		Example: `  leasehold table rewrite --layout dynamolock </dev/null      # look
   leasehold table rewrite --layout dynamolock import/ --yes`,
 		Args: arguments.OnePrefix,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.prefix = args[0]
-			}
-			switch {
-			case f.yes && f.dryRun:
-				return misuse.Of(cmd, "--yes and --dry-run: use one of them")
-			case !f.yes && !f.dryRun && !c.CanAsk():
-				return misuse.Of(cmd, "rewrite asks at a terminal, and there is none: look with --dry-run, then use --yes")
 			}
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				rewriting, ok := t.Proto.(protocol.Rewriting)
@@ -63,10 +58,7 @@ skipped and listed (exit code 1): run it again once they are released. With
 			})
 		},
 	}
-	fl := cmd.Flags()
-	fl.SortFlags = false
-	fl.BoolVar(&f.dryRun, "dry-run", false, "show the records that need rewriting, and write nothing")
-	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask")
+	cmd.Flags().BoolVarP(&f.yes, "yes", "y", false, "do not ask")
 	return cmd
 }
 
@@ -97,18 +89,21 @@ func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Re
 		c.Say.Text("nothing to rewrite in %s: %s reads every record", t.Table, t.Layout.Name())
 		return nil
 	}
-	if !f.yes && !f.dryRun {
-		if err := c.confirmRewrite(ctx, t, all); err != nil {
-			return err
-		}
-	}
-	done, left, damaged := 0, 0, false
+	code := failure.CodeNo
 	for _, r := range all {
 		if r.bad != nil {
 			c.Say.Fail(r.bad)
-			damaged = true
+			code = failure.CodeTrouble
 		}
-		if r.result == resultDue && !f.dryRun {
+	}
+	if !f.yes {
+		if err := c.confirmRewrite(ctx, t, all, code); err != nil {
+			return err
+		}
+	}
+	done, left := 0, 0
+	for _, r := range all {
+		if r.result == resultDue {
 			if err := r.rewrite(ctx, t.Locks); err != nil {
 				c.Say.Note("rewrote %d of %s: run it again for the others", done, wording.Count(len(all), "record", "records"))
 				return err
@@ -127,19 +122,18 @@ func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Re
 		}
 	}
 	switch {
-	case damaged:
-		return failure.Exit(failure.CodeTrouble, nil)
-	case f.dryRun:
-		return failure.Exit(failure.CodeNo, nil)
+	case code == failure.CodeTrouble:
+		return failure.Exit(code, nil)
 	case left > 0:
-		return failure.Exit(failure.CodeNo, fmt.Errorf("rewrote %d of %s, the others are held: run it again once they are released or broken", done, wording.Count(done+left, "record", "records")))
+		return failure.Exit(code, fmt.Errorf("rewrote %d of %s, the others are held: run it again once they are released or broken", done, wording.Count(done+left, "record", "records")))
 	}
 	c.Say.Text("rewrote %s of %s", wording.Count(done, "record", "records"), t.Name())
 	return nil
 }
 
-// confirmRewrite shows the records that need rewriting, and asks.
-func (c *command) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite) error {
+// confirmRewrite shows the records that need rewriting, and asks. Where it cannot ask, it
+// returns the error that ends the command with that code.
+func (c *command) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite, code int) error {
 	due := 0
 	for _, r := range all {
 		if r.result == resultDue {
@@ -149,13 +143,17 @@ func (c *command) confirmRewrite(ctx context.Context, t *store.Table, all []toRe
 			return err
 		}
 	}
+	if !c.CanAsk() {
+		return failure.Exit(code, misuse.Errorf("nothing was rewritten: rewrite asks at a terminal, and there is none: use --yes"))
+	}
 	return c.Confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), t.Layout.Name()), "nothing was rewritten")
 }
 
 // rewrite acquires and releases the key. That writes the whole record anew, except the
 // caller's data and attributes.
 func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
-	lock, err := locks.TryAcquire(ctx, r.key.Partition, leasehold.WithSortKey(r.key.Sort), leasehold.IfExists(), leasehold.WithoutRenewal())
+	lock, err := locks.TryAcquire(ctx, r.key.Partition, leasehold.WithSortKey(r.key.Sort), leasehold.IfExists(), leasehold.WithoutRenewal(),
+		leasehold.NoWaitEvenIfDead()) // a record that is held is left as it is
 	var held *leasehold.HeldError
 	switch {
 	case errors.As(err, &held):
@@ -189,7 +187,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 		if what == "" {
 			continue
 		}
-		found := toRewrite{key: leasehold.Key(key), what: what, result: resultDue}
+		found := toRewrite{key: key, what: what, result: resultDue}
 		switch r, err := proto.Decode(item); {
 		case err != nil:
 			found.result, found.bad = resultBad, reader.AsRecordError(key, item, err)
@@ -198,7 +196,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 		}
 		all = append(all, found)
 	}
-	slices.SortFunc(all, func(x, y toRewrite) int { return holders.CompareKeys(x.key, y.key) })
+	slices.SortFunc(all, func(x, y toRewrite) int { return x.key.Compare(y.key) })
 	return all, nil
 }
 

@@ -1,18 +1,25 @@
 package setup
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -29,6 +36,7 @@ func Table(in *invocation.Invocation) *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 		RunE: arguments.Subcommand,
 	}
+	cmd.AddGroup(&cobra.Group{Title: "Commands:"})
 	cmd.AddCommand(c.newTableCreate(), c.newTableCheck(), c.newTableRewrite(), c.newTablePolicy(), c.newTableTerraform(), c.newTableCloudFormation())
 	return cmd
 }
@@ -48,7 +56,7 @@ func (c *command) newTableCreate() *cobra.Command {
 				}
 				if err := table.Create(ctx, s.DB, spec); err != nil {
 					if slices.ContainsFunc(problems, func(p table.Problem) bool { return p.Fatal }) {
-						return failure.Exit(failure.CodeNo, err)
+						return failure.Exit(failure.CodeNo, failure.Like(err, store.ByFlags(err.Error())))
 					}
 					return failure.Answer(failure.Cause(ctx, err))
 				}
@@ -75,4 +83,156 @@ func (c *command) sayCreated(s *store.Store, fresh bool) error {
 		ttl = "TTL on " + name
 	}
 	return c.Stdout.Prose("created %s in %s: pay per request, %s", s.Table, s.Location, ttl)
+}
+
+func (c *command) newTableCheck() *cobra.Command {
+	return &cobra.Command{
+		Use:   "check [flags]",
+		Short: "Check keys, TTL, replicas and rights; exit 1: does not fit",
+		Long: `Check that the table fits the layout: its status, keys, time to live and
+replicas, and what the caller may do, by requests that change nothing. Beside
+what is not ok stands what to do. Exit code 1: something is not.
+
+leasehold doctor checks that and more, with a lock that is really acquired.`,
+		Example: `  leasehold table check --table locks
+  leasehold table check --json | jq -r 'select(.state != "ok") | .what'`,
+		Args: arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.OnStore(cmd, store.Opening{AnyLayout: true}, func(ctx context.Context, s *store.Store) error {
+				t, err := checks.New(s, protocol.DefaultLease, "leasehold-table-check-")
+				if err != nil {
+					return err
+				}
+				r := c.Report()
+				r.Where, r.Strict = s.Where(), true
+				r.Run(ctx, t.Settings())
+				return r.Verdict(ctx)
+			})
+		},
+	}
+}
+
+// The commands in this file print a text about a table, which need not exist.
+// They read no AWS settings and send no requests.
+
+func (c *command) newTablePolicy() *cobra.Command {
+	accesses := []table.Access{table.Use, table.Operate, table.Read}
+	var prefixes []string
+	cmd := &cobra.Command{
+		Use:   "policy [use|operate|read] [flags]",
+		Short: "Print a least-privilege IAM policy",
+		Long: `Print a least-privilege IAM policy for the table. --table must be an ARN.
+
+use (the default) allows holding locks, for services. operate also allows
+listing and breaking them, for operators. read allows only list and get. The
+policy does not cover writes of Commit to your own tables. No AWS settings are
+needed.
+
+With --prefix it allows keys alone that begin so, to each service its own: end
+it with a slash, or "bill" allows "billing/7" as well. Then nothing lists the
+table, and a request for another key is refused by IAM.
+
+Shared leases (Config.SharedLease) need --prefix leasehold/session/, too. It is
+reserved, and its rows belong to all clients: a client that has it can end the
+shared lease of any other client. A shorter PREFIX that overlaps it, such as
+leasehold/, is refused.`,
+		Example: `  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks
+  leasehold table policy use --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks --prefix billing/
+  leasehold table policy read --table arn:aws:dynamodb:eu-west-1:123456789012:table/locks > read.json`,
+		Args:      cobra.ArbitraryArgs,
+		ValidArgs: []cobra.Completion{string(table.Use), string(table.Operate), string(table.Read)},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			access := accesses[0]
+			switch {
+			case len(args) > 1:
+				return misuse.Of(cmd, "only one access is allowed: remove %s", visible.Name(args[1]))
+			case len(args) == 1:
+				if access = table.Access(args[0]); !slices.Contains(accesses, access) {
+					return misuse.Of(cmd, "unknown access %s: it can be use, operate or read", visible.Name(args[0]))
+				}
+			}
+			spec, named, err := c.tableSpec(cmd)
+			if err != nil {
+				return err
+			}
+			if spec.Name == named {
+				return misuse.Errorf("--table %s: a policy needs the ARN of the table: --table arn:aws:dynamodb:REGION:ACCOUNT:table/%s", visible.Name(named), visible.Name(named))
+			}
+			if slices.Contains(prefixes, "") {
+				return misuse.Of(cmd, "--prefix is empty, which every key begins with: name one, or leave it out")
+			}
+			text, err := spec.Policy(named, access, prefixes...)
+			if err != nil {
+				return misuse.Of(cmd, "--prefix: %v", err)
+			}
+			if c.JSON {
+				var line bytes.Buffer
+				if err := json.Compact(&line, []byte(text)); err != nil {
+					return err
+				}
+				text = line.String() + "\n"
+			}
+			_, err = fmt.Fprint(c.Stdout, text)
+			return err
+		},
+	}
+	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "allow only keys that begin with `PREFIX`; may be repeated")
+	return cmd
+}
+
+func (c *command) newTableTerraform() *cobra.Command {
+	return c.newTableText("terraform", "HCL", "a resource of Terraform's AWS provider", `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform)
+}
+
+func (c *command) newTableCloudFormation() *cobra.Command {
+	return c.newTableText("cloudformation", "YAML", "a CloudFormation template", `  leasehold table cloudformation --table locks > locks.yaml
+  aws cloudformation deploy --stack-name locks --template-file locks.yaml`, table.Spec.CloudFormation)
+}
+
+// newTableText returns a command that prints a template of the table.
+func (c *command) newTableText(name, language, what, example string, text func(table.Spec) string) *cobra.Command {
+	return &cobra.Command{
+		Use:   name + " [flags]",
+		Short: "Print " + language,
+		Long: "Print the table as " + language + ", " + what + `.
+
+It is the table that table create would create with the same --layout and
+--attr.
+
+It is protected against deletion, and DynamoDB recovers it to a point in time,
+which AWS charges for by the size of the table: a lock is below a kilobyte. For
+a table of tests take both out of the text. Do not let clients use a table that
+was restored: see docs/table.md. No AWS settings are needed.`,
+		Example: example,
+		Args:    arguments.None,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if c.JSON {
+				return misuse.Of(cmd, "--json cannot be used here: %s prints %s", name, language)
+			}
+			spec, _, err := c.tableSpec(cmd)
+			if err != nil {
+				return err
+			}
+			_, err = fmt.Fprint(c.Stdout, text(spec))
+			return err
+		},
+	}
+}
+
+// tableSpec returns the table that flags and environment name. named is the name
+// or the ARN that they use.
+func (c *command) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
+	l, err := c.Settings.Layout()
+	if err != nil {
+		return spec, "", err
+	}
+	if c.Settings.File != "" {
+		return spec, "", misuse.Errorf("--file names a local store, but %s is for DynamoDB tables: use --table", cmd.Name())
+	}
+	named = cmp.Or(c.Settings.Table, c.Getenv("LEASEHOLD_TABLE"))
+	if named == "" {
+		return spec, "", misuse.Errorf("no table: name the lock table with --table or LEASEHOLD_TABLE")
+	}
+	name, err := store.TableName(named)
+	return table.Spec{Name: name, Layout: l}, named, err
 }

@@ -1,0 +1,140 @@
+package leasehold_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// isClosedAlone checks the error of a call that met Close.
+func isClosedAlone(t *testing.T, what string, err error) {
+	t.Helper()
+	if !errors.Is(err, leasehold.ErrClosed) || errors.Is(err, leasehold.ErrReleased) || errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("%s: %v", what, err)
+	}
+}
+
+func TestCloseEndsGrantsWithErrClosed(t *testing.T) {
+	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
+		for name, opts := range map[string][]leasehold.AcquireOption{
+			"kept": nil, "deleted": {leasehold.DeleteOnRelease()}, "for work done once": {leasehold.Once("v1")},
+		} {
+			t.Run(fmt.Sprintf("%s, shared lease %t", name, cfg.SharedLease), func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, _ := w.Client(cfg)
+					lock := w.Acquire(c, "job", opts...)
+					if err := c.Close(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+					isClosedAlone(t, "grant", leasehold.Ended(lock))
+					isClosedAlone(t, "lock", lock.Err())
+					_, err := leasehold.ShareGrant(t.Context(), lock)
+					isClosedAlone(t, "Acquire with Reentrant", err)
+				})
+			})
+		}
+	}
+}
+
+// meetsClose calls, and closes the client while the first request that fits is in flight.
+// answer is the reply to each such request.
+func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
+	t.Helper()
+	closed := make(chan error, 1)
+	closeOnce := sync.OnceFunc(func() {
+		go func() { closed <- c.Close(context.WithoutCancel(t.Context())) }()
+		synctest.Wait()
+	})
+	wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+		if !fits(r.Call) {
+			return r.Send()
+		}
+		closeOnce()
+		return answer(r)
+	})
+	err := call()
+	if err := <-closed; err != nil {
+		t.Errorf("close: %v", err)
+	}
+	return err
+}
+
+func TestReadThatMeetsCloseSaysErrClosed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		reads := func(c lab.Call) bool { return c.Op == "TransactGetItems" }
+		isClosedAlone(t, "read", meetsClose(t, c, wire, reads, (*lab.Request).Send, func() error {
+			_, err := lock.Read(t.Context(), nil)
+			return err
+		}))
+	})
+}
+
+func TestSharedCommitThatMeetsCloseSaysErrClosed(t *testing.T) {
+	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
+		t.Run(fmt.Sprintf("shared lease %t", cfg.SharedLease), func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Work().Client(cfg)
+				outer := w.Acquire(c, "job")
+				inner, err := c.Acquire(outer.Context(), "job", leasehold.Reentrant())
+				if err != nil {
+					t.Fatal(err)
+				}
+				isClosedAlone(t, "commit", meetsClose(t, c, wire, lab.Call.Commits, lab.Throttled, func() error {
+					return inner.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")))
+				}))
+				w.WantLog()
+			})
+		})
+	}
+}
+
+// Whoever ends a lock ends its lease first, and then the contexts of its handles.
+// Another goroutine may look in between, for long on a machine that is busy.
+func TestLookWhileALockIsBeingEndedIsToldSo(t *testing.T) {
+	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
+		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
+		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },
+		"Cause":         func(lock *leasehold.Lock, _ context.Context) error { return context.Cause(lock.Context()) },
+		"Bind":          func(_ *leasehold.Lock, bound context.Context) error { return bound.Err() },
+		"Cause of Bind": func(_ *leasehold.Lock, bound context.Context) error { return context.Cause(bound) },
+		"Done": func(lock *leasehold.Lock, _ context.Context) error {
+			select {
+			case <-lock.Context().Done():
+				return context.Canceled
+			default:
+				return nil
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.Config())
+				lock, err := c.Acquire(t.Context(), "job")
+				if err != nil {
+					t.Fatal(err)
+				}
+				bound, cancel := lock.Bind(t.Context())
+				defer cancel()
+				if err := look(lock, bound); err != nil {
+					t.Fatal(err)
+				}
+				leasehold.EndLeaseAlone(lock, leasehold.ErrLost)
+				if look(lock, bound) == nil {
+					t.Error("the lock is held")
+				}
+				if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
+					t.Errorf("cause %v", err)
+				}
+			})
+		})
+	}
+}

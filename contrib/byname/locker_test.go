@@ -1,0 +1,314 @@
+package byname_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/byname"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// issue is the name that these tests are about.
+const issue = "issue_example.com"
+
+// namesOf returns a Locker as a process of its own would have, its client and its wire.
+func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Client, *lab.Wire) {
+	w.T.Helper()
+	c, wire := w.Client(cfg)
+	names, err := byname.New(c, "certificates/")
+	if err != nil {
+		w.T.Fatal(err)
+	}
+	return names, c, wire
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// locking calls Lock on a goroutine of its own, and returns its error's channel.
+func locking(ctx context.Context, names *byname.Locker) <-chan error {
+	done := make(chan error, 1)
+	go func() { done <- names.Lock(ctx, issue) }()
+	synctest.Wait()
+	return done
+}
+
+func pending(t *testing.T, done <-chan error, why string) {
+	t.Helper()
+	select {
+	case err := <-done:
+		t.Fatalf("locked with error %v: %s", err, why)
+	default:
+	}
+}
+
+func TestNameIsLockedByOneAtATimeInEveryLayout(t *testing.T) {
+	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
+	for _, l := range layouts {
+		t.Run(l.Name(), func(t *testing.T) {
+			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				a, _, _ := namesOf(w, cfg)
+				b, _, _ := namesOf(w, cfg)
+				must(t, a.Lock(t.Context(), issue))
+				if ok, err := b.TryLock(t.Context(), issue); ok || err != nil {
+					t.Errorf("another process's try while it is locked: %v, %v", ok, err)
+				}
+				if ok, err := b.TryLock(t.Context(), "issue_example.org"); !ok || err != nil {
+					t.Errorf("a try of another name: %v, %v", ok, err)
+				}
+				waiting := locking(t.Context(), b)
+				lab.Elapse(time.Minute)
+				pending(t, waiting, "another process has the name")
+				must(t, a.Unlock(t.Context(), issue))
+				must(t, <-waiting)
+				must(t, b.Unlock(t.Context(), issue))
+				must(t, b.Unlock(t.Context(), "issue_example.org"))
+			})
+		})
+	}
+}
+
+func TestNameIsTheKeyUnderItsPrefix(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, c, _ := namesOf(w, lab.Config())
+		must(t, names.Lock(t.Context(), issue))
+		if held := c.Held(); len(held) != 1 || held[0].Key().Partition != "certificates/"+issue {
+			t.Errorf("held %v", held)
+		}
+		must(t, names.Unlock(t.Context(), issue))
+	})
+}
+
+func TestGoroutinesLockANameInTheOrderInWhichTheyCame(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, _, wire := namesOf(w, lab.Config())
+		must(t, names.Lock(t.Context(), issue))
+		first := locking(t.Context(), names)
+		second := locking(t.Context(), names)
+		if ok, err := names.TryLock(t.Context(), issue); ok || err != nil {
+			t.Errorf("a try while it is locked here: %v, %v", ok, err)
+		}
+		wire.Sent()
+		must(t, names.Unlock(t.Context(), issue))
+		must(t, <-first)
+		if sent := wire.Sent(); len(sent) != 1 || !sent[0].HandsOver() {
+			t.Errorf("the next goroutine was granted it by %v", lab.Ops(sent))
+		}
+		pending(t, second, "two before it")
+		must(t, names.Unlock(t.Context(), issue))
+		must(t, <-second)
+		must(t, names.Unlock(t.Context(), issue))
+	})
+}
+
+func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, _, _ := namesOf(w, lab.Config())
+		must(t, names.Lock(t.Context(), issue))
+		lock, ok := names.Held(issue)
+		if !ok {
+			t.Fatal("it is not held")
+		}
+		w.Steal("certificates/" + issue)
+		lab.Elapse(10 * time.Second)
+		if err := context.Cause(lock.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the lock's context: %v", err)
+		}
+		if err := names.Unlock(t.Context(), issue); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("unlock: %v", err)
+		}
+		if _, ok := names.Held(issue); ok {
+			t.Error("it is held after Unlock")
+		}
+	})
+}
+
+func TestLockerLossUnnoticedExcludesOwnProcessOnly(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, c, wire := namesOf(w, lab.Config())
+		b, _, _ := namesOf(w, lab.Config())
+		must(t, a.Lock(t.Context(), issue))
+		came := locking(t.Context(), a) // while it was held: it is granted the key next
+		r, err := c.Get(t.Context(), "certificates/"+issue)
+		must(t, err)
+		must(t, c.Break(t.Context(), r))
+		lab.Elapse(10 * time.Second)
+		comes := locking(t.Context(), a) // since
+		lab.Elapse(10 * time.Second)
+		pending(t, came, "the section before it is not over")
+		pending(t, comes, "the section before it is not over")
+		wire.Sent()
+		if ok, err := a.TryLock(t.Context(), issue); ok || err != nil {
+			t.Errorf("a try in its process: %v, %v", ok, err)
+		}
+		if sent := wire.Sent(); len(sent) > 0 {
+			t.Errorf("which needs nobody's answer sent %v", lab.Ops(sent))
+		}
+		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
+			t.Fatalf("another process: %v, %v", ok, err)
+		}
+		must(t, b.Unlock(t.Context(), issue))
+		if err := a.Unlock(t.Context(), issue); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("unlock of the one that was broken: %v", err)
+		}
+		for range 2 { // in either order
+			select {
+			case err := <-came:
+				must(t, err)
+			case err := <-comes:
+				must(t, err)
+			}
+			must(t, a.Unlock(t.Context(), issue))
+		}
+	})
+}
+
+func TestWhoWaitsForASectionThatWasLostLeavesWithItsContext(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, _, _ := namesOf(w, lab.Config())
+		must(t, names.Lock(t.Context(), issue))
+		w.Steal("certificates/" + issue)
+		lab.Elapse(10 * time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := names.Lock(ctx, issue); !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "certificates/"+issue) {
+			t.Errorf("error %v", err)
+		}
+		_ = names.Unlock(t.Context(), issue)
+	})
+}
+
+func TestUnlockFreesTheNameThoughItsContextHasEnded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, _, _ := namesOf(w, lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		must(t, names.Lock(ctx, issue))
+		cancel()
+		must(t, names.Unlock(ctx, issue))
+		if held := w.HeldAmong([]leasehold.Key{{Partition: "certificates/" + issue}}); len(held) > 0 {
+			t.Errorf("still held: %v", held)
+		}
+	})
+}
+
+func TestRenewLockLeaseReportsLossAndKeepsLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, _, _ := namesOf(w, lab.Config())
+		must(t, names.Lock(t.Context(), issue))
+		lab.Elapse(time.Second)
+		must(t, names.RenewLockLease(t.Context(), issue, 6*time.Hour))
+		lock, _ := names.Held(issue)
+		if left := time.Until(lock.TrustedUntil()); left != 18*time.Second {
+			t.Errorf("trusted for %v, want a lease without its margin", left)
+		}
+		w.Steal("certificates/" + issue)
+		if err := names.RenewLockLease(t.Context(), issue, time.Hour); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("renewed a lock that another has: %v", err)
+		}
+		_ = names.Unlock(t.Context(), issue)
+	})
+}
+
+func TestTryTakesADeadHoldersNameOver(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _, wire := namesOf(w, lab.Config())
+		b, _, _ := namesOf(w, lab.Config())
+		must(t, a.Lock(t.Context(), issue))
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Hour)
+		if ok, err := b.TryLock(t.Context(), issue); !ok || err != nil {
+			t.Errorf("try: %v, %v", ok, err)
+		}
+		must(t, b.Unlock(t.Context(), issue))
+		_ = a.Unlock(t.Context(), issue)
+	})
+}
+
+func TestWhatIsNotLockedIsNeitherUnlockedNorRenewed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, _, wire := namesOf(w, lab.Config())
+		if err := names.Unlock(t.Context(), issue); err == nil || !strings.Contains(err.Error(), "certificates/"+issue) {
+			t.Errorf("unlock: %v", err)
+		}
+		if err := names.RenewLockLease(t.Context(), issue, time.Hour); err == nil || !strings.Contains(err.Error(), "certificates/"+issue) {
+			t.Errorf("renew: %v", err)
+		}
+		if sent := wire.Sent(); len(sent) > 0 {
+			t.Errorf("sent %v", lab.Ops(sent))
+		}
+	})
+}
+
+func TestTryThatItsContextEndsIsAnErrorAndNoAnswer(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _, wire := namesOf(w, lab.Config())
+		b, _, _ := namesOf(w, lab.Config())
+		must(t, a.Lock(t.Context(), issue))
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Hour)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if ok, err := b.TryLock(ctx, issue); ok || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a try that watched a dead holder: %v, %v", ok, err)
+		}
+		_ = a.Unlock(t.Context(), issue)
+	})
+}
+
+func TestTryThatFailsIsAnErrorAndNoAnswer(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		names, c, wire := namesOf(w, lab.Config())
+		wire.SetFault(lab.Cut)
+		if ok, err := names.TryLock(t.Context(), issue); ok || err == nil {
+			t.Errorf("try without a network: %v, %v", ok, err)
+		}
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestLockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
+	if _, err := byname.New(nil, ""); err == nil {
+		t.Error("a nil client was taken")
+	}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		for _, prefix := range []string{"leasehold/session/", strings.Repeat("k", 2048)} {
+			if _, err := byname.New(c, prefix); err == nil {
+				t.Errorf("a prefix of %d bytes was taken", len(prefix))
+			}
+		}
+		if sent := wire.Sent(); len(sent) > 0 {
+			t.Errorf("sent %v", lab.Ops(sent))
+		}
+	})
+}
+
+func TestDatabaseIsLockedByItsNameEitherWay(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _, _ := namesOf(w, lab.Config())
+		b, _, _ := namesOf(w, lab.Config())
+		mine, theirs := a.ForDatabase("orders"), b.ForDatabase("orders")
+		must(t, mine.Lock(t.Context(), nil))
+		locked := make(chan error, 1)
+		go func() { locked <- theirs.SessionLock(t.Context(), nil) }()
+		lab.Elapse(time.Minute)
+		pending(t, locked, "another process changes the database")
+		must(t, mine.Unlock(t.Context(), nil))
+		must(t, <-locked)
+		must(t, theirs.SessionUnlock(t.Context(), nil))
+	})
+}

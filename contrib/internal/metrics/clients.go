@@ -1,0 +1,67 @@
+package metrics
+
+import (
+	"maps"
+	"sync"
+	"weak"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Clients are those whose Stats are exported as gauges. Its pointers are weak: a client
+// that holds a lock or waits for one is kept alive by its own goroutines. The zero value
+// has none. It is safe for concurrent use.
+type Clients struct {
+	mu   sync.Mutex // not held while Stats are read
+	seen map[weak.Pointer[leasehold.Client]]bool
+	any  bool
+}
+
+// Names and descriptions of the gauges.
+const (
+	HeldName      = "leasehold.held"
+	HeldHelp      = "Locks held."
+	WaitingName   = "leasehold.waiting"
+	WaitingHelp   = "Calls that wait to be granted a lock."
+	RemainingName = "leasehold.min_remaining_seconds"
+	RemainingHelp = "Shortest time until a held lock is no longer trusted; no value if none is held."
+)
+
+// Add adds a client.
+func (s *Clients) Add(c *leasehold.Client) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.seen == nil {
+		s.seen = map[weak.Pointer[leasehold.Client]]bool{}
+	}
+	s.seen[weak.Make(c)], s.any = true, true
+}
+
+// Stats returns the sum of what the clients do, and the shortest trust of all. Clients that
+// nobody uses any more are forgotten. ok is false as long as there never was one: nothing
+// is known then, and zero would say that no locks are held.
+func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
+	alive, ok := s.alive()
+	for _, c := range alive {
+		one := c.Stats()
+		if one.Held > 0 && (sum.Held == 0 || one.MinRemaining < sum.MinRemaining) {
+			sum.MinRemaining = one.MinRemaining
+		}
+		sum.Held += one.Held
+		sum.Waiting += one.Waiting
+	}
+	return sum, ok
+}
+
+func (s *Clients) alive() (alive []*leasehold.Client, any bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.seen, func(p weak.Pointer[leasehold.Client], _ bool) bool {
+		c := p.Value()
+		if c != nil {
+			alive = append(alive, c)
+		}
+		return c == nil
+	})
+	return alive, s.any
+}

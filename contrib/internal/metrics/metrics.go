@@ -1,0 +1,152 @@
+// Package metrics says what leasehold's events add to which metric, for every exporter.
+// Package leaseholdotel exports the metrics by these names; leaseholdprom has underscores
+// for the dots, and "_total" at the end of counters.
+package metrics
+
+import (
+	"errors"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Metric is a histogram or, without buckets, a counter.
+type Metric struct {
+	Name, Unit, Help string
+	Buckets          []float64 // in seconds
+	Label            string    // which its series differ by; empty: it has one series
+	Values           []string  // of the label, that are there from the beginning
+}
+
+// The histograms. A grant takes one request, or a wait for another holder's work. A lock
+// may be held for one request or for a night. A renewal is one request with a deadline of
+// seconds.
+var (
+	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
+		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}
+	Held = &Metric{Name: "leasehold.held_seconds", Unit: "s", Help: "Time from the grant to the release or the loss.",
+		Buckets: []float64{.01, .05, .1, .5, 1, 5, 15, 60, 300, 900, 3600, 4 * 3600, 12 * 3600, 24 * 3600}}
+	Renew = &Metric{Name: "leasehold.renew_seconds", Unit: "s", Help: "Time that a successful renewal took.",
+		Buckets: []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}
+)
+
+// The counters.
+var (
+	Grants = &Metric{Name: "leasehold.grants", Unit: "{grant}", Label: "how", Values: []string{free, takenOver, handedOver},
+		Help: "Grants: of a free key, taken over from a dead holder, or handed over inside the process."}
+	Lost = &Metric{Name: "leasehold.lost", Unit: "{lock}", Label: "reason", Help: "Locks lost while they were held.",
+		Values: []string{string(leasehold.LostExpired), string(leasehold.LostPaused), string(leasehold.LostReplaced), string(leasehold.LostBroken)}}
+	RenewErrors = &Metric{Name: "leasehold.renew_errors", Unit: "{renewal}", Help: "Renewals that failed; they are retried while the lock is trusted."}
+	Throttled   = &Metric{Name: "leasehold.throttled", Unit: "{request}", Help: "Requests that DynamoDB throttled; they are retried."}
+	WaitErrors  = &Metric{Name: "leasehold.wait_errors", Unit: "{wait}", Help: "Waits whose requests fail: counted once per wait, and then once a minute."}
+	GaveUp      = &Metric{Name: "leasehold.gave_up", Unit: "{call}", Help: "Calls of Acquire that ended without a grant."}
+	Done        = &Metric{Name: "leasehold.done", Unit: "{call}", Help: "Calls with Once or Every that were granted nothing, as their work was done."}
+	Requests    = &Metric{Name: "leasehold.requests", Unit: "{request}", Help: "DynamoDB requests of grants, renewals, commits and releases."}
+	Commits     = &Metric{Name: "leasehold.commits", Unit: "{commit}", Label: "outcome", Help: "Commits, by what became of their writes.",
+		Values: []string{landed, failed, lost, unknown, refused}}
+	ReleaseErrors = &Metric{Name: "leasehold.release_errors", Unit: "{release}", Help: "Releases that failed: they are repeated until the lease has ended."}
+)
+
+// All returns every metric.
+func All() []*Metric {
+	return []*Metric{Acquire, Held, Renew, Grants, Lost, RenewErrors, Throttled, WaitErrors, GaveUp, Done, Requests, Commits, ReleaseErrors}
+}
+
+// Sample is what an event adds to a counter, or has a histogram observe.
+type Sample struct {
+	Of    *Metric
+	Value float64
+	Label string // its value; empty if the metric has none
+}
+
+// Of returns the samples of an event.
+func Of(e leasehold.Event) []Sample {
+	var samples []Sample
+	add := func(of *Metric, value float64, label string) { samples = append(samples, Sample{of, value, label}) }
+	switch e.Kind {
+	case leasehold.EventGranted:
+		add(Acquire, e.Took.Seconds(), "")
+		add(Grants, 1, How(e))
+	case leasehold.EventGaveUp:
+		add(Acquire, e.Took.Seconds(), "")
+		add(GaveUp, 1, "")
+	case leasehold.EventDone:
+		add(Done, 1, "")
+	case leasehold.EventWaitError:
+		add(WaitErrors, 1, "")
+	case leasehold.EventRenewed:
+		add(Renew, e.Took.Seconds(), "")
+	case leasehold.EventRenewError:
+		add(RenewErrors, 1, "")
+	case leasehold.EventThrottled: // the request is counted in the event of the call that it belongs to
+		return []Sample{{Of: Throttled, Value: 1}}
+	case leasehold.EventCommitted:
+		add(Commits, 1, outcomeOf(e.Err))
+	case leasehold.EventLost, leasehold.EventReleased:
+		if reason, ok := LossIn(e); ok {
+			add(Lost, 1, string(reason))
+		}
+		if e.Err != nil && !errors.Is(e.Err, leasehold.ErrLost) {
+			add(ReleaseErrors, 1, "")
+		}
+		if e.Held > 0 {
+			add(Held, e.Held.Seconds(), "")
+		}
+	}
+	add(Requests, float64(e.Requests), "")
+	return samples
+}
+
+// LossIn returns the reason why a lock was lost, false if the event shows no loss
+// or one that was counted before. A release may be the first to find the loss. Only
+// the first event that ends a grant has Held above zero: a released event without
+// it follows a loss, or a release that had no answer.
+func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
+	var lost *leasehold.LostError
+	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {
+		return "", false
+	}
+	return lost.Reason, true
+}
+
+// Values of the label "how".
+const (
+	free       = "free"
+	takenOver  = "taken_over"  // from a dead holder
+	handedOver = "handed_over" // inside this process
+)
+
+// How says how a key was granted.
+func How(e leasehold.Event) string {
+	switch {
+	case e.Local:
+		return handedOver
+	case e.TookOver:
+		return takenOver
+	}
+	return free
+}
+
+// Values of the label "outcome".
+const (
+	landed  = "landed"
+	failed  = "failed"  // a write's own condition
+	lost    = "lost"    // the grant had ended
+	unknown = "unknown" // the writes may have landed
+	refused = "refused" // by DynamoDB, or never sent
+)
+
+// outcomeOf says what became of the writes of a commit.
+func outcomeOf(err error) string {
+	var write *leasehold.CommitError
+	switch {
+	case err == nil:
+		return landed
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // whatever else is known
+		return unknown
+	case errors.Is(err, leasehold.ErrLost):
+		return lost
+	case errors.As(err, &write):
+		return failed
+	}
+	return refused
+}

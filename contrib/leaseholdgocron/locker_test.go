@@ -1,0 +1,198 @@
+package leaseholdgocron_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/go-co-op/gocron/v2"
+	"github.com/google/uuid"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/leaseholdgocron"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/locktest"
+)
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
+}
+
+// elapse lets virtual time pass.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// everyMinute starts a scheduler that runs a task once a minute as the job "report", until
+// it is shut down.
+func everyMinute(t *testing.T, with gocron.SchedulerOption, task any, events ...gocron.EventListener) (shutdown func() error) {
+	t.Helper()
+	s, err := gocron.NewScheduler(with, gocron.WithStopTimeout(time.Minute))
+	must(t, err)
+	_, err = s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(task), gocron.WithName("report"), gocron.WithEventListeners(events...))
+	must(t, err)
+	s.Start()
+	return s.Shutdown
+}
+
+func newLocker(t *testing.T, locks *leasehold.Client) *leaseholdgocron.Locker {
+	t.Helper()
+	locker, err := leaseholdgocron.NewLocker(locks, "jobs/")
+	must(t, err)
+	return locker
+}
+
+func TestJobRunsInOneProcessAtATimeInEveryLayout(t *testing.T) {
+	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
+	for _, l := range layouts {
+		t.Run(l.Name(), func(t *testing.T) {
+			inBubble(t, func(t *testing.T, env *locktest.Env) {
+				var runs, inside, skipped atomic.Int32
+				var shutdowns []func() error
+				for range 3 {
+					locker := newLocker(t, env.Client(leasehold.Config{Layout: l}))
+					shutdowns = append(shutdowns, everyMinute(t, gocron.WithDistributedLocker(locker), func() {
+						if inside.Add(1) > 1 {
+							t.Error("two at a time")
+						}
+						time.Sleep(25 * time.Second)
+						inside.Add(-1)
+						runs.Add(1)
+					}, gocron.AfterLockError(func(_ uuid.UUID, job string, err error) {
+						if !errors.Is(err, leasehold.ErrHeld) || !strings.Contains(err.Error(), "jobs/"+job) {
+							t.Errorf("a run of %s was refused by %v", job, err)
+						}
+						skipped.Add(1)
+					})))
+				}
+				elapse(3*time.Minute + 30*time.Second)
+				if runs.Load() != 3 || skipped.Load() != 6 {
+					t.Errorf("%d runs in three minutes, and %d were skipped", runs.Load(), skipped.Load())
+				}
+				for _, shutdown := range shutdowns {
+					must(t, shutdown())
+				}
+			})
+		})
+	}
+}
+
+func TestJobWhoseHolderDiedRunsInAnotherProcess(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		env.Hold("jobs/report", leasehold.WithoutRenewal())
+		var ran atomic.Bool
+		shutdown := everyMinute(t, gocron.WithDistributedLocker(newLocker(t, env.Client(leasehold.Config{}))), func() { ran.Store(true) })
+		elapse(90 * time.Second)
+		if !ran.Load() {
+			t.Error("its turn was skipped for a dead holder's sake")
+		}
+		must(t, shutdown())
+	})
+}
+
+func TestLockIsFreeAfterAShutdownInTheMiddleOfItsRun(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		began := make(chan struct{})
+		locks := env.Client(leasehold.Config{})
+		shutdown := everyMinute(t, gocron.WithDistributedLocker(newLocker(t, locks)), func(ctx context.Context) {
+			close(began)
+			<-ctx.Done()
+		})
+		<-began
+		must(t, shutdown())
+		synctest.Wait()
+		if r, err := locks.Get(t.Context(), "jobs/report"); err != nil || !r.Released {
+			t.Errorf("after the shutdown: %v, %v", r, err)
+		}
+	})
+}
+
+func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		lock, err := newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report")
+		must(t, err)
+		env.Steal("jobs/report")
+		if err := lock.Unlock(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("unlock: %v", err)
+		}
+	})
+}
+
+func TestTaskThatTakesItsLockItselfIsToldOfTheLoss(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locks := env.Client(leasehold.Config{})
+		failed := make(chan error, 1)
+		s, err := gocron.NewScheduler()
+		must(t, err)
+		_, err = s.NewJob(gocron.DurationJob(time.Minute), gocron.NewTask(func(ctx context.Context) error {
+			return locks.Do(ctx, "jobs/report", func(ctx context.Context, _ *leasehold.Lock) error {
+				env.Steal("jobs/report")
+				<-ctx.Done() // a report that did not stop would hang here
+				return context.Cause(ctx)
+			}, leasehold.NoWait())
+		}), gocron.WithEventListeners(gocron.AfterJobRunsWithError(func(_ uuid.UUID, _ string, err error) { failed <- err })))
+		must(t, err)
+		s.Start()
+		if err := <-failed; !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the run ended with %v", err)
+		}
+		must(t, s.Shutdown())
+	})
+}
+
+func TestLockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
+	if _, err := leaseholdgocron.NewLocker(nil, ""); err == nil {
+		t.Error("a nil client was taken")
+	}
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		if _, err := leaseholdgocron.NewLocker(env.Client(leasehold.Config{}), "leasehold/session/"); err == nil {
+			t.Error("the prefix of sessions was taken")
+		}
+	})
+}
+
+// The clocks of the processes are a second apart, and the job takes no time: the lock is
+// free again when the second one asks.
+func TestJobRunsOncePerPeriodWhereClocksDiffer(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		var runs, refused atomic.Int32
+		var shutdowns []func() error
+		for i := range 3 {
+			time.Sleep(time.Duration(i) * time.Second)
+			locker := newLocker(t, env.Client(leasehold.Config{})).Every(time.Minute)
+			done := gocron.AfterLockError(func(_ uuid.UUID, _ string, err error) {
+				if errors.Is(err, leasehold.ErrDone) {
+					refused.Add(1)
+				}
+			})
+			shutdowns = append(shutdowns, everyMinute(t, gocron.WithDistributedLocker(locker), func() { runs.Add(1) }, done))
+		}
+		elapse(5 * time.Minute)
+		if runs.Load() != 5 || refused.Load() < 9 {
+			t.Errorf("ran %d times in five minutes, and was done before %d times", runs.Load(), refused.Load())
+		}
+		for _, shutdown := range shutdowns {
+			must(t, shutdown())
+		}
+	})
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		locker := newLocker(t, env.Client(leasehold.Config{Layout: layout.DynamoDLM{}})).Every(time.Minute)
+		if _, err := locker.Lock(t.Context(), "report"); !errors.Is(err, errors.ErrUnsupported) {
+			t.Errorf("a layout that cannot: %v", err)
+		}
+	})
+}

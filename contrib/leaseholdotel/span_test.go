@@ -1,0 +1,253 @@
+package leaseholdotel_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/sdk/metric/metricdata"
+	"go.opentelemetry.io/otel/sdk/trace/tracetest"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/eventtest"
+)
+
+// of returns the spans of that name, in order of their ends.
+func of(spans tracetest.SpanStubs, name string) []tracetest.SpanStub {
+	return slices.DeleteFunc(slices.Clone(spans), func(s tracetest.SpanStub) bool { return s.Name != name })
+}
+
+// value returns an attribute of a span, "" for none.
+func value(s tracetest.SpanStub, key string) string {
+	for _, a := range s.Attributes {
+		if string(a.Key) == key {
+			return a.Value.String()
+		}
+	}
+	return ""
+}
+
+func TestSpansShowWhatAProcessHasLivedThrough(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(t)
+		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")
+		life := eventtest.Live(ctx, t, rig.OnEvent)
+		caller.End()
+		spans := rig.spans.GetSpans()
+		for _, s := range spans {
+			if s.Name == "caller" {
+				continue
+			}
+			if s.Parent.SpanID() != caller.SpanContext().SpanID() {
+				t.Errorf("%s of %s is under %v", s.Name, value(s, "leasehold.key"), s.Parent.SpanID())
+			}
+			if value(s, "leasehold.key") == "" || value(s, "leasehold.token") == "" || value(s, "leasehold.requests") == "" {
+				t.Errorf("%s has the attributes %v", s.Name, s.Attributes)
+			}
+		}
+
+		hows := map[string]int{}
+		for _, s := range of(spans, "leasehold.acquire") {
+			hows[value(s, "leasehold.how")]++
+			if s.Status.Code != codes.Unset {
+				t.Errorf("status of a grant: %v", s.Status)
+			}
+		}
+		for how, n := range life.Grants {
+			if hows[how] != n {
+				t.Errorf("%d grants %s, want %d", hows[how], how, n)
+			}
+		}
+
+		var held []time.Duration
+		lost, unreleased := map[leasehold.LostReason]int{}, 0
+		for _, s := range of(spans, "leasehold.hold") {
+			held = append(held, s.EndTime.Sub(s.StartTime))
+			reason := value(s, "leasehold.reason")
+			if failed := s.Status.Code == codes.Error; reason != "" && !failed || failed != (len(s.Events) == 1) {
+				t.Errorf("a hold lost as %q: status %v, %d events", reason, s.Status, len(s.Events))
+			} else if reason != "" {
+				lost[leasehold.LostReason(reason)]++
+			} else if failed {
+				unreleased++
+			}
+		}
+		slices.Sort(held)
+		if len(held) != len(life.Held) {
+			t.Fatalf("%d holds, want %d", len(held), len(life.Held))
+		}
+		for i, d := range held {
+			if (d - life.Held[i]).Abs() > time.Millisecond {
+				t.Errorf("a hold of %v, want %v", d, life.Held[i])
+			}
+		}
+		for reason, n := range life.Lost {
+			if lost[reason] != n {
+				t.Errorf("%d %s, want %d", lost[reason], reason, n)
+			}
+		}
+
+		if unreleased != life.Unreleased {
+			t.Errorf("%d holds that could not be released, want %d", unreleased, life.Unreleased)
+		}
+		if commits := of(spans, "leasehold.commit"); len(commits) != 2 ||
+			commits[0].Status.Code != codes.Error || len(commits[0].Events) != 1 || commits[1].Status.Code != codes.Unset {
+			t.Errorf("%d commits: %v", len(commits), commits)
+		}
+	})
+}
+
+func TestSpanHasTheTimesAndTheCallerOfWhatItShows(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(t)
+		w := eventtest.New(t)
+		c, wire := w.Client(rig.OnEvent)
+		other, _ := w.Client(nil)
+		began := time.Now()
+		start := func(name string) (context.Context, func(string)) {
+			ctx, span := rig.tracer.Tracer("test").Start(t.Context(), name)
+			span.End() // before what it has begun: a hold goes on when its caller has returned
+			return ctx, func(what string) {
+				t.Helper()
+				s := of(rig.spans.GetSpans(), what)
+				if len(s) != 1 || s[0].Parent.SpanID() != span.SpanContext().SpanID() {
+					t.Errorf("%s: %d spans, not under %s", what, len(s), name)
+				}
+			}
+		}
+		span := func(name string, from, to time.Duration) {
+			t.Helper()
+			s := of(rig.spans.GetSpans(), name)
+			if len(s) != 1 {
+				t.Fatalf("%s: %d spans", name, len(s))
+			}
+			if got := [2]time.Duration{s[0].StartTime.Sub(began), s[0].EndTime.Sub(began)}; got != [2]time.Duration{from, to} {
+				t.Errorf("%s is from %v to %v, want %v to %v", name, got[0], got[1], from, to)
+			}
+		}
+		until := func(at time.Duration) { time.Sleep(time.Until(began.Add(at))) }
+
+		theirs := w.Acquire(t.Context(), other, "job")
+		until(time.Second)
+		acquiring, acquired := start("acquiring")
+		granted := make(chan *leasehold.Lock, 1)
+		go func() { granted <- w.Acquire(acquiring, c, "job") }()
+		until(10 * time.Second)
+		w.Release(theirs)
+		lock := <-granted
+		since := time.Since(began)
+		acquired("leasehold.acquire")
+		span("leasehold.acquire", time.Second, since)
+
+		until(time.Minute)
+		committing, committed := start("committing")
+		wire.Cut()
+		result := make(chan error, 1)
+		go func() { result <- lock.Commit(committing, nil) }()
+		synctest.Wait() // it has been sent, in vain
+		wire.Mend()
+		if err := <-result; err != nil {
+			t.Fatal(err)
+		}
+		answered := time.Since(began)
+		if answered == time.Minute {
+			t.Fatal("the commit was not repeated")
+		}
+		committed("leasehold.commit")
+		span("leasehold.commit", time.Minute, answered)
+
+		until(2 * time.Minute)
+		wire.Cut()
+		freed := make(chan error, 1)
+		go func() { freed <- lock.Release(t.Context()) }()
+		synctest.Wait()
+		wire.Mend()
+		if err := <-freed; err != nil || time.Since(began) == 2*time.Minute {
+			t.Fatalf("released at %v: %v", time.Since(began), err)
+		}
+		acquired("leasehold.hold")
+		span("leasehold.hold", since, 2*time.Minute)
+	})
+}
+
+func TestFailedCommitShowsItsError(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(t)
+		w := eventtest.New(t)
+		c, _ := w.Client(rig.OnEvent)
+		lock := w.Acquire(t.Context(), c, "job")
+		time.Sleep(time.Second)
+		err := lock.Commit(t.Context(), []types.TransactWriteItem{{ConditionCheck: &types.ConditionCheck{
+			TableName: aws.String("locks"), Key: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "none"}},
+			ConditionExpression: aws.String("attribute_exists(#k)"), ExpressionAttributeNames: map[string]string{"#k": "key"},
+		}}})
+		var failed *leasehold.CommitError
+		if !errors.As(err, &failed) {
+			t.Fatal(err)
+		}
+		s := of(rig.spans.GetSpans(), "leasehold.commit")[0]
+		if s.Status.Code != codes.Error || s.Status.Description != err.Error() || s.Events[0].Name != "exception" {
+			t.Errorf("status %v, events %v", s.Status, s.Events)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestReleaseOfALostLockShowsNoSecondHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(t)
+		w := eventtest.New(t)
+		c, wire := w.Client(rig.OnEvent)
+		lock := w.Acquire(t.Context(), c, "job")
+		wire.Cut()
+		time.Sleep(10 * time.Minute)
+		wire.Mend()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Fatal(err)
+		}
+		holds := of(rig.spans.GetSpans(), "leasehold.hold")
+		if len(holds) != 1 || value(holds[0], "leasehold.reason") != string(leasehold.LostExpired) {
+			t.Errorf("%d holds: %v", len(holds), holds)
+		}
+	})
+}
+
+func TestKeysAreAttributesOfSpansAndNeverOfMetrics(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rig := newRig(t)
+		rig.OnEvent(t.Context(), leasehold.Event{
+			Kind: leasehold.EventGranted, Time: time.Now(), Key: leasehold.Key{Partition: "customer/42", Sort: "invoices"}, Token: 7, Requests: 1,
+		})
+		eventtest.Live(t.Context(), t, rig.OnEvent)
+		first := rig.spans.GetSpans()[0]
+		if value(first, "leasehold.key") != "customer/42" || value(first, "leasehold.sort_key") != "invoices" || value(first, "leasehold.token") != "7" {
+			t.Errorf("attributes %v", first.Attributes)
+		}
+		allowed := func(name string, attributes attribute.Set) {
+			for _, a := range attributes.ToSlice() {
+				if a.Key != "how" && a.Key != "reason" && a.Key != "outcome" {
+					t.Errorf("%s has %s=%s", name, a.Key, a.Value.String())
+				}
+			}
+		}
+		for _, m := range collect(t, rig.reader) {
+			switch data := m.Data.(type) {
+			case metricdata.Sum[int64]:
+				for _, p := range data.DataPoints {
+					allowed(m.Name, p.Attributes)
+				}
+			case metricdata.Histogram[float64]:
+				for _, p := range data.DataPoints {
+					allowed(m.Name, p.Attributes)
+				}
+			}
+		}
+	})
+}

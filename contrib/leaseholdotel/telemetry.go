@@ -1,0 +1,122 @@
+// Package leaseholdotel exports leasehold's events to OpenTelemetry. It is a
+// module of its own, so that leasehold does not depend on OpenTelemetry.
+//
+//	t, err := leaseholdotel.New(nil, nil)
+//	...
+//	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: t.OnEvent})
+//	...
+//	err = t.Watch(locks)
+//
+// The project's docs/metrics.md explains each metric and span, and what to alert
+// on.
+package leaseholdotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/metric"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
+)
+
+const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
+
+// Telemetry records metrics, and a span under the caller's span for each acquire,
+// hold and commit.
+//
+// The metrics are leasehold.acquire_seconds, leasehold.held_seconds,
+// leasehold.renew_seconds (histograms), leasehold.grants{how},
+// leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
+// leasehold.wait_errors, leasehold.gave_up, leasehold.done, leasehold.requests,
+// leasehold.commits{outcome}, leasehold.release_errors (counters) and,
+// for watched clients, leasehold.held, leasehold.waiting (up-down counters) and
+// leasehold.min_remaining_seconds (gauge). A Prometheus exporter turns these into
+// the names of leaseholdprom.
+//
+// The spans are leasehold.acquire, leasehold.hold and leasehold.commit. Each is
+// made when what it shows has ended, with the times when that started and ended.
+// Keys are attributes of spans, never of metrics: there may be millions.
+//
+// Telemetry is safe for concurrent use. Several clients may share it: their values
+// add up.
+type Telemetry struct {
+	tracer  trace.Tracer
+	adders  map[*metrics.Metric]func(context.Context, metrics.Sample)
+	first   sync.Once // initializes the counters at the first event
+	watched *watched
+}
+
+// New creates the instruments. A nil provider is the global one, which may be set
+// after New.
+func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
+	if m == nil {
+		m = otel.GetMeterProvider()
+	}
+	if t == nil {
+		t = otel.GetTracerProvider()
+	}
+	meter := m.Meter(scope)
+	out := &Telemetry{tracer: t.Tracer(scope), adders: map[*metrics.Metric]func(context.Context, metrics.Sample){}}
+	var errs []error
+	for _, of := range metrics.All() {
+		add, err := newAdder(meter, of)
+		out.adders[of], errs = add, append(errs, err)
+	}
+	watched, err := newWatched(meter)
+	if err := errors.Join(append(errs, err)...); err != nil {
+		return nil, fmt.Errorf("leaseholdotel: %w", err)
+	}
+	out.watched = watched
+	out.startAtZero()
+	return out, nil
+}
+
+// newAdder creates an instrument, and returns what adds to it. A view can change a
+// histogram's buckets.
+func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, metrics.Sample), error) {
+	if of.Buckets != nil {
+		h, err := meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Help), metric.WithExplicitBucketBoundaries(of.Buckets...))
+		return func(ctx context.Context, s metrics.Sample) { h.Record(ctx, s.Value) }, err
+	}
+	c, err := meter.Int64Counter(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Help))
+	return func(ctx context.Context, s metrics.Sample) {
+		if of.Label == "" {
+			c.Add(ctx, int64(s.Value))
+			return
+		}
+		c.Add(ctx, int64(s.Value), metric.WithAttributeSet(attribute.NewSet(attribute.String(of.Label, s.Label))))
+	}, err
+}
+
+// startAtZero makes every counter visible with the value 0. A counter that
+// appeared with its first loss would show no increase.
+func (t *Telemetry) startAtZero() {
+	for _, of := range metrics.All() {
+		values := of.Values
+		switch {
+		case of.Buckets != nil:
+			continue
+		case of.Label == "":
+			values = []string{""}
+		}
+		for _, value := range values {
+			t.adders[of](context.Background(), metrics.Sample{Of: of, Label: value})
+		}
+	}
+}
+
+// OnEvent is the function for Config.OnEvent.
+func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
+	t.first.Do(t.startAtZero) // once more: the global provider may have been set after New
+	for _, s := range metrics.Of(e) {
+		t.adders[s.Of](ctx, s)
+	}
+	t.trace(ctx, e)
+}

@@ -1,0 +1,68 @@
+package leaseholdotel
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+
+	"go.opentelemetry.io/otel/metric"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
+)
+
+// Watch exports the client's Stats as gauges. Several clients share one set of
+// gauges: held and waiting are sums, min_remaining_seconds is the minimum. If no
+// lock is held, the minimum has no value; zero would mean that trust has run out.
+//
+// A closed client adds nothing. Watch does not keep a client alive. The error is
+// the meter's, or says that c is nil.
+func (t *Telemetry) Watch(c *leasehold.Client) error {
+	if c == nil {
+		return errors.New("leaseholdotel: watch: the client is nil")
+	}
+	t.watched.clients.Add(c)
+	if err := t.watched.register(); err != nil {
+		return fmt.Errorf("leaseholdotel: watch: %w", err)
+	}
+	return nil
+}
+
+// watched observes the gauges of clients.
+type watched struct {
+	meter         metric.Meter
+	held, waiting metric.Int64ObservableUpDownCounter
+	remaining     metric.Float64ObservableGauge
+	clients       metrics.Clients
+
+	mu         sync.Mutex // guards registered
+	registered bool
+}
+
+func newWatched(meter metric.Meter) (*watched, error) {
+	held, err1 := meter.Int64ObservableUpDownCounter(metrics.HeldName, metric.WithUnit("{lock}"), metric.WithDescription(metrics.HeldHelp))
+	waiting, err2 := meter.Int64ObservableUpDownCounter(metrics.WaitingName, metric.WithUnit("{call}"), metric.WithDescription(metrics.WaitingHelp))
+	remaining, err3 := meter.Float64ObservableGauge(metrics.RemainingName, metric.WithUnit("s"), metric.WithDescription(metrics.RemainingHelp))
+	return &watched{meter: meter, held: held, waiting: waiting, remaining: remaining}, errors.Join(err1, err2, err3)
+}
+
+// register has the gauges observed. Before the first client they have no value, not zero.
+func (w *watched) register() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.registered {
+		return nil
+	}
+	_, err := w.meter.RegisterCallback(func(_ context.Context, o metric.Observer) error {
+		sum, _ := w.clients.Stats()
+		o.ObserveInt64(w.held, int64(sum.Held))
+		o.ObserveInt64(w.waiting, int64(sum.Waiting))
+		if sum.Held > 0 {
+			o.ObserveFloat64(w.remaining, sum.MinRemaining.Seconds())
+		}
+		return nil
+	}, w.held, w.waiting, w.remaining)
+	w.registered = err == nil
+	return err
+}

@@ -1,0 +1,212 @@
+// Package leaseholdprom exports leasehold's events to Prometheus. It is a module
+// of its own, so that leasehold does not depend on Prometheus.
+//
+//	m := leaseholdprom.New(prometheus.DefaultRegisterer, nil)
+//	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: m.OnEvent})
+//	...
+//	m.Watch(locks)
+//
+// The project's docs/metrics.md explains each metric and what to alert on, and has
+// a Grafana dashboard.
+package leaseholdprom
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
+)
+
+// Metrics are leasehold_acquire_seconds, leasehold_held_seconds,
+// leasehold_renew_seconds (histograms), leasehold_grants_total{how},
+// leasehold_lost_total{reason}, leasehold_renew_errors_total,
+// leasehold_throttled_total, leasehold_wait_errors_total,
+// leasehold_gave_up_total, leasehold_done_total, leasehold_requests_total,
+// leasehold_commits_total{outcome}, leasehold_release_errors_total (counters),
+// and per watched client leasehold_held, leasehold_waiting,
+// leasehold_min_remaining_seconds (gauges).
+//
+// how is "free", "taken_over" (from a dead holder) or "handed_over" (inside this
+// process); reason is a leasehold.LostReason; outcome is "landed", "failed" (by a
+// write's own condition), "lost", "unknown" or "refused". All series of a group start at zero
+// with the group's first event.
+//
+// Metrics are safe for concurrent use. Several clients may share them: their
+// values add up. To distinguish clients, create Metrics for each with a registerer
+// from prometheus.WrapRegistererWith.
+type Metrics struct {
+	group      func(leasehold.Key) string
+	histograms map[*metrics.Metric]*prometheus.HistogramVec
+	counters   map[*metrics.Metric]*prometheus.CounterVec
+	groups     sync.Map // from group to *series
+	watched    *watched
+}
+
+// New registers the metrics with reg; nil: with no registry. Call it once per
+// registry, and share the result between all clients: it panics, as promauto does,
+// if reg already has metrics of these names.
+//
+// group returns a key's group for the label "group"; nil: no such label. It must
+// not return the key itself, as there may be millions. It is called for every
+// event, on the goroutine of the event, and must not block. With
+// Config.SharedLease it is also called for the keys of sessions, which begin with
+// "leasehold/session/".
+func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
+	m := &Metrics{
+		group:      group,
+		histograms: map[*metrics.Metric]*prometheus.HistogramVec{},
+		counters:   map[*metrics.Metric]*prometheus.CounterVec{},
+		watched:    newWatched(),
+	}
+	all := collectors{m.watched}
+	for _, of := range metrics.All() {
+		var labels []string
+		if group != nil {
+			labels = append(labels, "group")
+		}
+		if of.Label != "" {
+			labels = append(labels, of.Label)
+		}
+		if of.Buckets != nil {
+			h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: name(of.Name), Help: of.Help, Buckets: of.Buckets}, labels)
+			m.histograms[of], all = h, append(all, h)
+		} else {
+			c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name(of.Name) + "_total", Help: of.Help}, labels)
+			m.counters[of], all = c, append(all, c)
+		}
+	}
+	if group == nil {
+		m.seriesOf(leasehold.Key{})
+	}
+	if reg != nil {
+		reg.MustRegister(all)
+	}
+	return m
+}
+
+// name is a metric's name as Prometheus spells it.
+func name(dotted string) string { return strings.ReplaceAll(dotted, ".", "_") }
+
+// collectors are registered together or not at all.
+type collectors []prometheus.Collector
+
+func (cs collectors) Describe(ch chan<- *prometheus.Desc) {
+	for _, c := range cs {
+		c.Describe(ch)
+	}
+}
+
+func (cs collectors) Collect(ch chan<- prometheus.Metric) {
+	for _, c := range cs {
+		c.Collect(ch)
+	}
+}
+
+// OnEvent is the function for Config.OnEvent.
+func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
+	s := m.seriesOf(e.Key)
+	for _, sample := range metrics.Of(e) {
+		add, ok := s.adders[adderKey{sample.Of, sample.Label}]
+		if !ok { // a value that is new
+			add = m.adder(sample.Of, s.labels, sample.Label)
+		}
+		add(sample.Value)
+	}
+}
+
+// series are the metrics of one group.
+type series struct {
+	labels []string // the group, if there are groups
+	adders map[adderKey]func(float64)
+}
+
+type adderKey struct {
+	of    *metrics.Metric
+	label string
+}
+
+// seriesOf returns the series of a key's group. It creates all of them at the same
+// time, at zero: a counter that appeared with its first loss would show no
+// increase.
+func (m *Metrics) seriesOf(k leasehold.Key) *series {
+	var group string
+	var labels []string
+	if m.group != nil {
+		group = strings.ToValidUTF8(m.group(k), "\ufffd") // the registry refuses invalid UTF-8
+		labels = []string{group}
+	}
+	if s, ok := m.groups.Load(group); ok {
+		return s.(*series)
+	}
+	s := &series{labels, map[adderKey]func(float64){}}
+	for _, of := range metrics.All() {
+		values := of.Values
+		if of.Label == "" {
+			values = []string{""}
+		}
+		for _, value := range values {
+			s.adders[adderKey{of, value}] = m.adder(of, labels, value)
+		}
+	}
+	m.groups.Store(group, s) // if another goroutine did the same, both have the same counters
+	return s
+}
+
+// adder returns what adds to a counter, or has a histogram observe.
+func (m *Metrics) adder(of *metrics.Metric, labels []string, label string) func(float64) {
+	if of.Label != "" {
+		labels = append(slices.Clip(labels), label)
+	}
+	if h := m.histograms[of]; h != nil {
+		return h.WithLabelValues(labels...).Observe
+	}
+	return m.counters[of].WithLabelValues(labels...).Add
+}
+
+// Watch exports the client's Stats as gauges. Several clients share one set of
+// gauges: held and waiting are sums, min_remaining_seconds is the minimum. If no
+// lock is held, the minimum has no sample; zero would mean that trust has run out.
+//
+// A closed client adds nothing. Watch does not keep a client alive.
+func (m *Metrics) Watch(c *leasehold.Client) { m.watched.clients.Add(c) }
+
+// watched collects the gauges of clients.
+type watched struct {
+	held, waiting, remaining *prometheus.Desc
+	clients                  metrics.Clients
+}
+
+func newWatched() *watched {
+	desc := func(dotted, help string) *prometheus.Desc { return prometheus.NewDesc(name(dotted), help, nil, nil) }
+	return &watched{
+		held:      desc(metrics.HeldName, metrics.HeldHelp),
+		waiting:   desc(metrics.WaitingName, metrics.WaitingHelp),
+		remaining: desc(metrics.RemainingName, metrics.RemainingHelp),
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (w *watched) Describe(ch chan<- *prometheus.Desc) {
+	ch <- w.held
+	ch <- w.waiting
+	ch <- w.remaining
+}
+
+// Collect implements prometheus.Collector.
+func (w *watched) Collect(ch chan<- prometheus.Metric) {
+	sum, ok := w.clients.Stats()
+	if !ok {
+		return
+	}
+	gauge := func(d *prometheus.Desc, v float64) { ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, v) }
+	gauge(w.held, float64(sum.Held))
+	gauge(w.waiting, float64(sum.Waiting))
+	if sum.Held > 0 {
+		gauge(w.remaining, sum.MinRemaining.Seconds())
+	}
+}

@@ -1,0 +1,73 @@
+//go:build unix
+
+package examples_test
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// typed is the command in the first lines of a program.
+var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
+
+// endless are the programs that run until Ctrl-C, and the line that shows that they work.
+var endless = map[string]string{"election": "south sees that "}
+
+func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {
+	t.Parallel()
+	programs, err := filepath.Glob("*/main.go")
+	if err != nil || len(programs) < 6 {
+		t.Fatal(programs, err)
+	}
+	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache := strings.Fields(string(caches))
+	for _, path := range programs {
+		name := filepath.Dir(path)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			source, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			command := typed.FindSubmatch(source)
+			if command == nil {
+				t.Fatal("it has no command")
+			}
+			cmd := exec.CommandContext(t.Context(), "sh", "-c", string(command[1]))
+			cmd.Dir, cmd.Env = "..", append(withoutSettings(), "HOME="+t.TempDir(), "GOCACHE="+cache[0], "GOMODCACHE="+cache[1])
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+			var stderr strings.Builder
+			cmd.Stderr = &stderr
+			out, err := cmd.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			last, interrupted := "", false
+			for lines := bufio.NewScanner(out); lines.Scan(); {
+				last = lines.Text()
+				if begins, ok := endless[name]; ok && !interrupted && strings.HasPrefix(last, begins) {
+					interrupted = true
+					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // Ctrl-C
+						t.Error(err)
+					}
+				}
+			}
+			if err := cmd.Wait(); err != nil && !interrupted || last == "" {
+				t.Errorf("%v after %q\n%s", err, last, &stderr)
+			}
+		})
+	}
+}

@@ -1,0 +1,59 @@
+// Cron writes a report once a day. The crontab of every host starts it: the first host
+// writes the report, and the others find that it is done. If the work fails or its host
+// dies, the next start does it.
+//
+//	go run ./cmd/leasehold local -- sh -c 'go run ./examples/cron; go run ./examples/cron'
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func main() {
+	every := flag.Duration("every", 24*time.Hour, "the period of the report; a day begins at midnight UTC")
+	flag.Parse()
+	if err := run(context.Background(), *every); err != nil {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, every time.Duration) error {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	db := dynamodb.NewFromConfig(cfg)
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+		return err
+	}
+	locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
+	if err != nil {
+		return err
+	}
+	defer locks.Close(ctx)
+
+	err = locks.Do(ctx, "daily-report", report, leasehold.Every(every))
+	var before *leasehold.DoneError
+	if errors.As(err, &before) {
+		fmt.Println("the report is written:", &before.Done)
+		return nil
+	}
+	return err
+}
+
+// report is the work. If it returns an error, the report is still to be written.
+func report(ctx context.Context, _ *leasehold.Lock) error {
+	fmt.Println("writing the report")
+	return ctx.Err()
+}

@@ -1,0 +1,77 @@
+// Election has one of several processes lead. When the leader ends or dies, another one
+// leads. The argument is the name of this process, which the others see; by default the host's.
+//
+//	go run ./cmd/leasehold local -- sh -c 'go run ./examples/election north & go run ./examples/election south'
+//
+// Ctrl-C ends both.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func main() {
+	name, err := os.Hostname()
+	if len(os.Args) > 1 {
+		name, err = os.Args[1], nil
+	}
+	if err != nil {
+		log.Fatal(err)
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	err = run(ctx, name)
+	stop()
+	if err != nil && !errors.Is(err, context.Canceled) {
+		log.Fatal(err)
+	}
+}
+
+func run(ctx context.Context, name string) error {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return err
+	}
+	db := dynamodb.NewFromConfig(cfg)
+	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
+		return err
+	}
+	// A leader that died is replaced after one lease. The default is 20 s.
+	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", Lease: 5 * time.Second})
+	if err != nil {
+		return err
+	}
+	defer locks.Close(context.WithoutCancel(ctx))
+	scheduler, err := election.New(locks, "scheduler")
+	if err != nil {
+		return err
+	}
+
+	go func() {
+		for leader, err := range scheduler.Observe(ctx) {
+			if err != nil {
+				log.Print(err)
+			} else if leader.Value != "" {
+				fmt.Printf("%s sees that %s leads\n", name, leader.Value)
+			}
+		}
+	}()
+	return scheduler.Lead(ctx, name, func(ctx context.Context, term *leasehold.Lock) error {
+		fmt.Printf("%s leads, term %d\n", name, term.Token())
+		<-ctx.Done() // schedule here; commit by term.Commit
+		return context.Cause(ctx)
+	})
+}

@@ -1,0 +1,156 @@
+// Package attribute copies, checks, measures and prints the attribute values that callers
+// store with a lock.
+package attribute
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/visible"
+)
+
+// Clone returns a deep copy of attributes.
+func Clone(attributes map[string]types.AttributeValue) map[string]types.AttributeValue {
+	if attributes == nil {
+		return nil
+	}
+	out := make(map[string]types.AttributeValue, len(attributes))
+	for name, v := range attributes {
+		out[name] = cloneValue(v)
+	}
+	return out
+}
+
+// cloneValue returns a deep copy of a value; of one that is nil or of no type
+// of DynamoDB's, itself: EmptyIn and the SDK refuse these.
+func cloneValue(v types.AttributeValue) types.AttributeValue {
+	if isNil(v) {
+		return v
+	}
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return &types.AttributeValueMemberS{Value: v.Value}
+	case *types.AttributeValueMemberN:
+		return &types.AttributeValueMemberN{Value: v.Value}
+	case *types.AttributeValueMemberB:
+		return &types.AttributeValueMemberB{Value: bytes.Clone(v.Value)}
+	case *types.AttributeValueMemberBOOL:
+		return &types.AttributeValueMemberBOOL{Value: v.Value}
+	case *types.AttributeValueMemberNULL:
+		return &types.AttributeValueMemberNULL{Value: v.Value}
+	case *types.AttributeValueMemberSS:
+		return &types.AttributeValueMemberSS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberNS:
+		return &types.AttributeValueMemberNS{Value: slices.Clone(v.Value)}
+	case *types.AttributeValueMemberBS:
+		sets := slices.Clone(v.Value)
+		for i, b := range sets {
+			sets[i] = bytes.Clone(b)
+		}
+		return &types.AttributeValueMemberBS{Value: sets}
+	case *types.AttributeValueMemberL:
+		list := slices.Clone(v.Value)
+		for i, e := range list {
+			list[i] = cloneValue(e)
+		}
+		return &types.AttributeValueMemberL{Value: list}
+	case *types.AttributeValueMemberM:
+		return &types.AttributeValueMemberM{Value: Clone(v.Value)}
+	}
+	return v
+}
+
+// EmptyIn says where in a value a nil stands instead of a value, and "" if nowhere. The SDK
+// would panic there, or leave it out.
+func EmptyIn(v types.AttributeValue) string {
+	if isNil(v) {
+		return " itself"
+	}
+	switch v := v.(type) {
+	case *types.AttributeValueMemberL:
+		for i, e := range v.Value {
+			if where := EmptyIn(e); where != "" {
+				return fmt.Sprintf("[%d]%s", i, strings.TrimPrefix(where, " itself"))
+			}
+		}
+	case *types.AttributeValueMemberM:
+		for _, name := range slices.Sorted(maps.Keys(v.Value)) {
+			if where := EmptyIn(v.Value[name]); where != "" {
+				return fmt.Sprintf(".%s%s", visible.Word(name), strings.TrimPrefix(where, " itself"))
+			}
+		}
+	}
+	return ""
+}
+
+// isNil reports whether v is nil, or a nil pointer of any type.
+func isNil(v types.AttributeValue) bool {
+	r := reflect.ValueOf(v)
+	return !r.IsValid() || r.Kind() == reflect.Pointer && r.IsNil()
+}
+
+// Bytes returns the size of a value as DynamoDB counts it (Developer Guide,
+// "DynamoDB item sizes and formats").
+func Bytes(v types.AttributeValue) int {
+	const container, element = 3, 1
+	switch v := v.(type) {
+	case *types.AttributeValueMemberS:
+		return len(v.Value)
+	case *types.AttributeValueMemberB:
+		return len(v.Value)
+	case *types.AttributeValueMemberN:
+		return len(v.Value)/2 + 2
+	case *types.AttributeValueMemberSS:
+		n := container
+		for _, s := range v.Value {
+			n += len(s)
+		}
+		return n
+	case *types.AttributeValueMemberNS:
+		n := container
+		for _, s := range v.Value {
+			n += len(s)/2 + 2
+		}
+		return n
+	case *types.AttributeValueMemberBS:
+		n := container
+		for _, b := range v.Value {
+			n += len(b)
+		}
+		return n
+	case *types.AttributeValueMemberL:
+		n := container
+		for _, e := range v.Value {
+			n += element + Bytes(e)
+		}
+		return n
+	case *types.AttributeValueMemberM:
+		n := container
+		for name, e := range v.Value {
+			n += element + len(name) + Bytes(e)
+		}
+		return n
+	default: // BOOL, NULL, and nil for "remove"
+		return 1
+	}
+}
+
+// JSON returns attributes as DynamoDB JSON, decoded: what json.Marshal makes of
+// it is in the order of names, as that of the SDK is not.
+func JSON(attributes map[string]types.AttributeValue) (map[string]any, error) {
+	b, err := attributevalue.MarshalMapJSON(attributes)
+	if err != nil {
+		return nil, err
+	}
+	var out map[string]any
+	err = json.Unmarshal(b, &out)
+	return out, err
+}

@@ -1,0 +1,459 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.Meter = &lab.Meter{}
+		for i := range 3 { // a new record, and a kept one
+			w.Release(w.Acquire(c, "job"))
+			if n := len(wire.Sent()); n != 2 {
+				t.Errorf("round %d: %d requests", i, n)
+			}
+			if used := wire.Meter.Reset(); used != (lab.Units{Write: 2}) {
+				t.Errorf("round %d: used %+v", i, used)
+			}
+		}
+	})
+}
+
+func TestReleasedLockIsGrantedInOneWrite(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(a, "job"))
+		b, wire := w.Client(lab.Config())
+		lock := w.Acquire(b, "job")
+		defer w.Release(lock)
+		if sent := wire.Sent(); len(sent) != 1 || !sent[0].Grants() {
+			t.Fatalf("sent %v", sent)
+		}
+	})
+}
+
+func TestTokensGrowByOnePerGrantAndStartFromTheClock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		now := time.Now().UnixMicro()
+		for i := range int64(3) {
+			lock := w.Acquire(c, "job")
+			if lock.Token() != now+1+i {
+				t.Errorf("token %d, want %d", lock.Token(), now+1+i)
+			}
+			w.Release(lock)
+		}
+	})
+}
+
+func TestHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(leasehold.Config{Table: "locks", Owner: "web-7/812", Logger: lab.Config().Logger})
+		lock := w.Acquire(a, "nightly-report", leasehold.WithData([]byte("for October")))
+		defer w.Release(lock)
+		b, wire := w.Client(lab.Config())
+		_, err := b.TryAcquire(t.Context(), "nightly-report")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatalf("error %v", err)
+		}
+		if since := time.Since(held.Holder.GrantedAt); since < 0 || since > time.Second {
+			t.Errorf("granted %v ago", since)
+		}
+		if held.Holder.Token != lock.Token() || held.Holder.Owner != lock.Record().Owner {
+			t.Errorf("holder %+v", held.Holder)
+		}
+		if n := len(wire.Sent()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+		if s := err.Error(); !strings.Contains(s, "nightly-report is held by web-7/812/") || !strings.Contains(s, "(token ") || !strings.Contains(s, `("for October")`) {
+			t.Errorf("message %q", s)
+		}
+	})
+}
+
+func TestTryAcquireTakesOverDeadHolderInFreshProcess(t *testing.T) {
+	for name, try := range map[string]func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error){
+		"TryAcquire": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+			return c.TryAcquire(ctx, "job")
+		},
+		"AcquireAny": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+			return c.AcquireAny(ctx, leasehold.Keys("job", "other"), leasehold.NoWait())
+		},
+		"AcquireAll": func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+			g, err := c.AcquireAll(ctx, leasehold.Keys("job", "other"), leasehold.NoWait())
+			if err != nil {
+				return nil, err
+			}
+			return g.Locks()[0], g.Locks()[1].Release(ctx)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				w.LeavesHeld(lab.Config(), 0, "job", "other")
+				lab.Elapse(time.Hour)
+				fresh, _ := w.Client(lab.Config())
+				began := time.Now()
+				lock, err := try(t.Context(), fresh)
+				if took := time.Since(began); err != nil || took < 20*time.Second || took > 21*time.Second {
+					t.Fatalf("an hour after its death: %v after %v", err, took)
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestEndedContextSendsNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "held", leasehold.WithoutRenewal())
+		defer w.Release(lock)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		why := errors.New("shutting down")
+		cancel(why)
+		wire.Sent()
+		for name, do := range map[string]func() error{
+			"Acquire": func() error { _, err := c.Acquire(ctx, "job"); return err },
+			"Renew":   func() error { return lock.Renew(ctx) },
+			"Break":   func() error { return c.Break(ctx, lock.Record()) },
+			"Commit":  func() error { return lock.Commit(ctx, nil) },
+		} {
+			if err := do(); !errors.Is(err, why) || errors.Is(err, leasehold.ErrUnknownOutcome) {
+				t.Errorf("%s: %v", name, err)
+			}
+			synctest.Wait()
+			if n := len(wire.Sent()); n != 0 {
+				t.Errorf("%s: %d requests", name, n)
+			}
+		}
+	})
+}
+
+func TestIfExistsAcquiresOnlyARecordThatIsThere(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		if _, err := c.Acquire(t.Context(), "job", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("error %v", err)
+		}
+		w.Release(w.Acquire(c, "job"))
+		w.Release(w.Acquire(c, "job", leasehold.IfExists()))
+	})
+}
+
+func TestDataAndAttributesSurviveUnlessTheyAreReplaced(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("1"), "b": lab.Str("2")})))
+		lock := w.Acquire(c, "job", leasehold.WithInitialData([]byte("two")))
+		if string(lock.Record().Data) != "one" || len(lock.Record().Attributes) != 2 {
+			t.Fatalf("record %+v", lock.Record())
+		}
+		if err := lock.Renew(t.Context(), leasehold.WithData([]byte("three")),
+			leasehold.WithAttributes(map[string]types.AttributeValue{"a": nil, "c": lab.Str("3")})); err != nil {
+			t.Fatal(err)
+		}
+		if r := lock.Record(); string(r.Data) != "three" || r.Attributes["a"] != nil || r.Attributes["c"] == nil {
+			t.Fatalf("record %+v", r)
+		}
+		w.Release(lock, leasehold.WithData([]byte("four")))
+		lock = w.Acquire(c, "job", leasehold.WithAttributes(map[string]types.AttributeValue{"b": nil, "c": nil, "d": lab.Str("4")}))
+		if r := lock.Record(); string(r.Data) != "four" || len(r.Attributes) != 1 || r.Attributes["d"] == nil {
+			t.Fatalf("record %+v", r)
+		}
+		w.Release(lock, leasehold.WithData(nil), leasehold.WithAttributes(map[string]types.AttributeValue{"d": nil}))
+		if item := w.Item("job"); item["data"] != nil || item["d"] != nil {
+			t.Errorf("the record shows %v", item)
+		}
+	})
+}
+
+func TestDamagedRecordIsNeverTakenForFree(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		for name, change := range map[string]map[string]types.AttributeValue{
+			"isReleased of a caller": {"isReleased": lab.Str("no")},
+			"no owner":               {"ownerName": nil},
+			"no version":             {"recordVersionNumber": nil},
+			"no lease":               {"leaseDuration": nil},
+			"lease of another type":  {"leaseDuration": lab.Num("20000")},
+			"token of another type":  {"fencingToken": lab.Str("1"), "isReleased": lab.Str("1")},
+			"token below zero":       {"fencingToken": lab.Num("-1"), "isReleased": lab.Str("1")},
+			"token without a next":   {"fencingToken": lab.Num("9007199254740991"), "isReleased": lab.Str("1")},
+			"another kind":           {"kind": lab.Str("rw"), "isReleased": lab.Str("1")},
+			"our owner, no grant":    {"grantId": nil},
+		} {
+			w.Release(w.Acquire(c, "job"))
+			w.Update("job", map[string]types.AttributeValue{"isReleased": nil})
+			w.Update("job", change)
+			before := w.Item("job")
+			_, err := c.TryAcquire(t.Context(), "job")
+			var bad *leasehold.RecordError
+			if !errors.As(err, &bad) || bad.Key.Partition != "job" {
+				t.Errorf("%s: %v", name, err)
+			}
+			if after := w.Item("job"); len(after) != len(before) {
+				t.Errorf("%s: overwritten with %v", name, after)
+			}
+			w.Delete("job")
+		}
+	})
+}
+
+func TestReleasedRecordIsGrantedWhateverElseOfItIsDamaged(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		for name, change := range map[string]map[string]types.AttributeValue{
+			"no owner":              {"ownerName": nil},
+			"no version":            {"recordVersionNumber": nil},
+			"no lease":              {"leaseDuration": nil},
+			"lease of another type": {"leaseDuration": lab.Num("20000")},
+			"lease below zero":      {"leaseDuration": lab.Str("-5")},
+			"no token":              {"fencingToken": nil},
+			"our owner, no grant":   {"grantId": nil},
+			"nothing but the mark": {
+				"ownerName": nil, "recordVersionNumber": nil, "leaseDuration": nil,
+				"fencingToken": nil, "grantId": nil, "grantedAt": nil, "expiresAt": nil,
+			},
+		} {
+			w.Release(w.Acquire(c, "job"))
+			w.Update("job", change)
+			if r, err := c.Get(t.Context(), "job"); err != nil || !r.Released {
+				t.Errorf("%s: reads as %+v, %v", name, r, err)
+			}
+			lock, err := c.TryAcquire(t.Context(), "job")
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				continue
+			}
+			if r, err := c.Get(t.Context(), "job"); err != nil || r.Grant == "" || r.Grant != lock.Record().Grant {
+				t.Errorf("%s: the grant reads as %+v, %v", name, r, err)
+			}
+			w.Release(lock)
+			w.Delete("job")
+		}
+	})
+}
+
+func TestHeldRecordMayNotBeCollectedWhateverTheTTLIsCalledHere(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		usual, _ := w.Client(lab.Config())
+		for _, name := range []string{"-", "ttl"} {
+			w.Release(w.Acquire(usual, "job"))
+			if w.Item("job")["expiresAt"] == nil {
+				t.Fatal("a released record is kept for ever")
+			}
+			cfg := lab.Config()
+			cfg.Layout = layout.Native{TTL: name}
+			c, _ := w.Client(cfg)
+			lock := w.Acquire(c, "job")
+			if v := w.Item("job")["expiresAt"]; v != nil {
+				t.Errorf("TTL %q: held, and to be collected at %v", name, lab.Number(w.Item("job"), "expiresAt"))
+			}
+			w.Release(lock)
+		}
+	})
+}
+
+func TestRecordThatAPeerReleasedIsGrantedWithATokenFromTheClock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Put(map[string]types.AttributeValue{
+			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),
+		})
+		c, wire := w.Client(lab.Config())
+		now := time.Now().UnixMicro()
+		lock := w.Acquire(c, "job")
+		if n := len(wire.Sent()); lock.Token() != now+1 || n != 1 {
+			t.Errorf("token %d, want %d; %d requests", lock.Token(), now+1, n)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestHeldSinceYesterdaySaysTheDay(t *testing.T) {
+	at := time.Now().Add(-25 * time.Hour)
+	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
+	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
+		t.Errorf("message %q", s)
+	}
+}
+
+func TestSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c"); dynamolock ignores it
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard", SortValue: "-"}}
+		if err := table.Create(t.Context(), w.DB, spec); err != nil {
+			t.Fatal(err)
+		}
+		cfg := lab.Config()
+		cfg.Table, cfg.Layout = spec.Name, spec.Layout
+		c, _ := w.Client(cfg)
+		locks := []*leasehold.Lock{
+			w.Acquire(c, "a", leasehold.WithSortKey("bc")),
+			w.Acquire(c, "ab", leasehold.WithSortKey("c")),
+			w.Acquire(c, "a", leasehold.WithSortKey("d")),
+			w.Acquire(c, "a"), // the layout's own value
+		}
+		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
+			t.Errorf("key %+v", k)
+		}
+		if _, err := c.TryAcquire(t.Context(), "a", leasehold.WithSortKey("bc")); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("held: %v", err)
+		}
+		n := 0
+		for r, err := range c.List(t.Context(), leasehold.ListPartition("a")) {
+			if err != nil || r.Key.Partition != "a" {
+				t.Errorf("listed %+v, %v", r, err)
+			}
+			n++
+		}
+		if n != 3 {
+			t.Errorf("%d records in partition a", n)
+		}
+		w.Release(locks[0])
+		for _, l := range locks[1:] {
+			if err := l.Err(); err != nil {
+				t.Errorf("%v: %v", l.Key(), err)
+			}
+			w.Release(l)
+		}
+	})
+}
+
+func TestTryIsGrantedAKeyThatWasFreedAfterItsRefusal(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		other := w.Acquire(a, "job")
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			res, err := lab.ShowNothing(r)
+			w.Release(other) // before b looks at the record
+			return res, err
+		}))
+		lock, err := b.TryAcquire(t.Context(), "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		granted := make(chan time.Time)
+		go func() {
+			next := w.Acquire(b, "job")
+			granted <- time.Now()
+			w.Release(next)
+		}()
+		lab.Elapse(7 * time.Second)
+		released := time.Now()
+		w.Release(lock)
+		if late := (<-granted).Sub(released); late > time.Second {
+			t.Errorf("granted %v after the release", late)
+		}
+		for i, c := range wire.Sent()[1:] {
+			if i > 0 && c.Grants() {
+				break // after the release was seen
+			}
+			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {
+				t.Errorf("a waiter sent %s", c.Op)
+			}
+		}
+		synctest.Wait()
+	})
+}
+
+func TestWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		began := time.Now()
+		_, err := b.Acquire(ctx, "job")
+		if !errors.Is(err, context.DeadlineExceeded) || !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("error %v", err)
+		}
+		if late := time.Since(began) - 3*time.Second; late > 10*time.Millisecond {
+			t.Errorf("returned %v late", late)
+		}
+		synctest.Wait()
+		before := w.Item("job")
+		w.Release(lock)
+		lab.Elapse(time.Minute)
+		if lab.Text(before, "ownerName") != lab.Text(w.Item("job"), "ownerName") || lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("the record shows %v", w.Item("job"))
+		}
+		if s := b.Stats(); s.Waiting != 0 {
+			t.Errorf("stats %+v", s)
+		}
+	})
+}
+
+func TestDeadHoldersLockIsTakenOverOneLeaseAfterItsLastRenewalWasSeen(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		last := dead.Record()
+		wire.SetFault(lab.Cut)
+		began := time.Now()
+		lock := w.Acquire(b, "job")
+		defer w.Release(lock)
+		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+50*time.Millisecond {
+			t.Errorf("taken over after %v", took)
+		}
+		if r, ok := lock.TookOver(); !ok || r.Owner != last.Owner || r.Token != last.Token {
+			t.Errorf("took over %+v, %v", r, ok)
+		}
+		if lock.Token() != last.Token+1 {
+			t.Errorf("token %d after %d", lock.Token(), last.Token)
+		}
+		if err := dead.Err(); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("the dead holder's error: %v", err)
+		}
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestRestoredTableGivesOutOldTokensAndANewOneDoesNot(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		granted := func() int64 {
+			lab.Elapse(time.Second)
+			lock := w.Acquire(c, "job")
+			defer w.Release(lock)
+			return lock.Token()
+		}
+		granted()
+		backup := w.Item("job")
+		second, third := granted(), granted()
+		w.Put(backup)
+		if token := granted(); token != second {
+			t.Errorf("token %d, where %d and %d were given out: the page warns of what does not happen", token, second, third)
+		}
+		w.Delete("job") // as a new table does not have it
+		if token := granted(); token <= third {
+			t.Errorf("token %d of an empty table, after %d", token, third)
+		}
+	})
+}

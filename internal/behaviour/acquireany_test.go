@@ -1,0 +1,394 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestFirstFreeKeyIsAcquiredInOneWrite(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		lock, err := b.AcquireAny(t.Context(), leasehold.Keys("b", "a"))
+		if err != nil || lock.Key().Partition != "b" {
+			t.Fatalf("%v, error %v: keys are tried in the order given", lock, err)
+		}
+		w.Release(lock)
+		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
+			t.Errorf("requests %v", got)
+		}
+		other := w.Acquire(a, "b")
+		lock, err = b.AcquireAny(t.Context(), leasehold.Keys("b", "a"))
+		if err != nil || lock.Key().Partition != "a" {
+			t.Fatalf("%v, error %v", lock, err)
+		}
+		w.Release(lock)
+		w.Release(other)
+	})
+}
+
+func TestAllOfTheKeysAreWatchedByOneRead(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		keys := leasehold.Keys("a", "b", "c")
+		others := w.AcquireAll(a, keys)
+		granted := make(chan *leasehold.Lock)
+		go func() {
+			lock, err := b.AcquireAny(t.Context(), keys)
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(30 * time.Second)
+		reads := 0
+		for i, c := range wire.Sent() {
+			if i >= 3 && c.Op != "BatchGetItem" {
+				t.Fatalf("request %d is %s", i, c.Op)
+			}
+			reads++
+		}
+		if reads < 30 || reads > 300 {
+			t.Errorf("%d reads in 30s: one in half a second, on average and on a long-held key, is wanted", reads)
+		}
+		began := time.Now()
+		w.Release(others.Locks()[1])
+		lock := <-granted
+		if took := time.Since(began); took > 1100*time.Millisecond || lock.Key().Partition != "b" {
+			t.Errorf("%v granted after %v", lock.Key(), took)
+		}
+		w.Release(lock)
+		if err := others.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestDeadHoldersKeyIsTakenOverAmongSeveral(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		alive, _ := w.Client(lab.Config())
+		dead, other := w.Acquire(a, "b"), w.Acquire(alive, "a")
+		wire.SetFault(lab.Cut)
+		b, _ := w.Client(lab.Config())
+		began := time.Now()
+		lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took < 20*time.Second || took > 20*time.Second+100*time.Millisecond {
+			t.Errorf("granted after %v, a lease is 20s", took)
+		}
+		if _, took := lock.TookOver(); !took || lock.Key().Partition != "b" {
+			t.Errorf("%v, taken over: %v", lock.Key(), took)
+		}
+		w.Release(lock)
+		w.Release(other)
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestOneKeyOfSeveralIsHadWhateverRepliesAreLost(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held := w.HeldAmong(leasehold.Keys("a", "b")); !slices.Equal(held, []string{lock.Key().Partition}) {
+			t.Errorf("granted %v, held %v", lock.Key(), held)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestTryForOneOfSeveralKeysNamesTheFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		others := w.AcquireAll(a, leasehold.Keys("a", "b"))
+		_, err := b.AcquireAny(t.Context(), leasehold.Keys("b", "a"), leasehold.NoWait())
+		var is *leasehold.HeldError
+		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant == "" {
+			t.Errorf("error %v", err)
+		}
+		if got := lab.Ops(wire.Sent()); !slices.Equal(got, []string{"UpdateItem", "UpdateItem"}) {
+			t.Errorf("requests %v", got)
+		}
+		if err := others.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTryThatIsNotAnsweredGivesUp(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(*lab.Request) (*http.Response, error) {
+			return lab.Refusal(400, "ThrottlingException"), nil
+		})
+		for name, try := range map[string]func() error{
+			"all": func() error {
+				return lab.ErrorOf(c.AcquireAll(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))
+			},
+			"any": func() error {
+				return lab.ErrorOf(c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait()))
+			},
+		} {
+			began := time.Now()
+			err := try()
+			var op *leasehold.OpError
+			if took := time.Since(began); !errors.As(err, &op) || took < 10*time.Second || took > 16*time.Second {
+				t.Errorf("%s: after %v: %v", name, took, err)
+			}
+		}
+	})
+}
+
+func TestKeyThatCannotBeHadIsLeftOut(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		w.Put(lab.Key("damaged"))
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.Is(err, leasehold.ErrRecord) || !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("error %v", err)
+		}
+		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.Is(err, leasehold.ErrRecord) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+	})
+}
+
+func TestKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		outer := w.Acquire(c, "a")
+		lock, err := c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"))
+		if err != nil || lock.Key().Partition != "b" {
+			t.Fatalf("%v, error %v", lock, err)
+		}
+		w.Release(lock)
+		if lock, err = c.AcquireAny(outer.Context(), leasehold.Keys("a", "b"), leasehold.Reentrant()); err != nil || lock.Token() != outer.Token() {
+			t.Fatalf("%v, error %v", lock, err)
+		}
+		w.Release(lock)
+		if outer.Err() != nil {
+			t.Error("the outer handle has ended")
+		}
+		w.Release(outer)
+	})
+}
+
+func TestTryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(lab.SharedConfig())
+		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
+		for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
+			c, _ := w.Client(cfg)
+			if _, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+				t.Errorf("while the session lives: %v", err)
+			}
+			_ = c.Close(t.Context())
+		}
+		c, _ := w.Client(lab.SharedConfig())
+		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		wire.SetFault(lab.Cut)
+		lab.Elapse(5 * time.Second)
+		_, _ = c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		lab.Elapse(20 * time.Second)
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("x", "y"), leasehold.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if held.Err() == nil {
+			t.Error("the dead holder believes")
+		}
+		w.Release(lock)
+		_ = c.Close(t.Context())
+	})
+}
+
+func TestDeadSessionThatCannotBeMarkedDeadKeepsNobodyFromAnotherKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		dead, deadWire := w.Client(lab.SharedConfig())
+		alive, _ := w.Client(lab.Config())
+		c, wire := w.Client(lab.Config())
+		lost, other := w.Acquire(dead, "a"), w.Acquire(alive, "b")
+		deadWire.SetFault(lab.Cut)
+		marked := false
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "UpdateItem" && strings.Contains(string(r.Body), "leasehold/session/") {
+				marked = true
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		granted := make(chan *leasehold.Lock)
+		ctx, giveUp := context.WithTimeout(t.Context(), 5*time.Minute)
+		defer giveUp()
+		go func() {
+			lock, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(time.Minute)
+		if !marked || lost.Err() == nil {
+			t.Error("not what this test is about")
+		}
+		began := time.Now()
+		w.Release(other)
+		if lock := <-granted; lock != nil {
+			if took := time.Since(began); took > 15*time.Second { // a few requests without an answer
+				t.Errorf("a free key was granted after %v", took)
+			}
+			w.Release(lock)
+		}
+		_ = dead.Close(t.Context())
+	})
+}
+
+func TestTryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) {
+	for name, silent := range map[string]func(r *lab.Request) bool{
+		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
+		"of both":          func(r *lab.Request) bool { return true },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, _ := w.Client(lab.Config())
+				b, wire := w.Client(lab.Config())
+				other := w.Acquire(a, "a")
+				freed := false
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					switch {
+					case freed && silent(r):
+						return lab.Cut(r)
+					case r.Grants() && !freed:
+						freed = true
+						res, err := lab.ShowNothing(r)
+						w.Release(other) // between the refusal and the look
+						return res, err
+					}
+					return r.Send()
+				})
+				began := time.Now()
+				lock, err := b.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
+				if took := time.Since(began); took > 30*time.Second {
+					t.Errorf("a try took %v", took)
+				}
+				if lock != nil { // the one that answers
+					if lock.Key().Partition != "a" || name == "of both" {
+						t.Errorf("granted %v", lock.Key())
+					}
+				} else if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || !strings.Contains(err.Error(), "gave up after 1") || name != "of both" {
+					t.Errorf("error %v", err)
+				}
+				_ = b.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestOneOfSeveralKeysOutOfOrderIsADeadlock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		others := w.AcquireAll(a, leasehold.Keys("a", "b", "z"))
+		group := w.AcquireAll(b, leasehold.Keys("m", "n"))
+		wire.Sent()
+		ctx, cancel := context.WithTimeout(group.Context(), time.Hour)
+		defer cancel()
+		for name, keys := range map[string][]leasehold.Key{
+			"one":               leasehold.Keys("a"),
+			"two":               leasehold.Keys("b", "a"),
+			"one and a held":    leasehold.Keys("a", "m"),
+			"nobody's but ours": leasehold.Keys("n", "m"),
+		} {
+			if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, leasehold.ErrDeadlock) {
+				t.Errorf("%s: error %v", name, err)
+			}
+		}
+		if sent := wire.Sent(); len(sent) > 0 {
+			t.Errorf("%d requests were sent", len(sent))
+		}
+		if _, err := b.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.NoWait()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("a try does not mind the order: %v", err)
+		}
+
+		// One that is in order may be waited for, and either of the two taken.
+		granted := make(chan *leasehold.Lock)
+		go func() {
+			lock, err := b.AcquireAny(ctx, leasehold.Keys("a", "z"))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(time.Minute)
+		if err := others.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if lock := <-granted; lock != nil {
+			w.Release(lock)
+		}
+		if err := group.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestAnyBoundsItsWaitForOtherKeysToBeUndone(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		w.Acquire(other, "a")
+		cfg := lab.Config()
+		cfg.ReleaseGrace = time.Second
+		c, wire := w.Client(cfg)
+		sent := 0
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if !slices.Equal(r.Keys(), []string{"a"}) {
+				return r.Send()
+			}
+			switch sent++; sent {
+			case 1: // whether it was granted is not known
+				_, _ = r.Send()
+				return nil, lab.ErrReset
+			case 2: // it was not
+				return r.Send()
+			}
+			return lab.Cut(r) // that it is given up
+		})
+		began := time.Now()
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
+		if err != nil || lock.Key().Partition != "b" {
+			t.Fatal(lock, err)
+		}
+		if took := time.Since(began); took > cfg.ReleaseGrace+100*time.Millisecond { // in which the lease runs
+			t.Errorf("it took %v", took)
+		}
+		synctest.Wait()
+		if sent != 3 {
+			t.Errorf("%d requests for the other key", sent)
+		}
+		w.Release(lock)
+	})
+}

@@ -1,0 +1,115 @@
+//go:build !race
+
+// The race detector allocates for itself.
+
+package behaviour_test
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// allocating are the operations whose allocations are recorded: each whole, with
+// the SDK and the engine that answers it, in the order of the file.
+var allocating = []struct {
+	name   string
+	shared bool // with Config.SharedLease
+	what   func(ctx context.Context, c *leasehold.Client) error
+}{
+	{"acquire and release", false, acquireAndRelease},
+	{"acquire and release under a shared lease", true, acquireAndRelease},
+	{"acquire, renew and release", false, func(ctx context.Context, c *leasehold.Client) error {
+		return c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error { return l.Renew(ctx) })
+	}},
+	{"acquire, commit and release", false, commitOnce},
+	{"acquire, commit and release under a shared lease", true, commitOnce},
+	{"acquire three keys at once and release them", false, func(ctx context.Context, c *leasehold.Client) error {
+		g, err := c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"))
+		if err != nil {
+			return err
+		}
+		return g.Release(ctx)
+	}},
+	{"acquire one of three and release it", false, func(ctx context.Context, c *leasehold.Client) error {
+		l, err := c.AcquireAny(ctx, leasehold.Keys("a", "b", "c"))
+		if err != nil {
+			return err
+		}
+		return l.Release(ctx)
+	}},
+	{"get a record", false, func(ctx context.Context, c *leasehold.Client) error {
+		_, err := c.Get(ctx, "kept")
+		return err
+	}},
+}
+
+func acquireAndRelease(ctx context.Context, c *leasehold.Client) error {
+	return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { return nil })
+}
+
+func commitOnce(ctx context.Context, c *leasehold.Client) error {
+	return c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) })
+}
+
+// What an operation allocates is in testdata/allocations.txt; -rewrite records
+// it anew. A tenth more is let pass: other goroutines allocate as well.
+func TestOperationsAllocateNoMoreThanRecorded(t *testing.T) {
+	const file = "testdata/allocations.txt"
+	var now strings.Builder
+	measured := map[string]int{}
+	for _, op := range allocating {
+		measured[op.name] = allocations(t, op.shared, op.what)
+		fmt.Fprintf(&now, "%6d %s\n", measured[op.name], op.name)
+	}
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(now.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	recorded, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(recorded)) {
+		var most int
+		if _, err := fmt.Sscan(line, &most); err != nil {
+			t.Fatal(err)
+		}
+		name := strings.TrimSpace(line[6:])
+		if got := measured[name]; got > most+most/10 {
+			t.Errorf("%s: %d allocations, %d are recorded", name, got, most)
+		}
+	}
+}
+
+func allocations(t *testing.T, shared bool, what func(context.Context, *leasehold.Client) error) int {
+	t.Helper()
+	engine := localdynamo.New()
+	defer func() { _ = engine.Close() }()
+	db := engine.Client()
+	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	c, err := leasehold.New(db, leasehold.Config{Table: "locks", SharedLease: shared, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = c.Close(context.WithoutCancel(t.Context())) }()
+	if err := c.Do(t.Context(), "kept", func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return int(testing.AllocsPerRun(100, func() {
+		if err := what(t.Context(), c); err != nil {
+			t.Error(err)
+		}
+	}))
+}

@@ -1,0 +1,246 @@
+package behaviour_test
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// scene is what a call is made in: a client that holds a lock, and a network that is
+// about to fail.
+type protoItem = map[string]types.AttributeValue
+
+type scene struct {
+	*lab.World
+	c     *leasehold.Client
+	wire  *lab.Wire
+	lock  *leasehold.Lock
+	group *leasehold.Group
+	grant leasehold.Grant
+}
+
+// Bounds of calls whose context has no end. Beyond them a request that is under way ends,
+// and what was sent is undone within the release grace.
+const (
+	tries    = 10 * time.Second // as NoWait and Get say
+	trust    = 18 * time.Second
+	term     = 20 * time.Second
+	tokenUse = 5 * time.Minute
+	byCtx    = 0 // by their context alone
+	patience = 5 * time.Second
+	undoes   = 3*time.Second + 2*time.Second + time.Second
+)
+
+var calls = []struct {
+	name  string
+	most  time.Duration
+	alone bool // not under a shared lease
+	call  func(ctx context.Context, s *scene) error
+}{
+	{"Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Acquire(ctx, "a")) }},
+	{"TryAcquire", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.TryAcquire(ctx, "a")) }},
+	{"TryAcquire of what is held", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.TryAcquire(ctx, "other's")) }},
+	{"TryAcquire without renewal", tries, true, func(ctx context.Context, s *scene) error {
+		return lab.ErrorOf(s.c.TryAcquire(ctx, "a", leasehold.WithoutRenewal()))
+	}},
+	{"AcquireAll", byCtx, false, func(ctx context.Context, s *scene) error {
+		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "b", "c")))
+	}},
+	{"AcquireAll NoWait", tries, false, func(ctx context.Context, s *scene) error {
+		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "b", "c"), leasehold.NoWait()))
+	}},
+	{"AcquireAll NoWait of what is held", tries, false, func(ctx context.Context, s *scene) error {
+		return lab.ErrorOf(s.c.AcquireAll(ctx, leasehold.Keys("a", "other's", "z"), leasehold.NoWait()))
+	}},
+	{"AcquireAny", byCtx, false, func(ctx context.Context, s *scene) error {
+		return lab.ErrorOf(s.c.AcquireAny(ctx, leasehold.Keys("a", "other's")))
+	}},
+	{"AcquireAny NoWait", tries, false, func(ctx context.Context, s *scene) error {
+		return lab.ErrorOf(s.c.AcquireAny(ctx, leasehold.Keys("other's", "a"), leasehold.NoWait()))
+	}},
+	{"Do", byCtx, false, func(ctx context.Context, s *scene) error {
+		return s.c.Do(ctx, "a", func(context.Context, *leasehold.Lock) error { return nil })
+	}},
+	{"Resume", byCtx, true, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Resume(ctx, s.grant)) }},
+	{"Get", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Get(ctx, "lock")) }},
+	{"List", tries, false, func(ctx context.Context, s *scene) error {
+		for _, err := range s.c.List(ctx) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{"Watch", byCtx, false, func(ctx context.Context, s *scene) error {
+		for _, err := range s.c.Watch(ctx, "other's") {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{"Break", byCtx, false, func(ctx context.Context, s *scene) error { return s.c.Break(ctx, s.lock.Record()) }},
+	{"Close", byCtx, false, func(ctx context.Context, s *scene) error { return s.c.Close(ctx) }},
+
+	{"Lock.Release", term, false, func(ctx context.Context, s *scene) error { return s.lock.Release(ctx) }},
+	{"Lock.Release that deletes", term, false, func(ctx context.Context, s *scene) error {
+		return s.lock.Release(ctx, leasehold.DeleteOnRelease())
+	}},
+	{"Lock.Renew", trust, false, func(ctx context.Context, s *scene) error { return s.lock.Renew(ctx) }},
+	{"Lock.Commit", tokenUse, false, func(ctx context.Context, s *scene) error { return s.lock.Commit(ctx, someWrites()) }},
+	{"Lock.CommitAndRelease", tokenUse + term, false, func(ctx context.Context, s *scene) error { return s.lock.CommitAndRelease(ctx, someWrites()) }},
+	{"Lock.Read", byCtx, false, func(ctx context.Context, s *scene) error {
+		return lab.ErrorOf(s.lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("locks"), Key: protoItem{"key": lab.Str("x")}}}}))
+	}},
+	{"Lock.Do", byCtx, false, func(ctx context.Context, s *scene) error {
+		return s.lock.Do(ctx, func(context.Context, *leasehold.Lock) error { return nil })
+	}},
+	{"Group.Release", term, false, func(ctx context.Context, s *scene) error { return s.group.Release(ctx) }},
+	{"Group.Commit", tokenUse, false, func(ctx context.Context, s *scene) error { return s.group.Commit(ctx, someWrites()) }},
+	{"Group.CommitAndRelease", tokenUse + term, false, func(ctx context.Context, s *scene) error { return s.group.CommitAndRelease(ctx, someWrites()) }},
+}
+
+func someWrites() []types.TransactWriteItem {
+	return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("locks"), Item: protoItem{"key": lab.Str("x")}}}}
+}
+
+var faults = map[string]lab.Fault{
+	"hang":     lab.Cut,
+	"5xx":      lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }),
+	"throttle": lab.Answer(func() *http.Response { return lab.Refusal(400, "ProvisionedThroughputExceededException") }),
+	"reset":    func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
+	"refused":  lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }),
+}
+
+// replies are those of a server that lies, which are read before they are found wrong.
+var replies = map[string]lab.Fault{
+	"trickle": func(r *lab.Request) (*http.Response, error) {
+		return answered(io.NopCloser(&trickle{r.Context()})), nil
+	},
+	"another JSON": lab.Answer(func() *http.Response { return answered(io.NopCloser(strings.NewReader(`{"name":"search"}`))) }),
+	"nothing":      lab.Answer(func() *http.Response { return answered(http.NoBody) }),
+}
+
+// answered is a reply as DynamoDB sends it, but for its body.
+func answered(body io.ReadCloser) *http.Response {
+	reply := lab.Refusal(http.StatusOK, "")
+	_ = reply.Body.Close()
+	reply.Body, reply.ContentLength = body, -1
+	return reply
+}
+
+// trickle is the beginning of a reply, a byte a second, for as long as somebody waits for
+// its end.
+type trickle struct{ ctx context.Context }
+
+func (b *trickle) Read(p []byte) (int, error) {
+	select {
+	case <-b.ctx.Done():
+		return 0, b.ctx.Err()
+	case <-time.After(time.Second):
+		p[0] = ' '
+		return 1, nil
+	}
+}
+
+// The kinds of requests that fail. The library sends no PutItem.
+var kinds = map[string][]string{
+	"get": {"GetItem"}, "update": {"UpdateItem"}, "delete": {"DeleteItem"}, "batch get": {"BatchGetItem"},
+	"transact": {"TransactWriteItems"}, "transact get": {"TransactGetItems"}, "list": {"Scan", "Query"},
+	"all reads":               {"GetItem", "BatchGetItem", "TransactGetItems", "Scan", "Query"},
+	"all writes":              {"UpdateItem", "DeleteItem", "TransactWriteItems"},
+	"reads and single writes": {"GetItem", "BatchGetItem", "TransactGetItems", "UpdateItem", "DeleteItem"},
+	"everything":              {"GetItem", "BatchGetItem", "TransactGetItems", "Scan", "Query", "UpdateItem", "DeleteItem", "TransactWriteItems"},
+}
+
+func newScene(w *lab.World, shared bool) *scene {
+	cfg := lab.Config()
+	cfg.SharedLease = shared
+	s := &scene{World: w}
+	other, _ := w.Client(lab.Config())
+	w.T.Cleanup(func() { _ = other.Close(context.Background()) })
+	w.Acquire(other, "other's", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))
+	s.c, s.wire = w.Client(cfg)
+	if !shared {
+		s.grant = w.Detach(w.Acquire(s.c, "detached"))
+	}
+	s.lock, s.group = w.Acquire(s.c, "lock"), w.AcquireAll(s.c, leasehold.Keys("g1", "g2"))
+	s.wire.Sent()
+	return s
+}
+
+func TestEveryCallEndsInItsBoundsWhateverFails(t *testing.T) {
+	all, kinds := maps.Clone(faults), maps.Clone(kinds)
+	maps.Copy(all, replies)
+	if lab.Race { // which takes five times as long: those that hold up the most
+		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
+		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
+	}
+	for _, c := range calls {
+		t.Run(strings.ReplaceAll(c.name, " ", ""), func(t *testing.T) {
+			for _, shared := range []bool{false, true} {
+				if shared && c.alone {
+					continue
+				}
+				used := map[string]bool{}
+				lab.InBubble(t, func(_ *testing.T, w *lab.World) { // as it is without faults
+					s := newScene(w, shared)
+					ctx, cancel := context.WithTimeout(w.T.Context(), patience)
+					defer cancel()
+					_ = c.call(ctx, s)
+					for _, op := range lab.Ops(s.wire.Sent()) {
+						used[op] = true
+					}
+					_ = s.c.Close(context.Background())
+				})
+				for kind, ops := range kinds {
+					if !slices.ContainsFunc(ops, func(op string) bool { return used[op] }) {
+						continue
+					}
+					for name, fault := range all {
+						for _, bounded := range []bool{true, false} {
+							if !bounded && c.most == byCtx {
+								continue
+							}
+							lab.InBubble(t, func(t *testing.T, w *lab.World) {
+								s := newScene(w, shared)
+								s.wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+									if slices.Contains(ops, r.Op) {
+										return fault(r)
+									}
+									return r.Send()
+								})
+								ctx, cancel := context.WithCancel(context.Background())
+								most := c.most
+								if bounded {
+									ctx, cancel = context.WithTimeout(context.Background(), patience)
+									most = patience
+								}
+								defer cancel()
+								began := time.Now()
+								err := c.call(ctx, s)
+								if took := time.Since(began); took > most+undoes {
+									t.Errorf("%s (shared lease: %v, %s: %s) ended after %v, not %v: %v", c.name, shared, kind, name, took, most, err)
+								}
+								s.wire.SetFault(nil)
+								_ = s.c.Close(context.Background())
+								lab.Elapse(time.Minute) // for what is under way
+							})
+						}
+					}
+				}
+			}
+		})
+	}
+}

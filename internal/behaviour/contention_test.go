@@ -1,0 +1,112 @@
+package behaviour_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// What a section takes, how far the table is, and the least that a section costs others:
+// itself, and the two round trips of a grant and a release.
+const (
+	sectionTakes = 10 * time.Millisecond
+	roundTrip    = 6 * time.Millisecond
+	limit        = sectionTakes + 2*roundTrip
+)
+
+// contention is what becomes of clients that all want one key, again and again.
+type contention struct {
+	each      time.Duration // of a section
+	longest   time.Duration // wait
+	overtaken int           // the most that others were granted during one wait
+	requests  float64       // of a section, as what follows
+	used      lab.Units
+}
+
+// contend plays it in the time of a bubble: it is the same on every machine.
+func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c contention) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var mu sync.Mutex // guards granted and c
+		granted := 0
+		var all sync.WaitGroup
+		began := time.Now()
+		for i := range clients {
+			own := cfg
+			own.Owner += fmt.Sprint("c", i)
+			client, wire := w.Client(own)
+			wire.Meter = &lab.Meter{}
+			// No two are equally far: where two requests arrive at once, the scheduler says whose is first.
+			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond))
+			section := func() (another bool) {
+				since := time.Now()
+				mu.Lock()
+				before := granted
+				mu.Unlock()
+				if before >= sections {
+					return false
+				}
+				lock, err := client.Acquire(t.Context(), "job")
+				if err != nil {
+					t.Error(err)
+					return false
+				}
+				mu.Lock()
+				c.longest, c.overtaken = max(c.longest, time.Since(since)), max(c.overtaken, granted-before)
+				granted++
+				mu.Unlock()
+				time.Sleep(sectionTakes)
+				if err := lock.Release(t.Context()); err != nil {
+					t.Error(err)
+				}
+				return true
+			}
+			all.Go(func() {
+				more := true
+				for more {
+					more = section()
+				}
+				_ = client.Close(t.Context())
+				mu.Lock()
+				defer mu.Unlock()
+				units := wire.Meter.Reset()
+				c.requests += float64(len(wire.Sent()))
+				c.used.Write, c.used.Read = c.used.Write+units.Write, c.used.Read+units.Read
+			})
+		}
+		all.Wait()
+		n := float64(granted)
+		c.each = time.Since(began) / time.Duration(granted)
+		c.requests, c.used.Write, c.used.Read = c.requests/n, c.used.Write/n, c.used.Read/n
+	})
+	return c
+}
+
+// A tenth more is let pass, since chance has its part: the fewer clients, the more sections it
+// takes for its part to be a tenth once in many million runs.
+func TestSectionUnderContentionCostsNoMoreThanRecorded(t *testing.T) {
+	for _, recorded := range []struct {
+		clients, sections       int
+		requests, writes, reads float64
+	}{
+		{4, 1000, 4.6, 2.6, 2.0},
+		{16, 227, 14.9, 4.8, 10.1},
+	} {
+		t.Run(fmt.Sprint(recorded.clients, " clients"), func(t *testing.T) {
+			c := contend(t, lab.Config(), recorded.clients, recorded.sections)
+			for what, is := range map[string]struct{ got, most float64 }{
+				"requests":    {c.requests, recorded.requests},
+				"write units": {c.used.Write, recorded.writes},
+				"read units":  {c.used.Read, recorded.reads},
+				"ms":          {c.each.Seconds() * 1000, limit.Seconds() * 1000},
+			} {
+				if is.got > is.most*1.1 {
+					t.Errorf("%.2f %s for each section, %.2f are recorded", is.got, what, is.most)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,105 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestEndsOfContexts(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		type key struct{}
+		ctx, cancel := context.WithCancel(context.WithValue(t.Context(), key{}, "value"))
+		lock, err := c.Acquire(ctx, "job")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cancel()
+		if lock.Err() != nil || lock.Context().Value(key{}) != "value" {
+			t.Errorf("the end of Acquire's context ended the lock: %v", lock.Err())
+		}
+		if _, ok := lock.Context().Deadline(); ok {
+			t.Error("a deadline")
+		}
+		derived, cancelDerived := context.WithCancel(lock.Context())
+		defer cancelDerived()
+		bound, cancelBound := lock.Bind(context.WithValue(t.Context(), key{}, "bound"))
+		defer cancelBound()
+		if bound.Value(key{}) != "bound" {
+			t.Error("Bind lost the values")
+		}
+		w.Release(lock)
+		for name, ctx := range map[string]context.Context{"Context": lock.Context(), "derived": derived, "Bind": bound} {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
+				t.Errorf("%s: cause %v", name, context.Cause(ctx))
+			}
+		}
+	})
+}
+
+func TestWhichContextsHoldAKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		outer := w.Acquire(a, "outer")
+		inner, err := a.Acquire(outer.Context(), "inner")
+		if err != nil {
+			t.Fatal(err)
+		}
+		underBoth, cancel := outer.Bind(t.Context())
+		defer cancel()
+		underBoth, cancel = inner.Bind(underBoth)
+		defer cancel()
+		for name, tc := range map[string]struct {
+			c    *leasehold.Client
+			ctx  context.Context
+			want error
+		}{
+			"a lock within":     {a, inner.Context(), leasehold.ErrDeadlock},
+			"bound to both":     {a, underBoth, leasehold.ErrDeadlock},
+			"of none":           {a, t.Context(), leasehold.ErrHeld},
+			"of another client": {b, inner.Context(), leasehold.ErrHeld},
+		} {
+			if _, err := tc.c.TryAcquire(tc.ctx, "outer"); !errors.Is(err, tc.want) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		w.Release(outer)
+		again, err := a.Acquire(inner.Context(), "outer")
+		if err != nil {
+			t.Fatalf("under a lock that was released: %v", err)
+		}
+		w.Release(again)
+		w.Release(inner)
+	})
+}
+
+func TestBoundContextEndsWhenItIsCancelled(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		bound, cancel := lock.Bind(t.Context())
+		derived, cancelDerived := context.WithCancel(bound)
+		defer cancelDerived()
+		cancel()
+		for name, ctx := range map[string]context.Context{"Bind": bound, "derived": derived} {
+			select {
+			case <-ctx.Done():
+			default:
+				t.Errorf("%s goes on", name)
+			}
+			if err := context.Cause(ctx); !errors.Is(err, context.Canceled) {
+				t.Errorf("%s: cause %v", name, err)
+			}
+		}
+		if err := lock.Err(); err != nil {
+			t.Errorf("the lock: %v", err)
+		}
+		w.Release(lock)
+	})
+}

@@ -1,0 +1,253 @@
+package behaviour_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// costs are what an operation costs on the wire.
+type costs struct {
+	requests int
+	lab.Units
+}
+
+// priced is an operation whose costs docs/timing.md has.
+type priced struct {
+	name string
+	what func(w *lab.World, p *process) // the operation alone, after what prepares it
+}
+
+// process is a client on a wire that is metered from a certain point on.
+type process struct {
+	*leasehold.Client
+	wire   *lab.Wire
+	before func() // ends the preparation: what follows is measured
+}
+
+func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
+	c, wire := w.Client(cfg, on...)
+	wire.Meter = &lab.Meter{}
+	return &process{Client: c, wire: wire, before: func() { synctest.Wait(); wire.Sent(); wire.Meter.Reset() }}
+}
+
+// The operations, in the order of the table.
+var operations = []priced{
+	{"`Acquire` of a free key", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
+	{"`Release`", func(w *lab.World, p *process) { l := w.Acquire(p.Client, "job"); p.before(); w.Release(l) }},
+	{"a renewal", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job", leasehold.WithoutRenewal())
+		p.before()
+		_ = l.Renew(w.T.Context())
+	}},
+	{"handing over to the next goroutine of the process", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		next := make(chan *leasehold.Lock)
+		go func() { next <- w.Acquire(p.Client, "job") }()
+		p.before()
+		w.Release(l)
+		<-next
+	}},
+	{"`TryAcquire` of a key that another process holds", func(w *lab.World, p *process) {
+		w.Acquire(newProcess(w, lab.Config()).Client, "job")
+		p.before()
+		_, _ = p.TryAcquire(w.T.Context(), "job")
+	}},
+	{"a poll of a waiting process", func(w *lab.World, p *process) {
+		w.Acquire(newProcess(w, lab.Config()).Client, "job")
+		p.before()
+		_, _ = p.Get(w.T.Context(), "job") // the same request
+	}},
+	{"taking over a dead holder's lock that was watched", func(w *lab.World, p *process) {
+		other := newProcess(w, lab.Config())
+		w.Acquire(other.Client, "job")
+		other.wire.SetFault(lab.Cut)
+		_, _ = p.TryAcquire(w.T.Context(), "job")
+		lab.Elapse(20 * time.Second)
+		p.before()
+		w.Acquire(p.Client, "job")
+	}},
+	{"`Detach`", func(w *lab.World, p *process) { l := w.Acquire(p.Client, "job"); p.before(); _, _ = l.Detach() }},
+	{"`Resume`", func(w *lab.World, p *process) {
+		g, _ := w.Acquire(p.Client, "job").Detach()
+		p.before()
+		_, _ = p.Resume(w.T.Context(), g)
+	}},
+	{"`Get`", func(w *lab.World, p *process) {
+		w.Acquire(p.Client, "job")
+		p.before()
+		_, _ = p.Get(w.T.Context(), "job")
+	}},
+	{"`List` of 10 records", func(w *lab.World, p *process) {
+		for i := range 10 {
+			w.Acquire(p.Client, strconv.Itoa(i))
+		}
+		p.before()
+		for _, err := range p.List(w.T.Context()) {
+			if err != nil {
+				w.T.Error(err)
+			}
+		}
+	}},
+	{"`Break`", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		p.before()
+		_ = p.Break(w.T.Context(), l.Record())
+	}},
+	{"`Commit` of one write", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		p.before()
+		_ = l.Commit(w.T.Context(), lab.Writes(lab.Note("a", "1")))
+	}},
+	{"`CommitAndRelease` of one write", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		p.before()
+		_ = l.CommitAndRelease(w.T.Context(), lab.Writes(lab.Note("a", "1")))
+	}},
+	{"`Read` of one item", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		p.before()
+		_, _ = l.Read(w.T.Context(), []types.TransactGetItem{lab.Get("a")})
+	}},
+	{"`AcquireAll` of two free keys", func(w *lab.World, p *process) { p.before(); w.AcquireAll(p.Client, leasehold.Keys("x", "y")) }},
+	{"`Group.Commit` of one write under two locks", func(w *lab.World, p *process) {
+		g := w.AcquireAll(p.Client, leasehold.Keys("x", "y"))
+		p.before()
+		_ = g.Commit(w.T.Context(), lab.Writes(lab.Note("a", "1")))
+	}},
+	{"`Group.Release` of two locks", func(w *lab.World, p *process) {
+		g := w.AcquireAll(p.Client, leasehold.Keys("x", "y"))
+		p.before()
+		_ = g.Release(w.T.Context())
+	}},
+}
+
+// Those of a process whose locks share one lease.
+var sharedOperations = []priced{
+	{"the first `Acquire`", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
+	{"a later `Acquire`", func(w *lab.World, p *process) {
+		w.Acquire(p.Client, "first")
+		p.before()
+		w.Acquire(p.Client, "job")
+	}},
+	{"a renewal of all locks", func(w *lab.World, p *process) {
+		for i := range 10 {
+			w.Acquire(p.Client, strconv.Itoa(i))
+		}
+		lab.Elapse(5 * time.Second) // the first comes early
+		p.before()
+		lab.Elapse(5 * time.Second)
+	}},
+	{"`Break` of another process's lock", func(w *lab.World, p *process) {
+		other := newProcess(w, lab.SharedConfig())
+		l := w.Acquire(other.Client, "job")
+		p.before()
+		_ = p.Break(w.T.Context(), l.Record())
+	}},
+	{"two renewals of all locks after one lock was broken", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		w.Acquire(p.Client, "other")
+		lab.Elapse(5 * time.Second)
+		_ = newProcess(w, lab.Config()).Break(w.T.Context(), l.Record())
+		p.before()
+		lab.Elapse(10 * time.Second)
+	}},
+	{"`Close` with 10 locks held", func(w *lab.World, p *process) {
+		for i := range 10 {
+			w.Acquire(p.Client, strconv.Itoa(i))
+		}
+		p.before()
+		_ = p.Close(w.T.Context())
+	}},
+}
+
+// measure counts what an operation sends and consumes. That of a refused write
+// its reply does not say: DynamoDB charges it like one that landed.
+func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
+	var c costs
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		p := newProcess(w.Work(), cfg)
+		op.what(w, p)
+		c.requests, c.Units = len(p.wire.Sent()), p.wire.Meter.Reset()
+		_ = p.Close(context.Background())
+	})
+	return c
+}
+
+// On-demand prices of us-east-1 since November 2024, in dollars a million.
+const (
+	writePrice = 0.625
+	readPrice  = 0.125
+	month      = 30 * 24 * time.Hour
+)
+
+// fleet is a month of somebody's locks.
+type fleet struct {
+	name string
+	uses map[string]float64 // how many of which operation
+}
+
+func perMonth(every time.Duration) float64 { return float64(month / every) }
+
+var fleets = []fleet{
+	{"a cron job each minute on 20 hosts", map[string]float64{
+		"`Acquire` of a free key": perMonth(time.Minute), "`Release`": perMonth(time.Minute),
+		"`TryAcquire` of a key that another process holds": 19 * perMonth(time.Minute),
+	}},
+	{"20 sections a second, each with one write that commits and releases", map[string]float64{
+		"`Acquire` of a free key": 20 * perMonth(time.Second), "`CommitAndRelease` of one write": 20 * perMonth(time.Second),
+	}},
+	{"50 processes that hold 40 locks each, all the time", map[string]float64{
+		"a renewal": 2000 * perMonth(5*time.Second),
+	}},
+	{"the same with shared leases", map[string]float64{
+		"a renewal of all locks": 50 * perMonth(5*time.Second), "a renewal": 2000 * perMonth(20*time.Minute),
+	}},
+}
+
+func TestCostsInTheDocumentsAreMeasured(t *testing.T) {
+	b, err := os.ReadFile("../../docs/timing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc := string(b)
+	want := func(row string) {
+		t.Helper()
+		if !strings.Contains(doc, row+"\n") {
+			t.Errorf("docs/timing.md lacks this row:\n%s", row)
+		}
+	}
+	measured := map[string]costs{}
+	add := func(cfg leasehold.Config, ops []priced) {
+		for _, op := range ops {
+			c := measure(t, cfg, op)
+			measured[op.name] = c
+			want(fmt.Sprintf("| %s | %d | %g | %g |", op.name, c.requests, c.Write, c.Read))
+		}
+	}
+	add(lab.Config(), operations)
+	add(lab.SharedConfig(), sharedOperations)
+	for _, f := range fleets {
+		var used lab.Units
+		for name, n := range f.uses {
+			c, ok := measured[name]
+			if !ok {
+				t.Fatalf("no operation %s", name)
+			}
+			used.Write += n * c.Write
+			used.Read += n * c.Read
+		}
+		want(fmt.Sprintf("| %s | %.1f | %.1f | $%.2f |", f.name, used.Write/1e6, used.Read/1e6,
+			used.Write/1e6*writePrice+used.Read/1e6*readPrice))
+	}
+}

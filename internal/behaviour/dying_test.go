@@ -1,0 +1,81 @@
+package behaviour_test
+
+import (
+	"context"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// A waiter that dies blocks the key for a hand-over lease if its turn comes, and one that was
+// just asking for the key for a lease.
+func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		var mu sync.Mutex
+		var worked time.Duration
+		begin := func() (kill func() bool) {
+			holds := false
+			c, wire := w.Client(inLine())
+			wire.SetFault(lab.Far(roundTrip))
+			own, leave := context.WithCancel(ctx)
+			all.Go(func() {
+				for own.Err() == nil {
+					lock, err := c.Acquire(own, "job")
+					if err != nil {
+						continue
+					}
+					mu.Lock()
+					holds = true
+					mu.Unlock()
+					time.Sleep(500 * time.Millisecond)
+					_ = lock.Release(context.Background())
+					mu.Lock()
+					worked += 500 * time.Millisecond
+					holds = false
+					mu.Unlock()
+				}
+			})
+			return func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				if !holds {
+					wire.SetFault(lab.Cut)
+					leave()
+				}
+				return !holds
+			}
+		}
+		for range 4 {
+			begin() // they live: else nobody watches a dead holder for a lease
+		}
+		var kills []func() bool
+		for range 8 {
+			kills = append(kills, begin())
+		}
+		lab.Elapse(10 * time.Second)
+		mu.Lock()
+		worked = 0
+		mu.Unlock()
+		const lasts = 10 * time.Minute
+		for began := time.Now(); time.Since(began) < lasts; lab.Elapse(2 * time.Second) {
+			i := 0
+			for !kills[i]() {
+				i++
+			}
+			kills = append(append(kills[:i:i], kills[i+1:]...), begin())
+		}
+		mu.Lock()
+		share := worked.Seconds() / lasts.Seconds()
+		mu.Unlock()
+		if share < 0.7 { // a quarter, if the queue is never suspended
+			t.Errorf("worked for %.2f of the time", share)
+		}
+		stop()
+		all.Wait()
+		lab.Elapse(time.Minute)
+	})
+}

@@ -1,0 +1,55 @@
+package behaviour_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestRecordTellsWhoHadTheKeyBeforeAndHowThatEnded(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		shown := func(what string, want *leasehold.Former) leasehold.Record {
+			t.Helper()
+			r, err := b.Get(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := r.Former()
+			if (got == nil) != (want == nil) || got != nil && (got.Owner != want.Owner || got.Token != want.Token || got.Ended != want.Ended || got.Until.IsZero()) {
+				t.Errorf("%s: %+v", what, got)
+			}
+			text, err := json.Marshal(r)
+			if err != nil || strings.Contains(string(text), `"former":{`) != (want != nil) {
+				t.Errorf("%s: %s, %v", what, text, err)
+			}
+			return r
+		}
+		lock := w.Acquire(a, "job")
+		shown("the first grant", nil)
+		w.Release(lock)
+		shown("released", &leasehold.Former{Owner: lock.Record().Owner, Token: lock.Token(), Ended: leasehold.EndedReleased})
+		lock = w.Acquire(a, "job")
+		r := shown("granted after a release", nil)
+		if err := b.Break(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		shown("broken", &leasehold.Former{Owner: lock.Record().Owner, Token: lock.Token(), Ended: leasehold.EndedBroken})
+		broken := lock.Token()
+		lock = w.Acquire(a, "job", leasehold.WithoutRenewal())
+		shown("granted after a break", &leasehold.Former{Token: broken, Ended: leasehold.EndedBroken})
+		owner, token := lock.Record().Owner, lock.Token()
+		w.Detach(lock)
+		next := w.Acquire(b, "job")
+		shown("taken over", &leasehold.Former{Owner: owner, Token: token, Ended: leasehold.EndedTakenOver})
+		w.Release(next)
+		shown("released after a takeover", &leasehold.Former{Owner: next.Record().Owner, Token: next.Token(), Ended: leasehold.EndedReleased})
+		next = w.Acquire(b, "job")
+		shown("granted after all that", nil)
+		w.Release(next)
+	})
+}

@@ -1,0 +1,70 @@
+package behaviour_test
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// goroutinesOf returns how many more there are after fn, once all of them are at rest.
+func goroutinesOf(fn func()) int {
+	synctest.Wait()
+	before := runtime.NumGoroutine()
+	fn()
+	synctest.Wait()
+	return runtime.NumGoroutine() - before
+}
+
+// strays are goroutines of others in this process that may begin meanwhile: of the runtime,
+// or of a test before. One for each of hundreds of locks is more.
+const strays = 5
+
+// What goroutines cost is memory: a few kilobytes each, for as long as a lock is held.
+func TestHeldLockCostsNoGoroutine(t *testing.T) {
+	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
+		t.Run(kind, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(cfg)
+				w.Acquire(c, "first")
+				if n := goroutinesOf(func() {
+					for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
+						_ = l.Context() // which ends with the lock, and needs none for that either
+					}
+				}); n > strays {
+					t.Errorf("%d goroutines for %d locks", n, lab.Crowd())
+				}
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
+
+func TestKeyThatIsWaitedForCostsOneGoroutineHoweverManyWait(t *testing.T) {
+	const keys, behind = 50, 20
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		w.AcquireMany(holder, "job", keys)
+		c, _ := w.Client(lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		n := goroutinesOf(func() {
+			for i := range keys {
+				for range 1 + behind {
+					go func() { _, _ = c.Acquire(ctx, fmt.Sprint("job/", i)) }()
+				}
+			}
+			lab.Elapse(3 * time.Second)
+		})
+		if own := n - keys*(1+behind); own > keys+strays {
+			t.Errorf("%d goroutines for %d keys, beside those of the callers", own, keys)
+		}
+		cancel()
+		_ = c.Close(t.Context())
+		_ = holder.Close(t.Context())
+	})
+}

@@ -1,0 +1,109 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestGuardHoldsWhileItsGrantStands(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		guard := lock.Guards()[0]
+		if err := w.Transact(lab.Note("a", "1"), guard); err != nil {
+			t.Fatal(err)
+		}
+		lab.Elapse(time.Minute) // of renewals
+		if err := w.Transact(lab.Note("a", "2"), guard); err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+		next := w.Acquire(c, "job")
+		err := w.Transact(guard, lab.Note("a", "stale"))
+		var lost *leasehold.LostError
+		if told := lock.GuardError(err, 0); !errors.As(told, &lost) || !errors.Is(told, leasehold.ErrReleased) {
+			t.Errorf("guard: %v", told)
+		}
+		if err := w.Transact(lab.Note("a", "3"), next.Guards()[0]); err != nil {
+			t.Fatal(err)
+		}
+		w.WantLog("1", "2", "3")
+		w.Release(next)
+	})
+}
+
+func TestGuardThatFailedEndsTheLock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		w.Steal("job")
+		failed := w.Transact(lab.Note("a", "stale"), lock.Guards()[0])
+		err := lock.GuardError(failed, 1)
+		var lost *leasehold.LostError
+		if !errors.As(err, &lost) || lost.Reason != leasehold.LostReplaced || lost.By == nil || lost.By.Version != "theirs" || !errors.Is(err, failed) {
+			t.Fatalf("guard: %v", err)
+		}
+		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
+			t.Error("the lock's context goes on")
+		}
+	})
+}
+
+func TestReadSeesTheGrantStanding(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"), lab.Note("c", "2"))); err != nil {
+			t.Fatal(err)
+		}
+		wire.Sent()
+		wire.Meter = &lab.Meter{}
+		items, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("c"), lab.Get("b"), lab.Get("a")})
+		if err != nil || len(items) != 3 || lab.Log(items[0])[0] != "2" || items[1] != nil || lab.Log(items[2])[0] != "1" {
+			t.Errorf("read %v: %v", items, err)
+		}
+		if used := wire.Meter.Reset(); len(wire.Sent()) != 1 || used != (lab.Units{Read: 8}) { // two for each item
+			t.Errorf("used %+v", used)
+		}
+		w.Steal("job")
+		if _, err := lock.Read(t.Context(), []types.TransactGetItem{lab.Get("a")}); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("read: %v", err)
+		}
+		if !errors.Is(context.Cause(lock.Context()), leasehold.ErrLost) {
+			t.Error("the lock's context goes on")
+		}
+	})
+}
+
+// Of a grant whose record another grant has replaced, a late copy may land once the key is
+// free again. It has a new token, which the old guard does not name.
+func TestLateCopyOfGrantDoesNotBringItsGuardBack(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.Work()
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		var again func() (*http.Response, error)
+		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
+			again = r.Send
+			return r.Send()
+		}))
+		lock := w.Acquire(a, "job")
+		guard := lock.Guards()[0]
+		w.Release(lock)
+		w.Release(w.Acquire(b, "job"))
+		if res, err := again(); err != nil || res.StatusCode != http.StatusOK {
+			t.Fatalf("the copy did not land: %v %v", res, err)
+		}
+		if err := w.Transact(guard, lab.Note("log", "late")); err == nil {
+			t.Error("the guard holds again")
+		}
+	})
+}

@@ -1,0 +1,515 @@
+package behaviour_test
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// leased is the configuration of a client in the queue with a lease of its own.
+func leased(lease time.Duration) leasehold.Config {
+	cfg := inLine()
+	cfg.Lease = lease
+	return cfg
+}
+
+// handed has a holder hand the key to a waiter of another client, which has stood in the
+// queue for a while. It returns the lock, and when the last look left that did not show it.
+func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined, next *leasehold.Lock, unseen time.Time) {
+	t.Helper()
+	l = inOrderBehind(t, w, holds, 1, waits)
+	lab.Elapse(10 * time.Second)
+	var asked []time.Time
+	l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
+		asked = append(asked, time.Now())
+		return lab.Far(100 * time.Millisecond)(r)
+	})
+	lab.Elapse(2 * time.Second)
+	if err := l.lock.Renew(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := len(asked)
+	w.Release(l.lock)
+	next = <-l.got[0]
+	if next.Token() != l.lock.Token()+1 {
+		t.Fatalf("token %d after %d", next.Token(), l.lock.Token())
+	}
+	return l, next, asked[max(before-1, len(asked)-2)]
+}
+
+func TestHandOverLeaseIsInTheRecord(t *testing.T) {
+	shared := leased(4 * time.Second)
+	shared.SharedLease = true
+	for name, tc := range map[string]struct {
+		cfg  leasehold.Config
+		want time.Duration
+	}{
+		"1 s":                       {leased(time.Second), time.Second},
+		"2 s":                       {leased(2 * time.Second), 2 * time.Second},
+		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
+		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
+		"1 min":                     {leased(time.Minute), 10 * time.Second},
+		"4 s of a session of locks": {shared, 3 * time.Second}, // and not of the hour in their records
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrderBehind(t, w, tc.cfg, 1, inLine())
+				l.wires[0].SetFault(lab.Cut)
+				w.Release(l.lock)
+				if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != strconv.FormatInt(tc.want.Milliseconds(), 10) {
+					t.Errorf("%s ms, want %v", ms, tc.want)
+				}
+				l.leave[0]()
+				_ = l.holder.Close(t.Context())
+				lab.Elapse(20 * time.Second)
+			})
+		})
+	}
+}
+
+// A dead head of clients with leases of a second blocks the key for no longer than that.
+func TestDeadHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
+		l.wires[0].SetFault(lab.Cut)
+		w.Release(l.lock)
+		began := time.Now()
+		w.Release(<-l.got[1])
+		if took := time.Since(began); took > 1500*time.Millisecond {
+			t.Errorf("%v", took)
+		}
+		l.leave[0]()
+		lab.Elapse(10 * time.Second)
+	})
+}
+
+func TestHeadTrustsNoLongerThanTheHandOver(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		_, next, unseen := handed(t, w, leased(2*time.Second), inLine())
+		if got := next.TrustedUntil().Sub(unseen); got != 1800*time.Millisecond {
+			t.Errorf("trusted for %v after the last look that did not show it", got)
+		}
+		w.Release(next)
+	})
+}
+
+func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		_, next, unseen := handed(t, w, inLine(), leased(5*time.Second))
+		if got := next.TrustedUntil().Sub(unseen); got != 4500*time.Millisecond {
+			t.Errorf("trusted for %v after the last look that did not show it", got)
+		}
+		w.Release(next)
+	})
+}
+
+func TestHeadWithLittleTrustLeftReplacesHandOver(t *testing.T) {
+	skewed := inLine()
+	skewed.MaxSkew = 8200 * time.Millisecond // of a hand-over 800 ms are trusted
+	short := leased(time.Second)             // of a hand-over, and of a grant of its own, 900 ms
+	for name, tc := range map[string]struct {
+		cfg     leasehold.Config
+		silent  time.Duration // before the look that shows it
+		replace bool
+	}{
+		"most of it":                           {inLine(), 0, false},
+		"more than half of it":                 {inLine(), 2 * time.Second, false},
+		"less than half of it":                 {inLine(), 6 * time.Second, true},
+		"less than a second":                   {skewed, 0, true},
+		"less than a second, of a short lease": {short, 0, false},
+		"less than half, of a short lease":     {short, 600 * time.Millisecond, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrderBehind(t, w, tc.cfg, 1, tc.cfg)
+				l.wires[0].SetFault(lab.Throttled)
+				w.Release(l.lock)
+				time.AfterFunc(tc.silent, func() { l.wires[0].SetFault(nil) })
+				next := <-l.got[0]
+				if replaced := next.Token() == l.lock.Token()+2; replaced != tc.replace {
+					t.Errorf("token %d after %d, trusted for %v", next.Token(), l.lock.Token(), time.Until(next.TrustedUntil()))
+				}
+				w.Release(next)
+			})
+		})
+	}
+}
+
+// A waiter must read often enough to be handed a key for as short a lease as the holder's.
+func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
+	for name, tc := range map[string]struct{ holds, waits leasehold.Config }{
+		"of the holder": {leased(time.Second), inLine()},
+		"of its own":    {inLine(), leased(time.Second)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrderBehind(t, w, tc.holds, 2, tc.waits)
+				lab.Elapse(time.Minute)
+				l.wires[1].Sent()
+				lab.Elapse(10 * time.Second)
+				if n := lab.Count(l.wires[1].Sent(), lab.Call.Reads); n < 39 || n > 45 {
+					t.Errorf("%d reads of the second in ten seconds", n)
+				}
+				w.Release(l.lock)
+				w.Release(<-l.got[0])
+				w.Release(<-l.got[1])
+			})
+		})
+	}
+}
+
+func TestHeadReadsFourTimesASecondHoweverLongTheHold(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 2, inLine())
+		lab.Elapse(time.Hour)
+		l.wires[0].Sent()
+		l.wires[1].Sent()
+		lab.Elapse(10 * time.Second)
+		head, second := lab.Count(l.wires[0].Sent(), lab.Call.Reads), lab.Count(l.wires[1].Sent(), lab.Call.Reads)
+		if head < 39 || head > 41 || second < 9 || second > 11 {
+			t.Errorf("in ten seconds the head has read %d times, and the second %d", head, second)
+		}
+		w.Release(l.lock)
+		w.Release(<-l.got[0])
+		w.Release(<-l.got[1])
+	})
+}
+
+func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		w.Release(l.lock)
+		next := <-l.got[0]
+		l.wires[0].Sent()
+		lab.Elapse(handOverLease/10 - time.Millisecond)
+		if n := len(l.wires[0].Sent()); n > 0 {
+			t.Errorf("%d requests before", n)
+		}
+		lab.Elapse(2 * time.Millisecond)
+		if n := lab.Count(l.wires[0].Sent(), lab.Call.Renews); n != 1 {
+			t.Errorf("%d renewals", n)
+		}
+		if left := time.Until(next.TrustedUntil()); left < 17*time.Second {
+			t.Errorf("renewed, it is trusted for %v", left)
+		}
+		lab.Elapse(2 * time.Minute)
+		if n := lab.Count(l.wires[0].Sent(), lab.Call.Renews); n < 23 || n > 27 {
+			t.Errorf("%d renewals in two minutes, one each 5 s", n)
+		}
+		w.Release(next)
+	})
+}
+
+// The lease of a hand-over is half of that of a grant, and its first renewal comes early.
+func TestEightSecondsOfThrottledWritesAtHandOverLoseNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		lab.Elapse(10 * time.Second)
+		if err := l.lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Reads() {
+				return r.Send()
+			}
+			return lab.Throttled(r)
+		})
+		w.Release(l.lock)
+		next := <-l.got[0]
+		lab.Elapse(8 * time.Second)
+		l.wires[0].SetFault(nil)
+		lab.Elapse(time.Minute)
+		if err := next.Err(); err != nil {
+			t.Error(err)
+		}
+		w.Release(next)
+	})
+}
+
+func TestDetachRenewsHandOverFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		w.Release(l.lock)
+		next := <-l.got[0]
+		l.wires[0].Sent()
+		g := w.Detach(next)
+		if n := lab.Count(l.wires[0].Sent(), lab.Call.Renews); n != 1 {
+			t.Errorf("%d renewals", n)
+		}
+		if left := time.Until(g.TrustedUntil); left < 17*time.Second {
+			t.Errorf("trusted for %v", left)
+		}
+		lab.Elapse(15 * time.Second)
+		again, err := l.heads[0].Resume(t.Context(), g)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Detach(again)
+	})
+}
+
+func TestDetachSendsNothingOnceHandOverIsRenewed(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		w.Release(l.lock)
+		next := <-l.got[0]
+		lab.Elapse(2 * time.Second)
+		l.wires[0].Sent()
+		_ = w.Detach(next)
+		if n := len(l.wires[0].Sent()); n > 0 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+func TestDetachOfHandOverThatCannotBeRenewedKeepsHandle(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		w.Release(l.lock)
+		next := <-l.got[0]
+		l.wires[0].SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
+		if _, err := next.Detach(); err == nil {
+			t.Error("detached")
+		}
+		l.wires[0].SetFault(nil)
+		if err := next.Err(); err != nil {
+			t.Error(err)
+		}
+		w.Release(next)
+		if !w.IsReleased("job") {
+			t.Error("it is not released")
+		}
+	})
+}
+
+// suspended has a waiter die that is handed the key, and three others wait. It returns the
+// lock of the waiter that takes the key over.
+func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
+	t.Helper()
+	l = inOrder(t, w, 3, inLine())
+	l.wires[0].SetFault(lab.Cut)
+	w.Release(l.lock)
+	select {
+	case next = <-l.got[1]:
+		l.got = l.got[2:]
+	case next = <-l.got[2]:
+		l.got = l.got[1:2]
+	}
+	return l, next
+}
+
+func (l *lined) joins() (n int) {
+	for _, wire := range l.wires {
+		n += lab.Count(wire.Sent(), joins)
+	}
+	return n
+}
+
+func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l, next := suspended(t, w)
+		defer func() {
+			l.leave[0]()
+			lab.Elapse(20 * time.Second)
+		}()
+		until, err := strconv.ParseInt(lab.Number(w.Item("job"), "noQueueUntil"), 10, 64)
+		if left := time.Until(time.UnixMilli(until)); err != nil || left < 119*time.Second || left > 2*time.Minute {
+			t.Fatalf("suspended for %v: %v", left, err)
+		}
+		l.joins()
+		lab.Elapse(time.Minute)
+		if n := l.joins(); n > 0 || l.waiting() > 0 {
+			t.Errorf("%d joins, %d stand there", n, l.waiting())
+		}
+		l.wires[1].Sent()
+		l.wires[2].Sent()
+		w.Release(next)
+		if sent := append(l.wires[1].Sent(), l.wires[2].Sent()...); lab.Count(sent, lab.Call.HandsOver) > 0 || lab.Count(sent, lab.Call.Releases) != 1 {
+			t.Error("it was handed over")
+		}
+		next = <-l.got[0]
+		behind, wire := w.Client(inLine())
+		got := w.Queue(behind, "job")
+		lab.Elapse(30 * time.Second)
+		if n := lab.Count(wire.Sent(), joins); n > 0 {
+			t.Errorf("%d joins of one that came later", n)
+		}
+		lab.Elapse(40 * time.Second) // then it is over
+		if n := lab.Count(wire.Sent(), joins); n != 1 {
+			t.Errorf("%d joins after it", n)
+		}
+		if err := next.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.Release(next)
+		handed := <-got
+		if handed.Token() != next.Token()+1 || lab.Count(wire.Sent(), lab.Call.Grants) > 0 {
+			t.Error("after it the key is not handed over")
+		}
+		w.Release(handed)
+	})
+}
+
+// Its holder has been seen there: the others in the queue may be as alive.
+func TestTakeoverFromRenewedHolderSuspendsNoQueue(t *testing.T) {
+	for name, before := range map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrder(t, w, 3, inLine())
+				dies, rest := l.wire, l.got
+				if before > 0 {
+					w.Release(l.lock)
+					<-l.got[0]
+					lab.Elapse(before)
+					dies, rest = l.wires[0], l.got[1:]
+				}
+				dies.SetFault(lab.Cut)
+				lab.Elapse(25 * time.Second)
+				if w.Item("job")["lastTakeover"] == nil || w.Item("job")["noQueueUntil"] != nil {
+					t.Errorf("%v", w.Item("job"))
+				}
+				if n := l.waiting(); n != len(rest)-1 {
+					t.Errorf("%d stand in the queue", n)
+				}
+				for range rest {
+					select {
+					case next := <-rest[0]:
+						w.Release(next)
+					case next := <-rest[1]:
+						w.Release(next)
+					case next := <-rest[len(rest)-1]:
+						w.Release(next)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestSuspensionIsIgnoredFurtherAheadThanSixLeases(t *testing.T) {
+	for name, tc := range map[string]struct {
+		ahead time.Duration
+		joins int
+	}{
+		"further":     {3 * time.Minute, 1},
+		"not so far":  {time.Minute, 0},
+		"in the past": {-time.Second, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				holder, wire := w.Client(inLine())
+				lock := w.Acquire(holder, "job")
+				w.Update("job", map[string]types.AttributeValue{
+					"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(tc.ahead).UnixMilli(), 10)},
+				})
+				c, waits := w.Client(inLine())
+				got := w.Queue(c, "job")
+				lab.Elapse(time.Second)
+				if n := lab.Count(waits.Sent(), joins); n != tc.joins {
+					t.Errorf("%d joins", n)
+				}
+				lab.Elapse(20 * time.Second)
+				waits.Sent()
+				lab.Elapse(20 * time.Second)
+				if n := lab.Count(waits.Sent(), lab.Call.Reads); tc.joins == 0 && (n < 35 || n > 45) { // PollMax is half a second
+					t.Errorf("%d reads in twenty seconds", n)
+				}
+				if err := lock.Renew(t.Context()); err != nil {
+					t.Error(err)
+				}
+				wire.Sent()
+				w.Release(lock)
+				if n := lab.Count(wire.Sent(), lab.Call.HandsOver); n != tc.joins {
+					t.Errorf("%d hand-overs", n)
+				}
+				w.Release(<-got)
+			})
+		})
+	}
+}
+
+// An entry may land after the queue was suspended, by a join that was late.
+func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		w.Update("job", map[string]types.AttributeValue{
+			"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)},
+		})
+		if err := l.lock.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		l.wire.Sent()
+		w.Release(l.lock)
+		if sent := l.wire.Sent(); lab.Count(sent, lab.Call.HandsOver) > 0 || lab.Count(sent, lab.Call.Releases) != 1 {
+			t.Error("it was handed over")
+		}
+		next := <-l.got[0]
+		if n := l.waiting(); n > 0 {
+			t.Errorf("%d stand there yet", n)
+		}
+		again := w.Queue(l.holder, "job") // whoever has left a queue joins it again before it asks
+		if n := lab.Count(l.wire.Sent(), joins); n > 0 {
+			t.Errorf("%d joins of the releaser", n)
+		}
+		w.Release(next)
+		w.Release(<-again)
+	})
+}
+
+// Goroutines of one client then leave the key to others after sixteen hand-overs, as without
+// a queue: who polls is not seen in the record.
+func TestGoroutinesReleaseKeyOfSuspendedQueueAfterSixteenHandOvers(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(inLine())
+		wire.SetFault(lab.Far(roundTrip))
+		first := w.Acquire(c, "job")
+		w.Update("job", map[string]types.AttributeValue{
+			"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)},
+		})
+		if err := first.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		var all sync.WaitGroup
+		for range 4 {
+			all.Go(func() {
+				for ctx.Err() == nil {
+					if lock, err := c.Acquire(ctx, "job"); err == nil {
+						time.Sleep(10 * time.Millisecond)
+						w.Release(lock)
+					}
+				}
+			})
+		}
+		w.Release(first)
+		lab.Elapse(time.Second)
+		wire.Sent()
+		lab.Elapse(20 * time.Second)
+		row, rows := 0, 0 // hand-overs, before the key was released
+		for _, call := range wire.Sent() {
+			switch {
+			case call.HandsOver():
+				row++
+			case call.Releases():
+				if rows++; rows > 1 && row != 16 {
+					t.Errorf("%d hand-overs in a row", row)
+				}
+				row = 0
+			}
+		}
+		if rows < 20 {
+			t.Errorf("%d rows of hand-overs", rows)
+		}
+		stop()
+		all.Wait()
+		lab.Elapse(time.Second)
+	})
+}

@@ -1,0 +1,608 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func inLine() leasehold.Config {
+	cfg := lab.Config()
+	cfg.Line = true
+	return cfg
+}
+
+// handOverLease is the lease of a hand-over by a client with the default lease of 20 s.
+const handOverLease = 10 * time.Second
+
+// joins reports whether a request asks for a place in line.
+func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
+
+// The limit is the section itself, and the two round trips of a grant and a release. A line
+// of 64 has no room for all in a record below a kilobyte, nor one of 16 for the names of
+// hosts: those outside come in as places are left, who has waited longest most likely first.
+func TestWhoeverWaitsInLineIsGrantedTheKeyInTurn(t *testing.T) {
+	for _, tc := range []struct {
+		clients   int
+		names     string // begin so
+		longest   time.Duration
+		overtaken int
+		units     float64
+	}{
+		{2, "", 8 * limit, 4, 5},
+		{4, "", 8 * limit, 8, 7},
+		{16, "", 20 * limit, 24, 9},
+		{16, "host.example/", 55 * limit, 54, 10},
+		{64, "", 220 * limit, 200, 17},
+	} {
+		cfg := inLine()
+		cfg.Owner = tc.names
+		c := contend(t, cfg, tc.clients, 400)
+		if c.each > limit*104/100 || c.longest > tc.longest || c.overtaken > tc.overtaken || c.used.Write+c.used.Read > tc.units {
+			t.Errorf("%d clients %s: %v a section, the limit is %v; the longest waited %v, and was overtaken %d times; %.1f write units and %.1f read units",
+				tc.clients, tc.names, c.each, limit, c.longest, c.overtaken, c.used.Write, c.used.Read)
+		}
+	}
+}
+
+// lined is a key with a holder whose client has seen who stands in line.
+type lined struct {
+	*lab.World
+	holder *leasehold.Client
+	lock   *leasehold.Lock
+	wire   *lab.Wire // of the holder
+	wires  []*lab.Wire
+	heads  []*leasehold.Client
+	got    []chan *leasehold.Lock
+	leave  []context.CancelFunc
+}
+
+// inOrder has that many clients stand in line, one after the other.
+func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
+	t.Helper()
+	return inOrderBehind(t, w, inLine(), waiters, cfg, opts...)
+}
+
+func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
+	t.Helper()
+	return behind(t, w, holds, nil, waiters, cfg, opts...)
+}
+
+// inOrderOf is inOrder, of a lock that was acquired with options of its own.
+func inOrderOf(t *testing.T, w *lab.World, waiters int, held ...leasehold.AcquireOption) *lined {
+	t.Helper()
+	return behind(t, w, inLine(), held, waiters, inLine())
+}
+
+func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
+	t.Helper()
+	holder, wire := w.Client(holds)
+	l := &lined{World: w, holder: holder, lock: w.Acquire(holder, "job", held...), wire: wire}
+	for range waiters {
+		c, wire := w.Client(cfg)
+		ctx, leave := context.WithCancel(t.Context())
+		got := make(chan *leasehold.Lock, 1)
+		go func() {
+			lock, err := c.Acquire(ctx, "job", opts...)
+			if err != nil && ctx.Err() == nil {
+				t.Error(err)
+			}
+			got <- lock
+		}()
+		synctest.Wait()
+		l.wires, l.heads, l.got, l.leave = append(l.wires, wire), append(l.heads, c), append(l.got, got), append(l.leave, leave)
+	}
+	if err := l.lock.Renew(t.Context()); err != nil { // its reply shows the line
+		t.Fatal(err)
+	}
+	return l
+}
+
+func (l *lined) waiting() int {
+	if list, ok := l.Item("job")["waiters"].(*types.AttributeValueMemberL); ok {
+		return len(list.Value)
+	}
+	return 0
+}
+
+func TestReleaseHandsTheKeyToTheHeadOfTheLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 3, inLine())
+		if n := l.waiting(); n != 3 {
+			t.Fatalf("%d stand in line", n)
+		}
+		last := l.lock
+		for i, got := range l.got {
+			l.wires[i].Sent()
+			w.Release(last)
+			next := <-got
+			if next.Token() != last.Token()+1 || next.Err() != nil {
+				t.Errorf("number %d: token %d after %d: %v", i, next.Token(), last.Token(), next.Err())
+			}
+			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
+				t.Errorf("number %d sent %d grants", i, n)
+			}
+			if r := next.Record(); r.Version == r.Grant { // a late copy of its join may make that grant again
+				t.Errorf("number %d was handed the key under a version that may come back", i)
+			}
+			last = next
+		}
+		w.Release(last)
+		if !w.IsReleased("job") || l.waiting() != 0 {
+			t.Errorf("in the end %v", w.Item("job"))
+		}
+	})
+}
+
+func TestHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		lab.Elapse(10 * time.Second) // now the head looks every quarter of a second
+		var asked []time.Time
+		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
+			asked = append(asked, time.Now())
+			return lab.Far(100 * time.Millisecond)(r)
+		})
+		lab.Elapse(2 * time.Second)
+		if err := l.lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Release(l.lock)
+		next := <-l.got[0]
+		unseen := asked[len(asked)-2]
+		if want := unseen.Add(handOverLease * 9 / 10); !next.TrustedUntil().Equal(want) {
+			t.Errorf("trusted until %v after the last look that did not show it, want %v", next.TrustedUntil().Sub(unseen), want.Sub(unseen))
+		}
+		lab.Elapse(2 * time.Second)
+		if left := time.Until(next.TrustedUntil()); left < 15*time.Second {
+			t.Errorf("renewed, it is trusted for %v", left)
+		}
+		w.Release(next)
+	})
+}
+
+func TestHeadThatDiesBlocksTheKeyForAShortLeaseAndTheWholeLineIsAskedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 6, inLine())
+		for i := range 5 {
+			l.wires[i].SetFault(lab.Cut)
+		}
+		w.Release(l.lock)
+		began := time.Now()
+		next := <-l.got[5]
+		if took := time.Since(began); took > handOverLease+2*time.Second {
+			t.Errorf("behind five that are dead it waited for %v", took)
+		}
+		if n := l.waiting(); n > 0 {
+			t.Errorf("%d of the dead stand in line yet", n)
+		}
+		w.Release(next)
+		for _, leave := range l.leave {
+			leave()
+		}
+		lab.Elapse(15 * time.Second) // what the dead send ends without a reply
+	})
+}
+
+func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 3, inLine())
+		for _, i := range []int{1, 0} {
+			l.leave[i]()
+			<-l.got[i]
+			lab.Elapse(time.Second)
+		}
+		if n := l.waiting(); n != 1 {
+			t.Errorf("%d stand in line", n)
+		}
+		w.Release(l.lock) // the head that it has seen has left
+		w.Release(<-l.got[2])
+	})
+}
+
+// Each that leaves moves those behind it, who may be on their way out themselves.
+func TestAllWhoGiveUpAtOnceLeaveTheLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 13, inLine())
+		for i, leave := range l.leave {
+			l.wires[i].SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond))
+			leave()
+		}
+		lab.Elapse(time.Second)
+		if n := l.waiting(); n != 0 {
+			t.Errorf("%d stand in line whom nobody waits for", n)
+		}
+		w.Release(l.lock)
+		if !w.IsReleased("job") {
+			t.Errorf("it was released to %v", w.Item("job"))
+		}
+	})
+}
+
+func TestWhoGivesUpLeavesTheLineThoughItsFirstRequestsFail(t *testing.T) {
+	for name, fault := range map[string]lab.Fault{
+		"throttled":  lab.Throttled,
+		"reply lost": lab.LoseReply,
+		"lost":       func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrder(t, w, 2, inLine())
+				l.wires[0].SetFault(fault)
+				l.leave[0]()
+				<-l.got[0]
+				lab.Elapse(100 * time.Millisecond)
+				l.wires[0].SetFault(nil)
+				lab.Elapse(time.Second)
+				if n := l.waiting(); n != 1 {
+					t.Errorf("%d stand in line", n)
+				}
+				w.Release(l.lock)
+				w.Release(<-l.got[1])
+			})
+		})
+	}
+}
+
+func TestWhoGivesUpBeforeTheRecordHasShownItsEntryLeavesTheLine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 2, inLine())
+		c, wire := w.Client(inLine())
+		ctx, leave := context.WithCancel(t.Context())
+		wire.SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
+			defer leave()
+			return lab.LoseReply(r)
+		}))
+		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		lab.Elapse(time.Second)
+		if n := l.waiting(); n != 2 {
+			t.Errorf("%d stand in line", n)
+		}
+		for _, next := range l.got {
+			w.Release(l.lock)
+			l.lock = <-next
+		}
+		w.Release(l.lock)
+	})
+}
+
+func TestCloseWaitsForALeaveThatIsThrottledNoLongerThanADeadHeadCosts(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		lock := w.Acquire(holder, "job")
+		c, wire := w.Client(inLine())
+		ended := make(chan error, 1)
+		go func() {
+			_, err := c.Acquire(t.Context(), "job")
+			ended <- err
+		}()
+		lab.Elapse(time.Second)
+		wire.SetFault(lab.Throttled)
+		began := time.Now()
+		if err := c.Close(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > handOverLease+2*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		if err := <-ended; !errors.Is(err, leasehold.ErrClosed) {
+			t.Error(err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestHeadThatHasGivenUpFreesTheKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		lab.Elapse(10 * time.Second)
+		if err := l.lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Release(l.lock)
+		l.leave[0]() // before it has looked
+		<-l.got[0]
+		lab.Elapse(time.Second)
+		if !w.IsReleased("job") {
+			t.Errorf("the record is %v", w.Item("job"))
+		}
+	})
+}
+
+func TestWhoCouldNotLeaveTheLineTakesWhatItIsHandedAsItsOwn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		l.wires[0].SetFault(lab.Cut)
+		l.leave[0]()
+		<-l.got[0]
+		lab.Elapse(15 * time.Second) // nothing of it arrives
+		w.Release(l.lock)
+		l.wires[0].SetFault(nil)
+		began := time.Now()
+		lock := w.Acquire(l.heads[0], "job")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it waited %v for the grant that it was handed", took)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestLineThatIsErasedIsJoinedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 3, inLine())
+		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
+		lab.Elapse(2 * time.Second)
+		if n := l.waiting(); n != 3 {
+			t.Errorf("%d stand in line", n)
+		}
+		w.Release(l.lock)
+		for range l.got {
+			select {
+			case next := <-l.got[0]:
+				w.Release(next)
+			case next := <-l.got[1]:
+				w.Release(next)
+			case next := <-l.got[2]:
+				w.Release(next)
+			}
+		}
+	})
+}
+
+func TestQueueErasedByOthersIsJoinedAgain(t *testing.T) {
+	for name, end := range map[string]func(t *testing.T, l *lined){
+		"break": func(t *testing.T, l *lined) {
+			op, _ := l.Client(lab.Config())
+			if err := op.Break(context.Background(), l.lock.Record()); err != nil {
+				t.Error(err)
+			}
+		},
+		"takeover": func(_ *testing.T, l *lined) {
+			l.wire.SetFault(lab.Cut)
+			lab.Elapse(25 * time.Second)
+		},
+		"release with a mark": func(t *testing.T, l *lined) {
+			if err := l.lock.Release(context.Background(), leasehold.MarkDone()); err != nil {
+				t.Error(err)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrderOf(t, w, 3, leasehold.Once("mon"))
+				if n := l.joins(); n != 3 {
+					t.Fatalf("%d joins", n)
+				}
+				end(t, l)
+				lab.Elapse(2 * time.Second)
+				if n, stand := l.joins(), l.waiting(); n != 2 || stand != 2 {
+					t.Errorf("%d have joined again, %d stand there", n, stand)
+				}
+				for range l.got {
+					select {
+					case next := <-l.got[0]:
+						w.Release(next)
+					case next := <-l.got[1]:
+						w.Release(next)
+					case next := <-l.got[2]:
+						w.Release(next)
+					}
+				}
+			})
+		})
+	}
+}
+
+func TestWhatIsNoLineIsNone(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		for _, odd := range []types.AttributeValue{
+			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
+			&types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberB{Value: []byte("short")}}},
+		} {
+			holder, _ := w.Client(inLine())
+			lock := w.Acquire(holder, "job")
+			w.Update("job", map[string]types.AttributeValue{"waiters": odd})
+			if err := lock.Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			c, wire := w.Client(inLine())
+			got := w.Queue(c, "job")
+			lab.Elapse(time.Minute)
+			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // and one each four seconds
+				t.Errorf("it has asked %d times for a place that it cannot see", n)
+			}
+			w.Release(lock)
+			w.Release(<-got)
+		}
+	})
+}
+
+// What a grant of theirs would write, that of a hand-over does not: so they write it.
+func TestHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
+	shared := inLine()
+	shared.SharedLease = true
+	mine := []byte("mine")
+	for name, tc := range map[string]struct {
+		cfg  leasehold.Config
+		opts []leasehold.AcquireOption
+	}{
+		"data":           {inLine(), []leasehold.AcquireOption{leasehold.WithData(mine)}},
+		"initial data":   {inLine(), []leasehold.AcquireOption{leasehold.WithInitialData(mine)}},
+		"by hand":        {inLine(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}},
+		"a shared lease": {cfg: shared},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrder(t, w, 1, tc.cfg, tc.opts...)
+				w.Release(l.lock)
+				next := <-l.got[0]
+				if left := time.Until(next.TrustedUntil()); left < 17*time.Second || next.Token() != l.lock.Token()+2 {
+					t.Errorf("trusted for %v, token %d after %d", left, next.Token(), l.lock.Token())
+				}
+				if wants := strings.Contains(name, "data"); wants != (string(next.Record().Data) == "mine") {
+					t.Errorf("data %q", next.Record().Data)
+				}
+				if shared := next.Record().Session != ""; shared != tc.cfg.SharedLease {
+					t.Errorf("under a shared lease: %v", shared)
+				}
+				w.Release(next)
+				for _, c := range l.heads {
+					_ = c.Close(t.Context())
+				}
+			})
+		})
+	}
+}
+
+// A join that DynamoDB refuses would end the wait.
+func TestLargestRecordHasRoomForALine(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		most := 400<<10 - refusedBytes(t, holder, "job", leasehold.WithData(make([]byte, 400<<10))) + 400<<10
+		lock := w.Acquire(holder, "job", leasehold.WithData(make([]byte, most)))
+		ctx, cancel := context.WithCancel(t.Context())
+		for range 15 {
+			c, _ := w.Client(inLine())
+			go func() {
+				if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
+					t.Error(err)
+				}
+			}()
+			lab.Elapse(3 * time.Second) // then the last places are for it, too
+		}
+		if n := (&lined{World: w}).waiting(); n != 15 {
+			t.Errorf("%d of 15 stand in line", n)
+		}
+		cancel()
+		lab.Elapse(time.Second)
+		w.Release(lock)
+	})
+}
+
+// The head may work as soon as it has read the record, whatever becomes of the reply.
+func TestHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		l.wire.SetFault(lab.Once(lab.Call.HandsOver, lab.LoseReply))
+		done := make(chan error, 1)
+		go func() { done <- l.lock.Release(t.Context()) }()
+		next := <-l.got[0]
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+		lab.Elapse(time.Minute)
+		if err := next.Err(); err != nil {
+			t.Error(err)
+		}
+		w.Release(next)
+	})
+}
+
+func TestHandOverThatIsNeverAnsweredIsNoAttemptOfTheClientThatSentIt(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := inLine()
+		cfg.ReleaseGrace = 100 * time.Millisecond
+		l := inOrderBehind(t, w, cfg, 1, inLine())
+		l.wire.SetFault(lab.LoseReply)
+		limit, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		defer cancel()
+		if err := l.lock.Release(limit); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Error(err)
+		}
+		next := <-l.got[0]
+		l.wires[0].SetFault(lab.Cut) // so the record shows the hand-over itself yet
+		l.wire.SetFault(nil)
+		for range 3 {
+			if lock, err := l.holder.TryAcquire(t.Context(), "job"); err == nil || next.Err() != nil {
+				t.Fatalf("granted %v, which the head holds: %v", lock, next.Err())
+			}
+			lab.Elapse(500 * time.Millisecond)
+		}
+		l.wires[0].SetFault(nil)
+		if err := next.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		w.Release(next)
+		lab.Elapse(10 * time.Second)
+	})
+}
+
+func TestJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		lock := w.Acquire(holder, "job")
+		c, wire := w.Client(inLine())
+		wire.SetFault(lab.Once(joins, lab.LoseReply))
+		got := w.Queue(c, "job")
+		lab.Elapse(10 * time.Second)
+		if n := (&lined{World: w}).waiting(); n != 1 {
+			t.Errorf("%d entries", n)
+		}
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+		next := <-got
+		if next.Token() != lock.Token()+1 {
+			t.Errorf("token %d after %d", next.Token(), lock.Token())
+		}
+		w.Release(next)
+	})
+}
+
+// Whoever knows no lines leaves them alone, and takes its turn by chance.
+func TestClientsWithAndWithoutALineShareAKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 2, inLine())
+		plain, _ := w.Client(lab.Config())
+		got := w.Queue(plain, "job")
+		w.Release(l.lock)
+		for range 3 {
+			select {
+			case next := <-l.got[0]:
+				w.Release(next)
+			case next := <-l.got[1]:
+				w.Release(next)
+			case next := <-got:
+				w.Release(next)
+			}
+		}
+	})
+}
+
+func TestLineIsOfNativeRecordsAlone(t *testing.T) {
+	cfg := inLine()
+	cfg.Layout = layout.AWSLabs{}
+	var unsupported *leasehold.UnsupportedError
+	if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) {
+		t.Error(err)
+	}
+}
+
+// A queue may be erased again and again, as by takeovers, while a call waits.
+func TestCallWhoseQueueIsErasedForeverJoinsItAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, inLine())
+		for range 100 {
+			w.Update("job", map[string]types.AttributeValue{"waiters": nil})
+			lab.Elapse(5 * time.Second)
+			if n := l.waiting(); n != 1 {
+				t.Fatalf("%d stand there", n)
+			}
+		}
+		w.Release(l.lock)
+		w.Release(<-l.got[0])
+	})
+}

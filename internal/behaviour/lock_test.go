@@ -1,0 +1,265 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"math"
+	"runtime"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestDo(t *testing.T) {
+	failed := errors.New("failed")
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		free := func(name string) {
+			t.Helper()
+			synctest.Wait()
+			if lab.Text(w.Item("job"), "isReleased") != "1" {
+				t.Errorf("%s: not released", name)
+			}
+		}
+		do := func(fn func(ctx context.Context, l *leasehold.Lock) error) error { return c.Do(t.Context(), "job", fn) }
+
+		if err := do(func(context.Context, *leasehold.Lock) error { return nil }); err != nil {
+			t.Errorf("success: %v", err)
+		}
+		free("success")
+		if err := do(func(context.Context, *leasehold.Lock) error { return failed }); !errors.Is(err, failed) || errors.Is(err, leasehold.ErrNotRun) {
+			t.Errorf("failure: %v", err)
+		}
+		free("failure")
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Error("the panic was swallowed")
+				}
+			}()
+			_ = do(func(context.Context, *leasehold.Lock) error { panic("fn") })
+		}()
+		free("panic")
+		exited := make(chan struct{})
+		go func() {
+			defer close(exited)
+			_ = do(func(context.Context, *leasehold.Lock) error { runtime.Goexit(); return nil })
+		}()
+		<-exited
+		free("Goexit")
+
+		err := do(func(ctx context.Context, l *leasehold.Lock) error {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
+			<-ctx.Done()
+			return failed
+		})
+		if !errors.Is(err, failed) || !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("lost: %v", err)
+		}
+
+		other, _ := w.Client(lab.Config())
+		lock := w.Acquire(other, "job")
+		ran := false
+		err = c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { ran = true; return nil }, leasehold.NoWait())
+		if ran || !errors.Is(err, leasehold.ErrNotRun) || !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("held: %v", err)
+		}
+		w.Release(lock)
+
+		err = do(func(context.Context, *leasehold.Lock) error { wire.SetFault(lab.Cut); return nil })
+		if err != nil {
+			t.Errorf("a release that cannot reach DynamoDB: %v", err)
+		}
+		wire.SetFault(nil)
+	})
+}
+
+func TestEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		ctx, cancel := context.WithCancel(t.Context())
+		err := c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error {
+			cancel()
+			<-ctx.Done()
+			time.Sleep(time.Minute) // it takes its time to stop
+			if err := l.Err(); err != nil {
+				t.Errorf("the lease ended while the function ran: %v", err)
+			}
+			return nil
+		})
+		if err != nil || lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("error %v, record %v", err, w.Item("job"))
+		}
+	})
+}
+
+func TestTrustThatHasEndedIsNotDatedInTheFuture(t *testing.T) {
+	for name, end := range map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
+		"released": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
+		"detached": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
+		"its client closed": func(w *lab.World, c *leasehold.Client, _ *leasehold.Lock) {
+			if err := c.Close(w.T.Context()); err != nil {
+				w.T.Error(err)
+			}
+		},
+		"granted to another": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) {
+			w.Steal("job")
+			if err := lock.Commit(w.T.Context(), nil); !errors.Is(err, leasehold.ErrLost) {
+				w.T.Error(err)
+			}
+		},
+		"another handle is left": func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock) {
+			other, err := c.Acquire(lock.Context(), "job", leasehold.Reentrant())
+			if err != nil {
+				w.T.Fatal(err)
+			}
+			w.Release(lock)
+			if left := time.Until(other.TrustedUntil()); left != 17*time.Second {
+				w.T.Errorf("the other handle is trusted for %v", left)
+			}
+			w.Release(other)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, _ := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				lab.Elapse(time.Second)
+				end(w, c, lock)
+				if left := time.Until(lock.TrustedUntil()); lock.Err() == nil || left > 0 {
+					t.Errorf("%v, and trusted for %v", lock.Err(), left)
+				}
+			})
+		})
+	}
+}
+
+func TestTrustCountsFromBeforeTheRenewalWasSent(t *testing.T) { // python_dynamodb_lock stamps after the call
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
+		sent := time.Now()
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
+			t.Errorf("after a slow grant trusted until %v, want %v", lock.TrustedUntil(), want)
+		}
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second)))
+		sent = time.Now()
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if want := sent.Add(18 * time.Second); !lock.TrustedUntil().Equal(want) {
+			t.Errorf("after a slow renewal trusted until %v, want %v", lock.TrustedUntil(), want)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		began := time.Now()
+		wire.SetFault(lab.Cut)
+		ended := make(chan time.Time, 1)
+		context.AfterFunc(lock.Context(), func() { ended <- time.Now() })
+		next := w.Acquire(b, "job")
+		if took := (<-ended).Sub(began); took != 18*time.Second {
+			t.Errorf("trust ended after %v", took)
+		}
+		var lost *leasehold.LostError
+		if err := context.Cause(lock.Context()); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Token != lock.Token() {
+			t.Errorf("cause %v", err)
+		}
+		w.Release(next)
+		_ = lock.Release(t.Context())
+	})
+}
+
+func TestFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
+	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
+		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
+		"Context.Err":   func(l *leasehold.Lock, _ context.Context) error { return l.Context().Err() },
+		"context.Cause": func(l *leasehold.Lock, _ context.Context) error { return context.Cause(l.Context()) },
+		"Context.Done": func(l *leasehold.Lock, _ context.Context) error {
+			select {
+			case <-l.Context().Done():
+				return context.Canceled
+			default:
+				return nil
+			}
+		},
+		"Bind.Err":   func(_ *leasehold.Lock, bound context.Context) error { return bound.Err() },
+		"Bind.Cause": func(_ *leasehold.Lock, bound context.Context) error { return context.Cause(bound) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				k := &lab.Jumps{}
+				c, _ := w.Client(lab.Config(), k.Edit)
+				lock := w.Acquire(c, "job")
+				bound, cancel := lock.Bind(t.Context())
+				defer cancel()
+				if err := look(lock, bound); err != nil {
+					t.Fatalf("before the pause: %v", err)
+				}
+				k.Boot.Store(int64(19 * time.Second)) // suspended: no timer has run
+				switch err := look(lock, bound); {
+				case err == nil:
+					t.Fatal("after the pause the lock is believed in")
+				case strings.HasSuffix(name, "Cause") && !errors.Is(err, leasehold.ErrLost):
+					t.Errorf("the first look is not told why: %v", err)
+				}
+				var lost *leasehold.LostError
+				if !errors.As(lock.Err(), &lost) || lost.Reason != leasehold.LostPaused {
+					t.Errorf("error %v", lock.Err())
+				}
+				_ = lock.Release(t.Context())
+			})
+		})
+	}
+}
+
+func TestLossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
+		var lost *leasehold.LostError
+
+		left := w.Acquire(c, "left alone", leasehold.WithoutRenewal())
+		lab.Elapse(20 * time.Second)
+		if !errors.As(left.Err(), &lost) || lost.Reason != leasehold.LostExpired {
+			t.Errorf("without renewal: %v", left.Err())
+		}
+
+		renewed := w.Acquire(c, "renewed")
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.LoseReply))
+		lab.Elapse(20 * time.Second) // one renewal fails, others succeed
+		k.Boot.Store(int64(time.Hour))
+		if !errors.As(renewed.Err(), &lost) || lost.Reason != leasehold.LostPaused || lost.Err != nil {
+			t.Errorf("paused after renewals: %v", renewed.Err())
+		}
+		_ = left.Release(t.Context())
+		_ = renewed.Release(t.Context())
+	})
+}
+
+func TestLeaseMayBeForEver(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		lock, err := c.Acquire(t.Context(), "job", leasehold.WithLease(math.MaxInt64))
+		if err != nil {
+			t.Fatalf("%v: %v", err, lab.Text(w.Item("job"), "leaseDuration"))
+		}
+		if lock.Err() != nil {
+			t.Error(lock.Err())
+		}
+		w.Release(lock)
+	})
+}

@@ -1,0 +1,101 @@
+package behaviour_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestGet(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		if _, err := c.Get(t.Context(), "job"); !errors.Is(err, leasehold.ErrNotFound) {
+			t.Errorf("none: %v", err)
+		}
+		lock := w.Acquire(c, "job")
+		if r, err := c.Get(t.Context(), "job"); err != nil || r.Token != lock.Token() || r.Released {
+			t.Errorf("held: %+v, %v", r, err)
+		}
+		w.Release(lock)
+		if r, err := c.Get(t.Context(), "job"); err != nil || !r.Released {
+			t.Errorf("released: %+v, %v", r, err)
+		}
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("bad")})
+		if _, err := c.Get(t.Context(), "bad"); !errors.Is(err, leasehold.ErrRecord) {
+			t.Errorf("damaged: %v", err)
+		}
+	})
+}
+
+func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		for _, key := range []string{"a/1", "a/2", "b/1"} {
+			w.Release(w.Acquire(c, key))
+		}
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("a/bad")})
+		var good, bad int
+		for r, err := range c.List(t.Context(), leasehold.ListPrefix("a/")) {
+			var damaged *leasehold.RecordError
+			switch {
+			case errors.As(err, &damaged) && damaged.Key.Partition == "a/bad":
+				bad++
+			case err == nil && r.Key.Partition[:2] == "a/":
+				good++
+			default:
+				t.Errorf("%+v, %v", r, err)
+			}
+		}
+		if good != 2 || bad != 1 {
+			t.Errorf("%d records, %d damaged", good, bad)
+		}
+		n := 0
+		for r, err := range c.List(t.Context(), leasehold.ListPartition("b/1")) {
+			if err != nil || r.Key.Partition != "b/1" {
+				t.Errorf("%+v, %v", r, err)
+			}
+			n++
+		}
+		if n != 1 {
+			t.Errorf("%d records in the partition", n)
+		}
+		w.Delete("a/bad")
+		keys := func(opts ...leasehold.ListOption) (keys []leasehold.Key) {
+			for r, err := range c.List(t.Context(), opts...) {
+				if err != nil {
+					t.Fatal(err)
+				}
+				keys = append(keys, r.Key)
+			}
+			return keys
+		}
+		all := keys()
+		if rest := keys(leasehold.ListAfter(all[0])); len(all) != 3 || len(rest) != 2 || rest[0] != all[1] {
+			t.Errorf("all %v, behind the first %v", all, rest)
+		}
+	})
+}
+
+func TestListingPassesOverSessions(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.SharedConfig())
+		w.Acquire(c, "job")
+		n := 0
+		for r, err := range c.List(t.Context()) {
+			if n++; err != nil || r.Key.Partition != "job" {
+				t.Errorf("listed %v: %v", r.Key, err)
+			}
+		}
+		if n != 1 {
+			t.Errorf("%d records", n)
+		}
+		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.Is(err, leasehold.ErrRecord) {
+			t.Errorf("a session read as a lock: %v", err)
+		}
+		_ = c.Close(t.Context())
+	})
+}

@@ -1,0 +1,361 @@
+package behaviour_test
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/machine"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// vouching is a client's whose wall clock is wrong by skew at most.
+func vouching(skew time.Duration) leasehold.Config {
+	cfg := lab.Config()
+	cfg.MaxSkew = skew
+	return cfg
+}
+
+// vouched are the ways to hold a key in which a record or a row says when the lease ends.
+var vouched = map[string]struct {
+	shared  bool
+	acquire func(ctx context.Context, c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
+}{
+	"a lock":         {false, acquireJob},
+	"a shared lease": {true, acquireJob},
+}
+
+func acquireJob(ctx context.Context, c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+	return c.Acquire(ctx, "job", opts...)
+}
+
+// forEachVouched has a client of cfg hold "job" in each way, renew it at once, and die. ask seeks the key
+// for another client in the way that excludes it.
+func forEachVouched(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error))) {
+	for name, by := range vouched {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := cfg
+				cfg.SharedLease = by.shared
+				c, wire := w.Client(cfg)
+				lock, err := by.acquire(t.Context(), c)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := lock.Renew(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				wire.SetFault(lab.Cut)
+				test(t, w, lock, func(c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
+					return by.acquire(t.Context(), c, opts...)
+				})
+			})
+		})
+	}
+}
+
+func TestDeadHoldersLockIsHadOnceItsLeaseHasEndedByTheClock(t *testing.T) {
+	const lease, skew = 20 * time.Second, 500 * time.Millisecond
+	forEachVouched(t, vouching(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+		lab.Elapse(lease + skew - time.Millisecond)
+		early, _ := w.Client(vouching(skew))
+		if _, err := ask(early, leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatalf("a millisecond too early: %v", err)
+		}
+		lab.Elapse(time.Millisecond)
+		fresh, wire := w.Client(vouching(skew))
+		lock, err := ask(fresh, leasehold.NoWaitEvenIfDead())
+		if err != nil {
+			t.Fatalf("its lease has ended by every clock: %v", err)
+		}
+		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 { // refused, a session's mark, a takeover
+			t.Errorf("%d writes", writes)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestWaiterThatHasJustBegunWaitsForTheEndAlone(t *testing.T) {
+	forEachVouched(t, vouching(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+		began := time.Now()
+		lab.Elapse(15 * time.Second)
+		fresh, _ := w.Client(vouching(2 * time.Second))
+		lock, err := ask(fresh)
+		if took := time.Since(began); err != nil || took != 22*time.Second {
+			t.Errorf("granted %v after the grant of who died: %v", took, err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestTryWatchesWhoLooksDeadForWhatIsLeftOfMaxSkew(t *testing.T) {
+	forEachVouched(t, vouching(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+		lab.Elapse(21 * time.Second)
+		began := time.Now()
+		fresh, _ := w.Client(vouching(3 * time.Second))
+		lock, err := ask(fresh, leasehold.NoWait())
+		if took := time.Since(began); err != nil || took != 2*time.Second {
+			t.Errorf("granted after %v: %v", took, err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestWhoDoesNotVouchForItsClockWatchesForALease(t *testing.T) {
+	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
+	for name, cfg := range map[string]struct {
+		holder, observer leasehold.Config
+		on               []lab.Edit
+	}{
+		"only the holder does":   {vouching(time.Second), lab.Config(), []lab.Edit{aDayAhead}},
+		"only the observer does": {lab.Config(), vouching(time.Second), nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			forEachVouched(t, cfg.holder, func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+				lab.Elapse(time.Hour)
+				began := time.Now()
+				fresh, _ := w.Client(cfg.observer, cfg.on...)
+				if _, err := ask(fresh, leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
+					t.Fatalf("at the first look: %v", err)
+				}
+				lock, err := ask(fresh)
+				if took := time.Since(began); err != nil || took != 20*time.Second {
+					t.Errorf("granted after %v: %v", took, err)
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+// Those who do not vouch renew a record and leave what they do not know.
+func TestEndIsBelievedOfTheVersionAloneThatItNames(t *testing.T) {
+	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
+		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
+			c, _ := w.Client(lab.Config())
+			lock, err := c.Resume(t.Context(), g)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return func() { w.Release(lock) }
+		},
+		"the Java client": func(t *testing.T, w *lab.World, _ leasehold.Grant) func() {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
+			return func() { w.Delete("job") }
+		},
+	} {
+		t.Run("renewed by "+name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				first, _ := w.Client(vouching(time.Second))
+				grant := w.Detach(w.Acquire(first, "job"))
+				end := keep(t, w, grant)
+				lab.Elapse(40 * time.Second)
+				if w.Item("job")["leaseEnds"] == nil {
+					t.Fatal("the end of the first client has gone: this test tests nothing")
+				}
+				fresh, _ := w.Client(vouching(time.Second))
+				if _, err := fresh.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+					t.Errorf("the end of another version was believed: %v", err)
+				}
+				end()
+			})
+		})
+	}
+}
+
+// endIn is when the lease ends, as the record of "job" says.
+func endIn(t *testing.T, w *lab.World) time.Time {
+	t.Helper()
+	b, ok := w.Item("job")["leaseEnds"].(*types.AttributeValueMemberB)
+	if !ok {
+		t.Fatal("the record says no end")
+	}
+	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
+}
+
+func TestEndThatIsWrittenIsReadAfterTheAttemptBegan(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		const margin, skew = 2 * time.Second, time.Second
+		var pauses bool // once the wall clock has been read
+		var on lab.Jumps
+		c, _ := w.Client(vouching(skew), on.Edit, func(m *machine.Machine) {
+			wall := m.Wall
+			m.Wall = func() time.Time {
+				at := wall()
+				if pauses {
+					pauses = false
+					for _, clock := range []interface{ Add(int64) int64 }{&on.Mono, &on.Boot, &on.Wall} {
+						clock.Add(int64(5 * time.Second))
+					}
+				}
+				return at
+			}
+		})
+		pauses = true
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		check := func(after string) {
+			if pauses {
+				t.Fatalf("%s reads no wall clock: this test tests nothing", after)
+			}
+			if until, end := lock.TrustedUntil(), endIn(t, w); until.Add(margin + skew).After(end) {
+				t.Errorf("after %s it is trusted until %v before the end that others go by", after, end.Sub(until))
+			}
+		}
+		check("a grant")
+		pauses = true
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		check("a renewal")
+		grant := w.Detach(lock)
+		pauses = true
+		lock, err := c.Resume(t.Context(), grant)
+		if err != nil {
+			t.Fatal(err)
+		}
+		check("a resume")
+		w.Release(lock)
+	})
+}
+
+func TestWhoVouchesForItsClockStopsTrustingMaxSkewEarlier(t *testing.T) {
+	for _, skew := range []time.Duration{0, 2 * time.Second} {
+		forEachVouched(t, vouching(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock, _ func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+			began := time.Now()
+			<-died.Context().Done()
+			if took := time.Since(began); took != 18*time.Second-skew {
+				t.Errorf("with a MaxSkew of %v it was trusted for %v", skew, took)
+			}
+			lab.Elapse(attempts.Limit) // a renewal may have been sent at that moment, and ends by itself
+		})
+	}
+}
+
+func TestBetweenTwoClocksThatAreAsWrongAsIsVouchedLiesTheMargin(t *testing.T) {
+	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each vouches for its own
+	wrongBy := func(d time.Duration) lab.Edit {
+		return lab.Wall(func() time.Time { return time.Now().Add(d) })
+	}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, wire := w.Client(vouching(behind), wrongBy(-behind))
+		lock := w.Acquire(holder, "job")
+		began := time.Now()
+		wire.SetFault(lab.Cut)
+		ends := make(chan time.Duration, 1)
+		context.AfterFunc(lock.Context(), func() { ends <- time.Since(began) })
+		fresh, _ := w.Client(vouching(ahead), wrongBy(ahead))
+		next := w.Acquire(fresh, "job")
+		if ended, taken := <-ends, time.Since(began); taken-ended != margin {
+			t.Errorf("trust ended after %v, and another was granted the key after %v", ended, taken)
+		}
+		w.Release(next)
+	})
+}
+
+// The write is made, and takes its time; the head trusts it from a look that came later.
+func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := vouching(100 * time.Millisecond)
+		cfg.Line = true
+		holder, wire := w.Client(cfg)
+		head, headWire := w.Client(cfg)
+		lock := w.Acquire(holder, "job")
+		next := w.Queue(head, "job")
+		lab.Elapse(time.Second)
+		if err := lock.Renew(t.Context()); err != nil { // its reply shows the line
+			t.Fatal(err)
+		}
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.HandsOver() {
+				time.Sleep(2900 * time.Millisecond)
+			}
+			return r.Send()
+		})
+		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() && !r.Sets("waiters") {
+				return lab.Cut(r) // its first renewal says an end of its own
+			}
+			return r.Send()
+		})
+		sent := time.Now()
+		w.Release(lock)
+		handed := <-next
+		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // an end of the writer's would be over
+		fresh, _ := w.Client(cfg)
+		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Errorf("granted to %v while the head believes: %v, %v", other, handed.Err(), err)
+		}
+		headWire.SetFault(nil)
+		w.Release(handed)
+	})
+}
+
+// A hand-over's lease is short, and what clocks may differ by comes off it, too.
+func TestHeadIsHandedNoSliverOfTrust(t *testing.T) {
+	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			cfg := vouching(skew)
+			cfg.Line = true
+			l := inOrderBehind(t, w, cfg, 1, cfg)
+			w.Release(l.lock)
+			next := <-l.got[0]
+			if left := time.Until(next.TrustedUntil()); left < lease.ShortestTrust {
+				t.Errorf("where clocks may differ by %v, it is trusted for %v", skew, left)
+			}
+			w.Release(next)
+		})
+	}
+}
+
+func TestReleaseLeavesNoEndBehind(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(vouching(time.Second))
+		lock := w.Acquire(c, "job")
+		endIn(t, w)
+		w.Release(lock)
+		if left := w.Item("job")["leaseEnds"]; left != nil {
+			t.Errorf("%v", left)
+		}
+	})
+}
+
+func TestMaxSkewIsRefusedWhereNothingWouldComeOfIt(t *testing.T) {
+	for name, c := range map[string]struct {
+		change func(*leasehold.Config)
+		says   string
+	}{
+		"of a layout that goes by the clock": {func(c *leasehold.Config) { c.Layout = layout.DynamoDLM{} }, "set that of the layout"},
+		"of another library's layout":        {func(c *leasehold.Config) { c.Layout = layout.AWSLabs{} }, "use layout native"},
+		"that leaves no time to trust":       {func(c *leasehold.Config) { c.Lease = 2 * time.Second; c.MaxSkew = 1500 * time.Millisecond }, "at least 500ms"},
+		"that is negative":                   {func(c *leasehold.Config) { c.MaxSkew = -1 }, "negative"},
+		"without its unit":                   {func(c *leasehold.Config) { c.MaxSkew = 500 }, "nanoseconds"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cfg := vouching(time.Second)
+			c.change(&cfg)
+			_, err := leasehold.New(lab.New(t).DB, cfg)
+			if err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("%v", err)
+			}
+			if unsupported := (*leasehold.UnsupportedError)(nil); (cfg.Layout != nil) != errors.As(err, &unsupported) {
+				t.Errorf("%T: %v", err, err)
+			}
+		})
+	}
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(vouching(time.Second))
+		if _, err := c.Acquire(t.Context(), "job", leasehold.WithLease(1600*time.Millisecond)); err == nil || !strings.Contains(err.Error(), "MaxSkew, 1s") {
+			t.Errorf("a lease that leaves no time to trust it: %v", err)
+		}
+	})
+}

@@ -1,0 +1,205 @@
+//go:build unix && !race
+
+// The race detector allocates for itself, and only Unix says what a process has used.
+
+package behaviour_test
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// beside is an acquisition with its release, and beside it the same two requests sent by
+// the SDK alone, with inputs that are ready-made. Both go over loopback by the SDK's own
+// HTTP client to a server that costs next to nothing: what differs is what the client adds.
+type beside struct {
+	client *leasehold.Client
+	bare   *dynamodb.Client
+	writes []*dynamodb.UpdateItemInput
+}
+
+// recorder is a DB that keeps the writes that it is asked for, and their replies as they
+// come over the wire.
+type recorder struct {
+	*dynamodb.Client
+	engine  *localdynamo.Engine
+	writes  []*dynamodb.UpdateItemInput
+	replies [][]byte
+}
+
+func (r *recorder) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, opts ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	r.writes = append(r.writes, in)
+	return r.Client.UpdateItem(ctx, in, opts...)
+}
+
+// Do is the HTTP client of the SDK.
+func (r *recorder) Do(req *http.Request) (*http.Response, error) {
+	res, err := r.engine.RoundTrip(req)
+	if err != nil {
+		return nil, err
+	}
+	reply, err := httputil.DumpResponse(res, true)
+	r.replies = append(r.replies, reply)
+	return res, err
+}
+
+// repeat answers the requests of a connection with the same replies, again and again.
+func repeat(conn net.Conn, replies [][]byte) error {
+	requests := bufio.NewReader(conn)
+	for n := 0; ; n++ {
+		length := 0
+		for {
+			line, err := requests.ReadSlice('\n')
+			if err != nil {
+				return err
+			}
+			if line = bytes.TrimSpace(line); len(line) == 0 {
+				break
+			}
+			if digits, ok := bytes.CutPrefix(line, []byte("Content-Length: ")); ok {
+				for _, c := range digits {
+					length = 10*length + int(c-'0')
+				}
+			}
+		}
+		if _, err := requests.Discard(length); err != nil {
+			return err
+		}
+		if _, err := conn.Write(replies[n%len(replies)]); err != nil {
+			return err
+		}
+	}
+}
+
+func newBeside(tb testing.TB) *beside {
+	tb.Helper()
+	engine := localdynamo.New()
+	defer func() { _ = engine.Close() }()
+	if err := table.Create(tb.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
+		tb.Fatal(err)
+	}
+	record := &recorder{engine: engine}
+	record.Client = engine.Client(func(o *dynamodb.Options) { o.HTTPClient = record })
+	open := func(db leasehold.DB) *beside {
+		c, err := leasehold.New(db, leasehold.Config{Table: "locks", Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			tb.Fatal(err)
+		}
+		tb.Cleanup(func() { _ = c.Close(context.WithoutCancel(tb.Context())) })
+		return &beside{client: c, writes: record.writes}
+	}
+	if err := open(record).lock(tb.Context()); err != nil {
+		tb.Fatal(err)
+	}
+	server, err := (&net.ListenConfig{}).Listen(tb.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(func() { _ = server.Close() })
+	go func() {
+		for {
+			conn, err := server.Accept()
+			if err != nil {
+				return
+			}
+			tb.Cleanup(func() { _ = conn.Close() })
+			go func() { _ = repeat(conn, record.replies) }()
+		}
+	}()
+	bare := dynamodb.New(dynamodb.Options{
+		Region: "us-east-1", BaseEndpoint: aws.String(fmt.Sprintf("http://%s", server.Addr())),
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})
+	b := open(bare)
+	b.bare = bare
+	return b
+}
+
+// lock acquires and releases.
+func (b *beside) lock(ctx context.Context) error {
+	l, err := b.client.Acquire(ctx, "job")
+	if err != nil {
+		return err
+	}
+	return l.Release(ctx)
+}
+
+// twoWrites sends the two requests alone.
+func (b *beside) twoWrites(ctx context.Context) error {
+	for _, in := range b.writes {
+		if _, err := b.bare.UpdateItem(ctx, in); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// processorTime is what the process has used of the processors, its garbage collector
+// and the server among it.
+func processorTime(tb testing.TB) time.Duration {
+	tb.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		tb.Fatal(err)
+	}
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// BenchmarkAcquireAndReleaseBesideTwoBareWrites is played in turns, so that what else the
+// machine does befalls both alike.
+func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
+	const turn = 50
+	both := newBeside(b)
+	var used [2]time.Duration
+	for b.Loop() {
+		for i, do := range []func(context.Context) error{both.lock, both.twoWrites} {
+			began := processorTime(b)
+			for range turn {
+				if err := do(b.Context()); err != nil {
+					b.Fatal(err)
+				}
+			}
+			used[i] += processorTime(b) - began
+		}
+	}
+	of := func(i int) float64 { return float64(used[i].Nanoseconds()) / float64(turn*b.N) }
+	b.ReportMetric(of(0), "cpu-ns/lock")
+	b.ReportMetric(of(1), "cpu-ns/bare")
+	b.ReportMetric(of(0)/of(1), "ratio")
+}
+
+// How many times as often as the two writes an acquisition with its release allocates does
+// not depend on the machine, but for the connections that the SDK alone drops now and then.
+func TestAcquireAndReleaseAllocateLittleMoreThanTwoBareWrites(t *testing.T) {
+	const most = 1.25
+	both := newBeside(t)
+	allocations := func(do func(context.Context) error) float64 {
+		return testing.AllocsPerRun(500, func() {
+			if err := do(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	lock, bare := allocations(both.lock), allocations(both.twoWrites)
+	if lock > most*bare {
+		t.Errorf("%.0f allocations, of two bare writes %.0f: %.2f times as many, at most %.2f", lock, bare, lock/bare, most)
+	}
+	t.Logf("%.0f allocations, of two bare writes %.0f: %.2f times as many", lock, bare, lock/bare)
+}

@@ -1,0 +1,174 @@
+package behaviour_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// everyAttribute is one value of each of DynamoDB's types.
+func everyAttribute() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{
+		"s": lab.Str("text"), "n": lab.Num("7"), "b": &types.AttributeValueMemberB{Value: []byte("bytes")},
+		"bool": &types.AttributeValueMemberBOOL{Value: true}, "null": &types.AttributeValueMemberNULL{Value: true},
+		"ss": &types.AttributeValueMemberSS{Value: []string{"one"}}, "ns": &types.AttributeValueMemberNS{Value: []string{"1"}},
+		"bs": &types.AttributeValueMemberBS{Value: [][]byte{[]byte("bytes")}},
+		"l":  &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("text")}},
+		"m":  &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{"s": lab.Str("text")}},
+	}
+}
+
+// spoil changes all that a record refers to.
+func spoil(r leasehold.Record) {
+	copy(r.Data, "spoiled!")
+	spoilAttributes(r.Attributes)
+}
+
+func spoilAttributes(attributes map[string]types.AttributeValue) {
+	for name, v := range attributes {
+		switch v := v.(type) {
+		case *types.AttributeValueMemberS:
+			v.Value = "spoiled"
+		case *types.AttributeValueMemberN:
+			v.Value = "-1"
+		case *types.AttributeValueMemberB:
+			copy(v.Value, "spoiled")
+		case *types.AttributeValueMemberBOOL:
+			v.Value = false
+		case *types.AttributeValueMemberNULL:
+			v.Value = false
+		case *types.AttributeValueMemberSS:
+			v.Value[0] = "spoiled"
+		case *types.AttributeValueMemberNS:
+			v.Value[0] = "-1"
+		case *types.AttributeValueMemberBS:
+			copy(v.Value[0], "spoiled")
+		case *types.AttributeValueMemberL:
+			v.Value[0].(*types.AttributeValueMemberS).Value = "spoiled"
+		case *types.AttributeValueMemberM:
+			v.Value["s"].(*types.AttributeValueMemberS).Value = "spoiled"
+		}
+		delete(attributes, name)
+	}
+}
+
+func TestWhatACallerChangesOfARecordStaysTheCallers(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.Config()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			if e.Holder != nil {
+				spoil(*e.Holder)
+			}
+		}
+		c, _ := w.Client(cfg)
+		is := func(what string, r leasehold.Record) {
+			t.Helper()
+			if !bytes.Equal(r.Data, []byte("data")) || !reflect.DeepEqual(r.Attributes, everyAttribute()) {
+				t.Errorf("%s has data %q and attributes %v", what, r.Data, r.Attributes)
+			}
+		}
+		given := everyAttribute()
+		lock := w.Acquire(c, "job", leasehold.WithData([]byte("data")), leasehold.WithAttributes(given), leasehold.WithoutRenewal())
+		spoilAttributes(given)
+		is("the record", lock.Record())
+		spoil(lock.Record())
+		is("the record, spoiled by whoever had it,", lock.Record())
+		copy(lock.Record().Data, "spoiled!")
+		is("the record, spoiled by its data,", lock.Record())
+
+		// Another goroutine of this client waits, and another gives up.
+		var held *leasehold.HeldError
+		if _, err := c.TryAcquire(t.Context(), "job"); !errors.As(err, &held) {
+			t.Fatal(err)
+		}
+		is("the holder", held.Holder)
+		spoil(held.Holder)
+		is("the record, spoiled by who did not get it,", lock.Record())
+
+		// It is not renewed, and another client takes it over.
+		heir, _ := w.Client(cfg)
+		next := w.Acquire(heir, "job")
+		for range 2 {
+			dead, ok := next.TookOver()
+			if !ok {
+				t.Fatal("nobody was taken over")
+			}
+			is("the dead holder's record", dead)
+			spoil(dead)
+		}
+	})
+}
+
+func TestRecordTellsWhenItWasWrittenLast(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		is := func(what string, r leasehold.Record, renewed, released bool) {
+			t.Helper()
+			if at := r.WrittenAt(); !at.Equal(time.Now().Truncate(time.Millisecond)) {
+				t.Errorf("%s: written at %v, and now it is %v", what, at, time.Now())
+			}
+			b, err := json.Marshal(r)
+			if err != nil || bytes.Contains(b, []byte(`"renewedAt":"`)) != renewed || bytes.Contains(b, []byte(`"releasedAt":"`)) != released {
+				t.Errorf("%s: %s, %v", what, b, err)
+			}
+		}
+		get := func() leasehold.Record {
+			r, err := c.Get(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
+		is("granted", get(), false, false)
+		lab.Elapse(3 * time.Second)
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		is("renewed", get(), true, false)
+		lab.Elapse(3 * time.Second)
+		w.Release(lock)
+		is("released", get(), false, true)
+		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
+		if at := get().WrittenAt(); !at.IsZero() {
+			t.Errorf("of a peer: %v", at)
+		}
+	})
+}
+
+func TestRecordsJSONTellsForHowLongItHasBeenHeld(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		held := func(what string, r leasehold.Record, want any) {
+			t.Helper()
+			var got map[string]any
+			if b, err := json.Marshal(r); err != nil || json.Unmarshal(b, &got) != nil || got["heldMs"] != want {
+				t.Errorf("%s: %s, %v; want heldMs %v", what, b, err, want)
+			}
+		}
+		get := func() leasehold.Record {
+			r, err := c.Get(t.Context(), "job")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+		lock := w.Acquire(c, "job")
+		lab.Elapse(time.Minute) // renewals do not count
+		r := get()
+		held("a minute later", r, 60_000.0)
+		r.GrantedAt = time.Now().Add(time.Hour)
+		held("by a clock that is ahead", r, nil)
+		w.Release(lock)
+		held("released", get(), nil)
+	})
+}

@@ -1,0 +1,214 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		began := time.Now()
+		if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took != 2*time.Second {
+			t.Errorf("took %v with an ended context", took)
+		}
+		wire.SetFault(nil)
+		lab.Elapse(5 * time.Second)
+		if err := lock.Release(t.Context()); err != nil {
+			t.Errorf("repeated: %v", err)
+		}
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("record %v", w.Item("job"))
+		}
+	})
+}
+
+func TestLockThatExpiredIsStillFreedByItsRelease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Hour)
+		wire.SetFault(nil)
+		wire.Sent()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.Sent()); n != 1 || lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("%d requests, record %v", n, w.Item("job"))
+		}
+	})
+}
+
+func TestStaleHandleTouchesNoLaterGrant(t *testing.T) { // dynamolock, awslabs: it stops the newer grant's heartbeats
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		stale := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(30 * time.Second)
+		wire.SetFault(nil)
+		lock := w.Acquire(c, "job")
+		if err := stale.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("stale release: %v", err)
+		}
+		if err := stale.Renew(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("stale renewal: %v", err)
+		}
+		lab.Elapse(2 * time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Errorf("the later grant: %v", err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestReleaseGivesUpWithTheLease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(lab.Cut)
+		began := time.Now()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("error %v", err)
+		}
+		if took := time.Since(began); took < 18*time.Second || took > 25*time.Second {
+			t.Errorf("took %v", took)
+		}
+		wire.SetFault(nil)
+		if next, err := c.TryAcquire(t.Context(), "job"); err != nil {
+			t.Errorf("a grant of its own that nobody believes in: %v", err)
+		} else {
+			w.Release(next)
+		}
+	})
+}
+
+func TestLockThatExpiredIsReleasedOnce(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		k := &lab.Jumps{}
+		c, wire := w.Client(lab.Config(), k.Edit)
+		lock := w.Acquire(c, "job")
+		k.Boot.Store(int64(time.Hour)) // nobody has looked since
+		wire.SetFault(lab.Cut)
+		wire.Sent()
+		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.Sent()); n != 1 {
+			t.Errorf("%d requests", n)
+		}
+	})
+}
+
+func TestReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
+	for name, happens := range map[string]func(w *lab.World){
+		"replaced": func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
+		},
+		"broken": func(w *lab.World) {
+			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
+		},
+		"deleted": func(w *lab.World) { w.Delete("job") },
+		"damaged": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": nil}) },
+	} {
+		for _, waits := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s, somebody waits %v", name, waits), func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					c, _ := w.Client(lab.Config())
+					ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+					defer cancel()
+					err := c.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error {
+						if waits {
+							go func() {
+								if l, err := c.Acquire(ctx, "job"); err == nil {
+									_ = l.Release(t.Context())
+								}
+							}()
+							synctest.Wait()
+						}
+						happens(w)
+						return nil
+					})
+					if !errors.Is(err, leasehold.ErrLost) {
+						t.Errorf("error %v", err)
+					}
+					lab.Elapse(10 * time.Second)
+				})
+			})
+		}
+	}
+}
+
+func TestReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		var mu sync.Mutex
+		var order []int
+		var tokens []int64
+		var wg sync.WaitGroup
+		for i := range 5 {
+			wg.Go(func() {
+				l := w.Acquire(c, "job")
+				mu.Lock()
+				order, tokens = append(order, i), append(tokens, l.Token())
+				mu.Unlock()
+				time.Sleep(time.Second)
+				w.Release(l)
+			})
+			synctest.Wait()
+		}
+		wire.Sent()
+		lab.Elapse(time.Minute) // nobody polls while the key is held here
+		for _, c := range wire.Sent() {
+			if !c.Renews() {
+				t.Errorf("sent %s while the key was held", c.Op)
+			}
+		}
+		w.Release(lock)
+		wg.Wait()
+		if !slices.Equal(order, []int{0, 1, 2, 3, 4}) {
+			t.Errorf("order %v", order)
+		}
+		if want := lock.Token() + 5; tokens[4] != want {
+			t.Errorf("tokens %v, want the last %d", tokens, want)
+		}
+		sent := wire.Sent()
+		if len(sent) != 6 { // five hand-overs and a release
+			t.Errorf("%d requests", len(sent))
+		}
+	})
+}
+
+func TestTrustEndsBeforeTheReleaseIsSent(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Releases() && lock.Err() == nil {
+				t.Error("the release was sent while the lock was believed in")
+			}
+			return r.Send()
+		})
+		w.Release(lock)
+	})
+}

@@ -1,0 +1,264 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		lock := w.Acquire(c, "held")
+		defer w.Release(lock)
+		wire.Sent()
+		attribute := func(name string) leasehold.RecordOption {
+			return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str("x")})
+		}
+		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
+			return func() error { _, err := c.Acquire(t.Context(), key, opts...); return err }
+		}
+		list := func(opts ...leasehold.ListOption) func() error {
+			return func() error {
+				for _, err := range c.List(t.Context(), opts...) {
+					return err
+				}
+				return nil
+			}
+		}
+		for name, try := range map[string]func() error{
+			"an empty key":                   acquire(""),
+			"a key too long":                 acquire(strings.Repeat("a", 2049)),
+			"a sort key without a sort key":  acquire("job", leasehold.WithSortKey("x")),
+			"a lease too short":              acquire("job", leasehold.WithLease(time.Second-1)),
+			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
+			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
+			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str(strings.Repeat("a", 400<<10))})),
+			"a reserved attribute":           acquire("job", attribute("isReleased")), // others: a second holder gets in
+			"the key as an attribute":        acquire("job", attribute("key")),
+			"an attribute without a name":    acquire("job", attribute("")),
+			"a reserved attribute, renewing": func() error { return lock.Renew(t.Context(), attribute("fencingToken")) },
+			"a lease too short, renewing":    func() error { return lock.Renew(t.Context(), leasehold.WithLease(1)) },
+			"a reserved attribute, releasing": func() error {
+				return lock.Release(t.Context(), attribute("waiters"))
+			},
+			"a key that is not UTF-8":  acquire("a\xff"),
+			"a negative lease":         acquire("job", leasehold.WithLease(-time.Second)),
+			"a warning of nothing":     acquire("job", leasehold.WithExpiryWarning(time.Second, nil)),
+			"a warning too late":       acquire("job", leasehold.WithExpiryWarning(-time.Second, func(*leasehold.Lock) {})),
+			"no function":              func() error { return c.Do(t.Context(), "job", nil) },
+			"an empty key, getting":    func() error { _, err := c.Get(t.Context(), ""); return err },
+			"an empty record to break": func() error { return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}) },
+			"list no partition":        list(leasehold.ListPartition("")),
+			"list by two":              list(leasehold.ListPartition("a"), leasehold.ListPrefix("b")),
+			"list after no key":        list(leasehold.ListAfter(leasehold.Key{})),
+		} {
+			if err := try(); err == nil {
+				t.Errorf("%s: no error", name)
+			} else if !strings.HasPrefix(err.Error(), "leasehold: ") {
+				t.Errorf("%s: message %q", name, err)
+			}
+			synctest.Wait()
+			if n := len(wire.Sent()); n != 0 {
+				t.Errorf("%s: %d requests", name, n)
+			}
+		}
+		if lock.Err() != nil {
+			t.Errorf("bad input ended the lock: %v", lock.Err())
+		}
+	})
+}
+
+func TestWhatIsTooLargeIsCountedWithItsKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.ConfigOf("locks", layout.Native{SortKey: "shard"}))
+		bytes := func(key, sort, attribute string, data int) int {
+			return refusedBytes(t, c, key, leasehold.WithSortKey(sort), leasehold.WithData(make([]byte, data)),
+				leasehold.WithAttributes(map[string]types.AttributeValue{attribute: lab.Str("value")}))
+		}
+		n := bytes("k", "s", "a", 400<<10)
+		if n <= 400<<10 {
+			t.Errorf("%d bytes are too many, with %d of data", n, 400<<10)
+		}
+		if more := bytes("k/23", "s/345", "a/3", 400<<10+5) - n; more != 3+4+2+5 {
+			t.Errorf("fourteen bytes more are counted as %d", more)
+		}
+	})
+}
+
+// refusedBytes is the size that the error of a record that is too large names.
+func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
+	t.Helper()
+	_, err := c.Acquire(t.Context(), key, opts...)
+	_, after, _ := strings.Cut(fmt.Sprint(err), "the record would have about ")
+	if _, err := fmt.Sscanf(after, "%d bytes", &n); err != nil {
+		t.Errorf("no size in: %v", err)
+	}
+	return n
+}
+
+func TestNilOptionIsAnErrorBeforeAnythingIsSent(t *testing.T) {
+	ctx := context.Background()
+	work := func(context.Context, *leasehold.Lock) error { panic("called") }
+	one := func(_ any, err error) error { return err }
+	for name, call := range map[string]func(t *testing.T, c *leasehold.Client, lock *leasehold.Lock) error{
+		"Acquire": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return one(c.Acquire(ctx, "k", nil)) },
+		"TryAcquire": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.TryAcquire(ctx, "k", nil))
+		},
+		"Do": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return c.Do(ctx, "k", work, nil) },
+		"AcquireAll": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.AcquireAll(ctx, leasehold.Keys("k"), leasehold.NoWait(), nil))
+		},
+		"AcquireAny": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.AcquireAny(ctx, leasehold.Keys("k"), nil))
+		},
+		"Get":   func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return one(c.Get(ctx, "k", nil)) },
+		"Break": func(_ *testing.T, c *leasehold.Client, l *leasehold.Lock) error { return c.Break(ctx, l.Record(), nil) },
+		"Renew": func(_ *testing.T, _ *leasehold.Client, l *leasehold.Lock) error { return l.Renew(ctx, nil) },
+		"Resume": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			return one(c.Resume(ctx, leasehold.Grant{}, nil))
+		},
+		"List": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) (err error) {
+			for _, e := range c.List(ctx, nil) {
+				err = errors.Join(err, e)
+			}
+			return err
+		},
+		"Watch": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) (err error) {
+			for _, e := range c.Watch(ctx, "k", nil) {
+				err = errors.Join(err, e)
+			}
+			return err
+		},
+		"a candidate": func(t *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
+			e, err := election.New(c, "e")
+			if err != nil {
+				t.Fatal(err)
+			}
+			return one(e.Campaign(ctx, "v", nil))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				lock := w.Acquire(c, "job")
+				wire.Sent()
+				if err := call(t, c, lock); err == nil || !strings.Contains(err.Error(), "nil: leave it out") {
+					t.Errorf("error %v", err)
+				}
+				if sent := wire.Sent(); len(sent) != 0 || lock.Err() != nil {
+					t.Errorf("sent %v, the lock: %v", lab.Ops(sent), lock.Err())
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestNilOptionOfAReleaseIsAnError(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Work().Client(lab.Config())
+		lock := w.Acquire(c, "job")
+		if err := lock.Release(t.Context(), nil); err == nil || lock.Err() != nil {
+			t.Errorf("release: %v, the lock: %v", err, lock.Err())
+		}
+		if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), nil); err == nil || !w.IsReleased("job") {
+			t.Errorf("commit and release: %v, released: %t", err, w.IsReleased("job"))
+		}
+		w.WantLog()
+	})
+}
+
+func TestReleaseThatDeletesRefusesWhatItWouldLose(t *testing.T) {
+	data := leasehold.WithData([]byte("d"))
+	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
+	for name, tc := range map[string]struct {
+		deletes bool // by Config
+		acquire []leasehold.AcquireOption
+		release []leasehold.ReleaseOption
+		refused bool
+	}{
+		"with data":                      {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(), data}, true},
+		"with attributes":                {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease()}, true},
+		"as its Config says":             {true, nil, []leasehold.ReleaseOption{data}, true},
+		"as its call says":               {false, []leasehold.AcquireOption{leasehold.DeleteOnRelease()}, []leasehold.ReleaseOption{data}, true},
+		"without any":                    {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease()}, false},
+		"kept, whatever its Config says": {true, nil, []leasehold.ReleaseOption{leasehold.KeepOnRelease(), data}, false},
+		"data while it is held":          {true, []leasehold.AcquireOption{data}, nil, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg := lab.Config()
+				cfg.DeleteOnRelease = tc.deletes
+				c, wire := w.Work().Client(cfg)
+				lock := w.Acquire(c, "job", tc.acquire...)
+				wire.Sent()
+				err := lock.Release(t.Context(), tc.release...)
+				if refused := err != nil; refused != tc.refused || refused && (len(wire.Sent()) > 0 || lock.Err() != nil) {
+					t.Errorf("error %v, the lock: %v", err, lock.Err())
+				}
+				if tc.refused {
+					if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), tc.release...); err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) {
+						t.Errorf("commit: %v", err)
+					}
+					w.WantLog()
+				}
+			})
+		})
+	}
+}
+
+func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
+	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"reason": lab.Str("month end")})
+	for _, c := range []struct {
+		layout  layout.Layout
+		feature string
+		ask     leasehold.AcquireOption
+	}{
+		{layout.Native{}, "sort key", leasehold.WithSortKey("eu")},
+		{layout.AWSLabs{}, "sort key", leasehold.WithSortKey("eu")},
+		{layout.Dynamolock{}, "sort key", leasehold.WithSortKey("eu")},
+		{layout.DynamoDLM{NoSlots: true}, "sort key", leasehold.WithSortKey("1")},
+		{layout.DyndbMutex{}, "sort key", leasehold.WithSortKey("eu")},
+		{layout.PythonDynamoDBLock{}, "data", leasehold.WithData([]byte("x"))},
+		{layout.PythonDynamoDBLock{}, "data", leasehold.WithInitialData([]byte("x"))},
+		{layout.DynamoDLM{}, "data", leasehold.WithData([]byte("x"))},
+		{layout.DyndbMutex{}, "data", leasehold.WithData([]byte("x"))},
+		{layout.DynamoDLM{}, "attributes", attributes},
+		{layout.DyndbMutex{}, "attributes", attributes},
+		{layout.PythonDynamoDBLock{}, "KeepOnRelease", leasehold.KeepOnRelease()},
+		{layout.DynamoDLM{}, "KeepOnRelease", leasehold.KeepOnRelease()},
+	} {
+		t.Run(c.layout.Name()+", "+c.feature, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				client, wire := w.Client(lab.ConfigOf("locks", c.layout))
+				defer client.Close(t.Context())
+				_, err := client.Acquire(t.Context(), "job", c.ask)
+				var unsupported *leasehold.UnsupportedError
+				if !errors.As(err, &unsupported) || *unsupported != (leasehold.UnsupportedError{Table: "locks", Layout: c.layout.Name(), Feature: c.feature}) ||
+					!errors.Is(err, errors.ErrUnsupported) {
+					t.Errorf("acquire: %v", err)
+				}
+				err = client.Do(t.Context(), "job", func(context.Context, *leasehold.Lock) error { return nil }, c.ask)
+				if !errors.As(err, &unsupported) || !errors.Is(err, leasehold.ErrNotRun) {
+					t.Errorf("do: %v", err)
+				}
+				if sent := wire.Sent(); len(sent) != 0 {
+					t.Errorf("%d requests were sent", len(sent))
+				}
+			})
+		})
+	}
+}

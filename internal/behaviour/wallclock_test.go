@@ -1,0 +1,82 @@
+package behaviour_test
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// Where records do not say when they expire, the wall clock is for people and for TTL.
+func TestWallClockThatIsSetChangesNeitherTrustNorDeath(t *testing.T) {
+	const day = 24 * time.Hour
+	plain := func(c *leasehold.Client, ctx context.Context) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") }
+	for name, by := range map[string]struct {
+		cfg     leasehold.Config
+		acquire func(*leasehold.Client, context.Context) (*leasehold.Lock, error)
+	}{
+		"a lock":         {lab.Config(), plain},
+		"a shared lease": {lab.SharedConfig(), plain},
+	} {
+		// course has a holder cut off after a minute, and a waiter, while every 700 ms
+		// somebody sets the wall clocks of both. It returns when trust ended, and when the
+		// key was taken over.
+		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}
+				half := lab.Chance(func() float64 { return 0.5 })
+				a, wire := w.Client(by.cfg, atHolder.Edit, half)
+				b, _ := w.Client(by.cfg, atWaiter.Edit, half)
+				lock, err := by.acquire(a, t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				began := time.Now()
+				stop := make(chan struct{})
+				go func() {
+					for i := 0; ; i++ {
+						select {
+						case <-stop:
+							return
+						case <-time.After(700 * time.Millisecond):
+							holder, waiter := step(i)
+							atHolder.Wall.Add(int64(holder))
+							atWaiter.Wall.Add(int64(waiter))
+						}
+					}
+				}()
+				time.AfterFunc(time.Minute, func() { wire.SetFault(lab.Cut) })
+				context.AfterFunc(lock.Context(), func() { ended = time.Since(began) })
+				next, err := by.acquire(b, t.Context())
+				if err != nil {
+					t.Fatal(err)
+				}
+				taken = time.Since(began)
+				close(stop)
+				w.Release(next)
+				wire.SetFault(nil)
+			})
+			return ended, taken
+		}
+		t.Run(name, func(t *testing.T) {
+			wantEnded, wantTaken := course(t, func(int) (_, _ time.Duration) { return 0, 0 })
+			if wantEnded == 0 || wantTaken <= wantEnded {
+				t.Fatalf("trust ended after %v, and the key was taken over after %v", wantEnded, wantTaken)
+			}
+			for how, step := range map[string]func(i int) (holder, waiter time.Duration){
+				"forward": func(int) (_, _ time.Duration) { return day, day },
+				"back":    func(int) (_, _ time.Duration) { return -day, -day },
+				"apart":   func(int) (_, _ time.Duration) { return -time.Minute, time.Minute },
+				"to and fro": func(i int) (_, _ time.Duration) {
+					return day * time.Duration(1-2*(i%2)), -day * time.Duration(1-2*(i%2))
+				},
+			} {
+				if ended, taken := course(t, step); ended != wantEnded || taken != wantTaken {
+					t.Errorf("%s: trust ended after %v, not %v; the key was taken over after %v, not %v", how, ended, wantEnded, taken, wantTaken)
+				}
+			}
+		})
+	}
+}

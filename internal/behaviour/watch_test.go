@@ -1,0 +1,161 @@
+package behaviour_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// polls is how long a change takes to show: two longest polls.
+const polls = 2 * 500 * time.Millisecond
+
+// sightings is what a Watch has yielded, changes alone.
+type sightings struct {
+	seen []leasehold.Sighting
+	err  error
+	over chan struct{}
+	stop context.CancelFunc
+}
+
+func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold.GetOption) *sightings {
+	ctx, stop := context.WithCancel(w.T.Context())
+	s := &sightings{over: make(chan struct{}), stop: stop}
+	go func() {
+		defer close(s.over)
+		for seen, err := range c.Watch(ctx, key, opts...) {
+			if s.err = err; err != nil {
+				continue // what comes after it would show
+			}
+			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
+				s.seen = append(s.seen, seen)
+			}
+		}
+	}()
+	synctest.Wait()
+	return s
+}
+
+// end ends the Watch and returns what it has shown.
+func (s *sightings) end() ([]leasehold.Sighting, error) {
+	s.stop()
+	<-s.over
+	return s.seen, s.err
+}
+
+func TestWatchShowsEveryGrantOnceItsEndAndTheDeathOfItsHolder(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, _ := w.Client(lab.Config())
+		dies, dying := w.Client(lab.Config())
+		watches, wire := w.Client(lab.Config())
+		s := startWatch(w, watches, "job")
+		lab.Elapse(time.Minute)
+		first := w.Acquire(c, "job")
+		lab.Elapse(time.Minute) // renewals are no grant
+		w.Release(first)
+		lab.Elapse(polls)
+		second := w.Acquire(dies, "job", leasehold.WithData([]byte("d")))
+		lab.Elapse(polls)
+		dying.SetFault(lab.Cut)
+		lab.Elapse(20*time.Second + polls)
+		seen, err := s.end()
+		if err != nil || len(seen) != 5 {
+			t.Fatalf("%d sightings, error %v: %+v", len(seen), err, seen)
+		}
+		for i, want := range []struct {
+			token           int64
+			held, new, dead bool
+		}{
+			{},
+			{first.Token(), true, true, false},
+			{},
+			{second.Token(), true, true, false},
+			{second.Token(), true, false, true},
+		} {
+			got := seen[i]
+			if (got.Holder != nil) != want.held || got.NewGrant != want.new || got.Dead != want.dead ||
+				want.held && (got.Holder.Token != want.token || got.Holder.Key.Partition != "job") {
+				t.Errorf("sighting %d is %+v, want %+v", i, got, want)
+			}
+		}
+		for _, c := range wire.Sent() {
+			if c.Op != "GetItem" {
+				t.Errorf("a watch sent %s", c.Op)
+			}
+		}
+	})
+}
+
+func TestWatchIsOfOneSortKey(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
+		if err := table.Create(t.Context(), w.DB, spec); err != nil {
+			t.Fatal(err)
+		}
+		c, _ := w.Client(lab.ConfigOf(spec.Name, spec.Layout))
+		lock := w.Acquire(c, "job", leasehold.WithSortKey("1"))
+		defer w.Release(lock)
+		for sort, held := range map[string]bool{"1": true, "2": false} {
+			seen, err := startWatch(w, c, "job", leasehold.WithSortKey(sort)).end()
+			if err != nil || len(seen) != 1 || (seen[0].Holder != nil) != held {
+				t.Errorf("sort key %s: %+v, %v", sort, seen, err)
+			}
+		}
+		if _, err := startWatch(w, c, "job").end(); err == nil {
+			t.Error("a key without its sort key was watched")
+		}
+	})
+}
+
+func TestWatchTellsOfEachReadThatIsThrottledAndOfNoOther(t *testing.T) {
+	for name, tc := range map[string]struct {
+		fault              lab.Fault
+		throttled, failing int // times told
+	}{
+		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3, 0},
+		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				var events eventLog
+				cfg := lab.Config()
+				cfg.OnEvent = events.onEvent
+				c, wire := w.Client(cfg)
+				failed := 0
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if failed++; failed <= 3 {
+						return tc.fault(r)
+					}
+					return r.Send()
+				})
+				s := startWatch(w, c, "job")
+				lab.Elapse(time.Minute)
+				if seen, err := s.end(); len(seen) != 1 || err != nil {
+					t.Errorf("%+v, %v", seen, err)
+				}
+				failing := events.of(leasehold.EventWaitError)
+				for _, e := range failing {
+					if op := (*leasehold.OpError)(nil); !errors.As(e.Err, &op) || op.Op != "watch" {
+						t.Errorf("told of %v", e.Err)
+					}
+				}
+				told := events.of(leasehold.EventThrottled)
+				if len(told) != tc.throttled || len(failing) != tc.failing {
+					t.Errorf("told %d times of throttling, want %d, and %d times of failing, want %d", len(told), tc.throttled, len(failing), tc.failing)
+				}
+				for _, e := range told {
+					if e.Key.Partition != "job" || e.Requests != 1 || e.Err == nil {
+						t.Errorf("told %+v", e)
+					}
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,238 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.etcd.io/bbolt"
+)
+
+// busyFile makes a local store that another process keeps locked, until unlock is called.
+func busyFile(t *testing.T) (dir, file string, unlock func()) {
+	t.Helper()
+	dir = t.TempDir()
+	file = filepath.Join(dir, "locks.db")
+	if err := newStoreFile(file); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.OpenFile(file, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	unlock = sync.OnceFunc(func() { _ = f.Close() })
+	t.Cleanup(unlock)
+	return dir, file, unlock
+}
+
+// A margin is what a command may take beyond its wait on a machine that is busy, too.
+const margin = 4 * time.Second
+
+func TestBusyFileEndsCommandWhenItSays(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args        []string
+		code        int
+		least, most time.Duration
+	}{
+		"run -w":     {[]string{"run", "-w", "1s", "k", "--", "touch", "ran"}, 125, time.Second, time.Second},
+		"acquire -w": {[]string{"acquire", "-w", "1s", "k"}, 2, time.Second, time.Second},
+		"run -n":     {[]string{"run", "-n", "k", "--", "touch", "ran"}, 125, 0, 10 * time.Second},
+		"ls":         {[]string{"ls"}, 2, 0, 10 * time.Second},
+		"break":      {[]string{"break", "k", "--token", "1", "--yes"}, 2, 0, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, file, _ := busyFile(t)
+			began := time.Now()
+			stdout, stderr, code := said(t, append(bare(dir), "LEASEHOLD_FILE="+file), c.args...)
+			took := time.Since(began)
+			if code != c.code || stdout != "" || took < c.least || took > c.most+margin {
+				t.Errorf("exit code %d after %v: %s%s", code, took, stdout, stderr)
+			}
+			if want := "locks.db was busy for "; !strings.Contains(stderr, want) || !strings.Contains(stderr, "another process keeps it locked: end that process") {
+				t.Errorf("it does not say that the file was busy: %s", stderr)
+			}
+			if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+				t.Error("CMD was run")
+			}
+		})
+	}
+}
+
+func TestBusyFileIsWaitedForUntilItIsFree(t *testing.T) {
+	t.Parallel()
+	for name, wait := range map[string][]string{"for ever": nil, "-w": {"-w", "25s"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, file, unlock := busyFile(t)
+			p := start(t, dir, bare(dir), append(append([]string{"run", "--file", file}, wait...), "k", "--", "true")...)
+			eventually(t, "that it still tries", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
+			unlock()
+			p.ends(0)
+		})
+	}
+}
+
+func TestSignalEndsWaitForBusyFile(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{{"run", "k", "--", "true"}, {"ls"}} {
+		dir, file, _ := busyFile(t)
+		p := start(t, dir, append(bare(dir), "LEASEHOLD_FILE="+file), args...)
+		eventually(t, "that it still tries", func() bool { return strings.Contains(p.stderr.String(), "still trying") })
+		p.signal(syscall.SIGTERM)
+		if code := p.wait(); code != -1 && code != 128+int(syscall.SIGTERM) {
+			t.Errorf("%v: exit code %d: %s", args, code, &p.stderr)
+		}
+	}
+}
+
+// proof/robustness/processes plays three hundred.
+func TestCrowdAtOneFileIsAnsweredYesOrNo(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "locks.db")
+	var crowd []*process
+	for range 40 {
+		crowd = append(crowd, start(t, dir, bare(dir), "run", "--file", file, "-n", "k", "--", "sh", "-c", "echo >>ran"))
+	}
+	granted := 0
+	for _, p := range crowd {
+		switch code := p.wait(); code {
+		case 0:
+			granted++
+		case 75:
+		default:
+			t.Errorf("exit code %d: %s", code, &p.stderr)
+		}
+	}
+	ran, err := os.ReadFile(filepath.Join(dir, "ran"))
+	if err != nil || granted == 0 || len(ran) != granted {
+		t.Errorf("%d were granted the key, and CMD ran %d times, %v", granted, len(ran), err)
+	}
+}
+
+func TestFaultThatLastsEndsRunAtOnce(t *testing.T) {
+	t.Parallel()
+	replaced := func(content string) func(*testing.T, string) {
+		return func(t *testing.T, file string) {
+			t.Helper()
+			made := file + ".new"
+			if err := os.WriteFile(made, []byte(content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Rename(made, file); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for name, c := range map[string]struct {
+		fault func(t *testing.T, file string)
+		says  string
+	}{
+		"other content": {replaced(strings.Repeat("not a database ", 1000)), "invalid database"},
+		"empty":         {replaced(""), "the file is empty, and a store never is: "},
+		"half a file": {func(t *testing.T, file string) {
+			b, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			replaced(string(b[:len(b)/4]))(t, file)
+		}, "is damaged: end what uses it"},
+		"a link": {func(t *testing.T, file string) {
+			if err := os.Rename(file, file+".away"); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Symlink(file+".away", file); err != nil {
+				t.Fatal(err)
+			}
+		}, "is a symbolic link"},
+		"no directory": {func(t *testing.T, file string) {
+			if err := os.Rename(filepath.Dir(file), filepath.Dir(file)+".away"); err != nil {
+				t.Fatal(err)
+			}
+		}, "no such file or directory"},
+		"an item": {damageItem, "a stored item cannot be read: the file is damaged"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, "store", "locks.db")
+			if err := newStoreFile(file); err != nil {
+				t.Fatal(err)
+			}
+			env := append(bare(dir), "LEASEHOLD_FILE="+file)
+			start(t, dir, env, "acquire", "-l", "1h", "k").ends(0)
+			p := start(t, dir, env, "run", "k", "--", "touch", "ran")
+			eventually(t, "that it waits", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
+			began := time.Now()
+			c.fault(t, file)
+			p.ends(125)
+			if said := p.stderr.String(); !strings.Contains(said, c.says) || strings.Contains(said, "still trying") || strings.Contains(said, "fuser") {
+				t.Errorf("after %v: %s", time.Since(began), said)
+			}
+		})
+	}
+}
+
+// damageItem cuts the item of the lock in a file that others use.
+func damageItem(t *testing.T, file string) {
+	t.Helper()
+	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: patience})
+	if err != nil {
+		t.Fatal(err)
+	}
+	damaged := 0
+	var visit func(*bbolt.Bucket) error
+	visit = func(b *bbolt.Bucket) error {
+		return b.ForEach(func(name, content []byte) error {
+			switch {
+			case content == nil:
+				return visit(b.Bucket(name))
+			case bytes.Contains(content, []byte("ownerName")):
+				damaged++
+				return b.Put(name, content[:len(content)/2])
+			}
+			return nil
+		})
+	}
+	err = db.Update(func(tx *bbolt.Tx) error {
+		return tx.ForEach(func(_ []byte, b *bbolt.Bucket) error { return visit(b) })
+	})
+	if err := errors.Join(err, db.Close()); err != nil || damaged != 1 {
+		t.Fatalf("%d items: %v", damaged, err)
+	}
+}
+
+func TestRunWithoutFileDescriptorsEndsAtOnce(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	file := filepath.Join(dir, "locks.db")
+	if err := newStoreFile(file); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"run k --file locks.db -- touch ran", "run k -n --file locks.db -- touch ran", "acquire k --file locks.db"} {
+		p := processOf(t, dir, bare(dir), "sh", "-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 8; exec leasehold "+command)
+		p.cmd.Stderr = &p.stderr
+		p.start()
+		code := p.wait()
+		said := p.stderr.String()
+		if code != 125 && code != 2 || !strings.Contains(said, "this process can open no more files: raise the limit of ulimit -n") || strings.Contains(said, "fuser") {
+			t.Errorf("%s: exit code %d: %s", command, code, said)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("CMD was run")
+	}
+}

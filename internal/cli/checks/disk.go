@@ -1,0 +1,44 @@
+package checks
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// On these file systems a lock on a file may keep nobody out. The first are served
+// by other machines, the second by a program or by the host of a guest, of which
+// nobody knows what it does.
+var (
+	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
+	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
+)
+
+// Disk says what the file of a local store is on. kindOf is FileSystem, or a test's.
+func Disk(path string, kindOf func(path string) (string, error)) Finding {
+	for { // the file and its directory may not exist yet
+		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {
+			break
+		}
+		path = filepath.Dir(path)
+	}
+	kind, err := kindOf(path)
+	if err != nil {
+		return Finding{Check: "file system", State: Unknown, What: "its kind is not known", Do: "see to it that it is a local disk", Err: err}
+	}
+	on := Finding{Check: "file system", State: OK, What: kind, Values: map[string]any{"kind": kind}}
+	switch kind := strings.ToLower(kind); {
+	case slices.Contains(remoteFileSystems, kind):
+		on.State, on.What = Fatal, kind+": a lock on a file there may keep nobody out, here or on other machines"
+		on.Do = "move the store to a local disk, or use a DynamoDB table for several machines"
+	case slices.Contains(servedFileSystems, kind):
+		on.State, on.What = Warning, kind+": it depends on who serves it whether a lock on a file there keeps anybody out"
+		on.Do = "move the store to a local disk"
+	case kind == "overlay":
+		on.What += ": if this is a container, its processes alone share these locks"
+	case kind == "tmpfs":
+		on.What += ": in memory, so the locks and their tokens go with a restart of this machine"
+	}
+	return on
+}

@@ -1,0 +1,300 @@
+package checks
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/cli/scratch"
+	"github.com/leasehold-go/leasehold/internal/cli/store"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// described is the table as table.Check asks for it.
+type described struct {
+	table.DB
+	noTTL bool // the caller may not ask for it
+}
+
+func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTableOutput, err error) {
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		out, err = d.DB.DescribeTable(ctx, in, opts...)
+		return err
+	})
+	return out, err
+}
+
+func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTimeToLiveOutput, err error) {
+	err = patiently(ctx, func(ctx context.Context) (err error) {
+		out, err = d.DB.DescribeTimeToLive(ctx, in, opts...)
+		return err
+	})
+	if d.noTTL = decide.Denied(err); d.noTTL {
+		return &dynamodb.DescribeTimeToLiveOutput{}, nil
+	}
+	return out, err
+}
+
+// settings says whether status, keys, TTL and replicas of the table fit the layout.
+func (t *Target) settings(ctx context.Context) (found []Finding) {
+	known := described{DB: t.DB}
+	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
+	switch {
+	case errors.Is(err, leasehold.ErrTableNotFound):
+		return []Finding{failed("table", leasehold.ErrTableNotFound)}
+	case decide.Denied(err):
+		return []Finding{untold("table", "DescribeTable")}
+	case err != nil:
+		return []Finding{failed("table", err)}
+	}
+	fits := true
+	for _, p := range problems {
+		f := Finding{Check: p.About, State: Warning, What: store.ByFlags(p.What)}
+		switch last := len(found) - 1; {
+		case last >= 0 && found[last].Check == p.About:
+			found[last].What += "; " + f.What
+			continue
+		case p.Fatal:
+			f.State, f.Last, fits = Fatal, true, false
+		case p.About == "ttl" && (known.noTTL || !fits): // its advice would be for another layout's table
+			continue
+		}
+		found = append(found, f)
+	}
+	if known.noTTL {
+		found = append(found, untold("ttl", "DescribeTimeToLive"))
+	}
+	if len(found) > 0 {
+		return found
+	}
+	what := fmt.Sprintf("%s in %s fits layout %s", t.Table, t.Location, t.Layout.Name())
+	if t.Created {
+		what += ", made now"
+	}
+	return []Finding{{Check: "table", State: OK, What: what}}
+}
+
+// untold says that the caller may not ask.
+func untold(check, action string) Finding {
+	return Finding{
+		Check: check, State: Unknown, What: "dynamodb:" + action + " is denied, so it is not known whether it fits; locks do not need it",
+		Do: "to check this too, use credentials that may",
+	}
+}
+
+// right is an action of IAM that commands need. For a transaction IAM checks the actions of
+// its items: that of a condition check is ConditionCheckItem.
+type right struct {
+	action string // without the prefix dynamodb:
+	uses   string // what needs it
+	try    func(context.Context) error
+}
+
+// neededFor reports whether a policy for that access allows the action.
+func (r right) neededFor(access table.Access) bool {
+	policy, err := table.Spec{}.Policy("", access)
+	return err == nil && strings.Contains(policy, `"dynamodb:`+r.action+`"`)
+}
+
+// never is a condition that does not hold: a write with it changes nothing, and IAM looks at
+// it all the same.
+const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
+
+// rights are all actions on items that the commands and a lock client use, with a request
+// that tries each and changes nothing.
+func (t *Target) rights() []right {
+	name, names, never := aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
+	return []right{
+		{"GetItem", "every command", t.get},
+		{"BatchGetItem", "several keys, permits (run -p), ls --check in few requests", func(ctx context.Context) error {
+			_, err := t.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+				t.Table: {Keys: []protocol.Item{t.item}, ConsistentRead: aws.Bool(true)},
+			}})
+			return err
+		}},
+		{"UpdateItem", "run, elect, acquire, renew, release, break", func(ctx context.Context) error {
+			_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		}},
+		{"DeleteItem", "releases that delete the record, demo", func(ctx context.Context) error {
+			_, err := t.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
+			return err
+		}},
+		{"ConditionCheckItem", "transactions: several keys, and writes of Commit", func(ctx context.Context) error {
+			_, err := t.DB.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
+				ConditionCheck: &types.ConditionCheck{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names},
+			}}})
+			return err
+		}},
+		{"Query", "Client.List of one partition", func(ctx context.Context) error {
+			_, err := t.DB.Query(ctx, &dynamodb.QueryInput{
+				TableName: name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k"),
+				ExpressionAttributeNames: names, ExpressionAttributeValues: protocol.Item{":k": t.item[names["#k"]]},
+			})
+			return err
+		}},
+		{"Scan", "ls, table rewrite", func(ctx context.Context) error {
+			_, err := t.DB.Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(1)})
+			return err
+		}},
+	}
+}
+
+// may tries each right. What a holder of locks does not need may be denied to a service.
+func (t *Target) may(ctx context.Context) []Finding {
+	var lacks, spares []string
+	f := Finding{Check: "rights", State: OK, What: "all that holding locks takes"}
+	for _, r := range t.rights() {
+		err := patiently(ctx, r.try)
+		var unmet *types.ConditionalCheckFailedException
+		var cancelled *types.TransactionCanceledException
+		switch decide.Classify(err).Cause {
+		case decide.Unreachable:
+			return []Finding{failed(f.Check, err)}
+		case decide.Busy:
+			f.State = Unknown
+		}
+		what := "dynamodb:" + r.action + " (" + r.uses + ")"
+		switch {
+		case err == nil, errors.As(err, &unmet), errors.As(err, &cancelled):
+		case decide.Denied(err) && !r.neededFor(table.Use):
+			spares = append(spares, what)
+		default:
+			t.denied = append(t.denied, r.action)
+			lacks = append(lacks, what)
+			if !decide.Denied(err) {
+				f.Err = err
+			}
+		}
+	}
+	f.Values = map[string]any{"denied": append(lacks, spares...)}
+	switch {
+	case len(lacks) > 0 && f.Err != nil:
+		f.What = "refused: " + strings.Join(lacks, ", ")
+	case len(lacks) > 0:
+		f.State, f.What = Fatal, "denied: "+strings.Join(lacks, ", ")
+		f.Do = "allow that in the caller's IAM policy, as leasehold table policy use does"
+	case len(spares) > 0:
+		f.What += "; denied, as to a service it may be: " + strings.Join(spares, ", ")
+	}
+	if f.State == OK && f.Err != nil {
+		f.State = Fatal
+	}
+	return []Finding{f}
+}
+
+// Target is the table that is checked, and for which lease.
+type Target struct {
+	*store.Store // its DB does not try again by itself: see New
+	Lease        time.Duration
+
+	key    leasehold.Key // to write to
+	item   protocol.Item // its key in the table
+	probe  *probe
+	denied []string // actions that were refused
+}
+
+// New returns the target with a key to try things on that begins so. It watches the
+// requests of the store.
+func New(s *store.Store, lease time.Duration, key string) (*Target, error) {
+	t := &Target{Store: s, Lease: lease, key: scratch.Key(s, scratch.Random(key), "doctor"), probe: &probe{}}
+	var err error
+	t.item, err = s.Proto.Key(t.key)
+	s.DB = t.probe.watch(s.DB)
+	return t, err
+}
+
+// Settings are the checks of the table and of what the caller may do. They change nothing.
+func (t *Target) Settings() []Check {
+	list := []Check{{"describing the table", t.settings}}
+	if t.File == "" { // nobody denies anything in a file
+		list = append(list, Check{"trying what the caller may do", t.may})
+	}
+	return list
+}
+
+// Locking are the checks of what happens to a lock there.
+func (t *Target) Locking(locks *leasehold.Client) []Check {
+	list := []Check{{"acquiring a lock, and renewing it", func(ctx context.Context) []Finding { return t.lock(ctx, locks) }}}
+	if t.File == "" {
+		list = append(list, Check{"reading the server's clock", t.clock}, Check{"looking at the credentials", t.credentials})
+	}
+	return list
+}
+
+func (t *Target) get(ctx context.Context) error {
+	_, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
+	return err
+}
+
+// cleanTime bounds the acquiring of the lock, and the deletion of its record.
+const cleanTime = 10 * time.Second
+
+// lock acquires a lock, renews it as often as is measured, releases it and deletes its
+// record.
+func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Finding) {
+	for _, action := range []string{"GetItem", "UpdateItem", "DeleteItem"} {
+		if slices.Contains(t.denied, action) {
+			return []Finding{{Check: "lock", State: Unknown, What: "not tried, as dynamodb:" + action + " is denied"}}
+		}
+	}
+	// The record must go whatever happens, Ctrl-C and a lost reply included.
+	defer func() {
+		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
+		defer cancel()
+		if err := patiently(within, func(ctx context.Context) error { return scratch.Delete(ctx, t.Store, t.key) }); err != nil {
+			found = append(found, Finding{
+				Check: cleanUp, State: Warning, What: fmt.Sprintf("the record of %s may be left", t.key),
+				Do: "it locks nothing else; delete it, or leave it to TTL", Err: err,
+			})
+		}
+	}()
+	within, cancel := context.WithTimeout(ctx, cleanTime)
+	defer cancel()
+	lock, err := scratch.Acquire(within, locks, t.key, leasehold.WithoutRenewal())
+	if err != nil {
+		return []Finding{{Check: "lock", State: Fatal, What: "not acquired", Err: err}}
+	}
+	took, err := t.probe.timed(func() error { return lock.Renew(ctx) })
+	err = errors.Join(err, lock.Release(ctx))
+	f := Finding{
+		Check: "lock", State: OK, What: fmt.Sprintf("acquired %s, renewed it and released it", t.key),
+		Values: map[string]any{"key": t.key.Partition, "token": lock.Token()},
+	}
+	if err != nil {
+		f = Finding{Check: "lock", State: Fatal, What: "acquired, but then", Err: err}
+	}
+	return append([]Finding{f}, roundTrip(t.Lease, t.Proto.Skew(), took)...)
+}
+
+// credentials says until when the credentials are good. Whether they are, the requests have
+// shown.
+func (t *Target) credentials(ctx context.Context) []Finding {
+	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
+	defer cancel()
+	c, err := t.DB.Options().Credentials.Retrieve(ctx)
+	if err != nil {
+		return []Finding{{Check: "credentials", State: Fatal, What: "not loaded", Err: err}}
+	}
+	f := Finding{Check: "credentials", State: OK, What: "from " + c.Source, Values: map[string]any{"credentials": c.Source}}
+	switch {
+	case c.CanExpire:
+		f.What += ", good until " + wording.Time(c.Expires) + ", loaded again before that"
+		f.Values["expires"] = wording.Time(c.Expires)
+	case c.SessionToken != "":
+		f.What += ", temporary, and nothing says until when they are good: loaded again once they are refused"
+	}
+	return []Finding{f}
+}

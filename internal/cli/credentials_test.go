@@ -1,0 +1,157 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// credentialsFile writes a credentials file with one key, and returns its name.
+func credentialsFile(t *testing.T, dir, name, key string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	text := "[default]\naws_access_key_id = " + key + "\naws_secret_access_key = secret\naws_session_token = token-" + key + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// signedBy reports whether a request was signed with a key.
+func signedBy(r *http.Request, key string) bool {
+	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
+}
+
+// CMD rewrites the file as soon as it runs, and ends once the new key has renewed the lease.
+func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
+	t.Parallel()
+	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
+		t.Run(code, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file, next, renewed := credentialsFile(t, dir, "credentials", "OLD"), credentialsFile(t, dir, "next", "NEW"), filepath.Join(dir, "renewed")
+			var refused atomic.Bool
+			f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if refused.Load() && signedBy(r, "OLD") {
+					refuse(w, code, "The security token included in the request is not good any more")
+					return
+				}
+				next.ServeHTTP(w, r)
+				if op == "UpdateItem" && refused.Swap(true) {
+					_ = os.WriteFile(renewed, nil, 0o600)
+				}
+			})
+			env := append(f.env, "AWS_SHARED_CREDENTIALS_FILE="+file, "AWS_CONFIG_FILE="+filepath.Join(dir, "none"))
+			_, stderr, exit := said(t, env, "run", "rot", "-l", "3s", "--", "sh", "-c",
+				"mv "+next+" "+file+"; while test ! -e "+renewed+"; do sleep 0.1; done")
+			if exit != 0 {
+				t.Errorf("exit code %d: %s", exit, stderr)
+			}
+		})
+	}
+}
+
+// throughProxy is the environment of a command that reaches the server by a name that is
+// not this machine's, where credentials are needed.
+func (f *faulty) throughProxy(set ...string) []string {
+	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
+		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)
+	return append(env, set...)
+}
+
+func TestRunWaitsForLateCredentialSource(t *testing.T) {
+	t.Parallel()
+	const good = `{"AccessKeyId":"a","SecretAccessKey":"b","Token":"c","Expiration":"2199-01-02T03:04:05Z","Code":"Success"}`
+	container := func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, good) }
+	metadata := func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "21600")
+		switch {
+		case strings.HasSuffix(r.URL.Path, "/api/token"):
+			_, _ = io.WriteString(w, "token")
+		case strings.HasSuffix(r.URL.Path, "/role"):
+			_, _ = io.WriteString(w, good)
+		default:
+			_, _ = io.WriteString(w, "role")
+		}
+	}
+	for name, c := range map[string]struct {
+		source http.HandlerFunc
+		set    []string // with the URL of the source at its end
+	}{
+		"container": {container, []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI="}},
+		"metadata":  {metadata, []string{"AWS_EC2_METADATA_DISABLED=false", "AWS_EC2_METADATA_SERVICE_ENDPOINT="}},
+	} {
+		for late, answer := range map[string]http.HandlerFunc{
+			"connection closed": func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) },
+			"unavailable":       func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusServiceUnavailable) },
+		} {
+			t.Run(name+" "+late, func(t *testing.T) {
+				t.Parallel()
+				var ready atomic.Bool
+				source := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if ready.Load() {
+						c.source(w, r)
+						return
+					}
+					answer(w, r)
+				}))
+				t.Cleanup(source.Close)
+				f := newFaulty(t, table.Spec{}, healthy)
+				set := slices.Clone(c.set)
+				set[len(set)-1] += source.URL
+				p := start(t, t.TempDir(), f.throughProxy(set...), "run", "-w", "60s", "k", "--", "true")
+				eventually(t, "the wait is reported", func() bool { return strings.Contains(p.stderr.String(), "no credentials for ") })
+				ready.Store(true)
+				if code := p.wait(); code != 0 {
+					t.Errorf("exit code %d: %s", code, &p.stderr)
+				}
+			})
+		}
+	}
+}
+
+func TestRunEndsAtOnceWithoutConfiguredCredentials(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, healthy)
+	refuses := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNotFound) }))
+	t.Cleanup(refuses.Close)
+	for name, set := range map[string]string{
+		"none":                        "AWS_EC2_METADATA_DISABLED=true",
+		"container that has none":     "AWS_CONTAINER_CREDENTIALS_FULL_URI=" + refuses.URL,
+		"metadata service without it": "AWS_EC2_METADATA_SERVICE_ENDPOINT=" + refuses.URL,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			began := time.Now()
+			_, stderr, code := said(t, f.throughProxy("AWS_EC2_METADATA_DISABLED=false", set), "run", "-w", "60s", "k", "--", "true")
+			if code != 125 || strings.Contains(stderr, "still trying") || time.Since(began) > patience {
+				t.Errorf("exit code %d: %s", code, stderr)
+			}
+		})
+	}
+}
+
+func TestRunNamesSilentCredentialSource(t *testing.T) {
+	t.Parallel()
+	f := newFaulty(t, table.Spec{}, healthy)
+	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
+	// The SDK asks three times, with pauses of its own choice. Whether the news comes while it
+	// still asks for the first time, and whether it ends before the attempt, is up to chance.
+	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
+	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
+	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}

@@ -1,0 +1,121 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+)
+
+// crontabLines returns the commands of the lines in the guide to cron that begin with
+// when, as cron gives them to the shell: an escaped % is one (crontab(5)).
+func crontabLines(t *testing.T, when string) (lines []string) {
+	t.Helper()
+	for _, f := range fences(documents(t, "docs/cron.md")) {
+		if f.language != "crontab" {
+			continue
+		}
+		for line := range strings.Lines(f.text) {
+			if at := crontabTime.FindString(line); strings.TrimSpace(at) == when {
+				lines = append(lines, strings.ReplaceAll(strings.TrimSpace(strings.TrimPrefix(line, at)), `\%`, "%"))
+			}
+		}
+	}
+	return lines
+}
+
+// TestCrontabSkippedTurnSendsNoMail runs the lines that overlap with themselves: cron
+// mails what a line prints, whatever its exit code.
+func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
+	t.Parallel()
+	lines := crontabLines(t, "*/5 * * * *")
+	if len(lines) < 4 {
+		t.Fatalf("only %d lines", len(lines))
+	}
+	key := regexp.MustCompile(`leasehold run (.*?)(\S+) -- (\S+)$`)
+	for _, line := range lines {
+		m := key.FindStringSubmatch(line)
+		if m == nil {
+			t.Fatalf("no KEY and CMD in %s", line)
+		}
+		t.Run(m[2], func(t *testing.T) {
+			t.Parallel()
+			dir, env := aReader(t)
+			if !strings.Contains(line, "--file ") {
+				_, env = tableEnv(t)
+				env = append(env, "PATH="+dir+":"+os.Getenv("PATH"), "HOME="+dir)
+			}
+			write := func(program string) {
+				t.Helper()
+				if err := os.WriteFile(filepath.Join(dir, m[3]), []byte("#!/bin/sh\n"+program+"\n"), 0o700); err != nil {
+					t.Fatal(err)
+				}
+			}
+			line := strings.Replace(line, "-w 4m", "-w 0.2s", 1)
+			holds := line
+			if strings.Contains(line, "-p 3") {
+				holds = strings.Replace(line, "-p 3", "-p 1", 1) // one holder takes every permit
+				line = holds
+			}
+			write("echo $$ >pid; exec sleep 300")
+			held := processOf(t, dir, env, "sh", "-c", "exec "+holds)
+			held.cmd.Stdout, held.cmd.Stderr = &held.stdout, &held.stderr
+			held.start()
+			fileNumber(t, filepath.Join(dir, "pid"))
+			write("echo ran beside the other")
+			for flag, code := range map[string]int{"-E 0": 0, "-E 75": 75} {
+				skipped := processOf(t, dir, env, "sh", "-c", strings.Replace(line, "-E 0", flag, 1))
+				skipped.cmd.Stdout, skipped.cmd.Stderr = &skipped.stdout, &skipped.stderr
+				skipped.start()
+				skipped.ends(code)
+				if mail := skipped.stdout.String() + skipped.stderr.String(); mail != "" {
+					t.Errorf("a skipped turn with %s mails %q", flag, mail)
+				}
+			}
+			if mail := held.stdout.String() + held.stderr.String(); mail != "" {
+				t.Errorf("the turn that runs mails %q", mail)
+			}
+		})
+	}
+}
+
+// TestCrontabHourThatComesTwiceRunsOnce runs the line that names the local hour in the
+// night when the clocks go back: half past two is there twice.
+func TestCrontabHourThatComesTwiceRunsOnce(t *testing.T) {
+	t.Parallel()
+	lines := crontabLines(t, "30 * * * *")
+	if len(lines) != 1 || !strings.HasSuffix(lines[0], " -- hourly.sh") {
+		t.Fatalf("lines %q", lines)
+	}
+	dir, env := tableEnv(t)
+	date := "#!/bin/sh\nPATH=/usr/bin:/bin\ndate -d \"@$AT\" \"$@\" 2>/dev/null || date -r \"$AT\" \"$@\"\n"
+	for name, program := range map[string]string{"date": date, "hourly.sh": "#!/bin/sh\necho $AT >>ran\n"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(program), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env = append(env, "PATH="+dir+":"+os.Getenv("PATH"), "TZ=CET-1CEST,M3.5.0,M10.5.0/3")
+	first := time.Date(2026, time.October, 24, 23, 30, 0, 0, time.UTC) // half past one, in summer time
+	var want strings.Builder
+	for hour := range 4 {
+		at := first.Add(time.Duration(hour) * time.Hour).Unix()
+		if hour != 2 { // the second half past two
+			fmt.Fprintln(&want, at)
+		}
+		p := processOf(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])
+		p.cmd.Stdout, p.cmd.Stderr = &p.stdout, &p.stderr
+		p.start()
+		p.ends(0)
+		if mail := p.stdout.String() + p.stderr.String(); mail != "" {
+			t.Errorf("it mails %q", mail)
+		}
+	}
+	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != want.String() {
+		t.Errorf("it ran at %q, want %q, %v", ran, want.String(), err)
+	}
+}

@@ -1,0 +1,22 @@
+package invocation
+
+import (
+	"bytes"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
+)
+
+func TestQuietTellsTroubleThatWillHardlyPass(t *testing.T) {
+	for lasting, want := range map[bool]string{true: "leasehold: DNS has no host\n", false: ""} {
+		var stderr bytes.Buffer
+		in := New(Env{Stdout: &bytes.Buffer{}, Stderr: &stderr, LookupEnv: func(string) (string, bool) { return "", false }, Now: time.Now})
+		in.Quiet = true
+		in.Say.Configure(true, false)
+		in.sayTrouble(requests.News{Kind: requests.NoAnswer, Line: "DNS has no host", Lasting: lasting})
+		if got := stderr.String(); got != want {
+			t.Errorf("lasting %v: %q", lasting, got)
+		}
+	}
+}

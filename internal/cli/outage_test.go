@@ -1,0 +1,102 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// terms returns how many terms a CMD that appends a line to that file has begun.
+func terms(file string) int {
+	b, _ := os.ReadFile(file)
+	return strings.Count(string(b), "\n")
+}
+
+func TestElectLeadsAgainAfterOutage(t *testing.T) {
+	t.Parallel()
+	for name, down := range map[string]fault{
+		"no answer": func(op string, w http.ResponseWriter, r *http.Request, _ http.Handler) { unanswered(op, w, r, nil) },
+		"server error": func(_ string, w http.ResponseWriter, r *http.Request, _ http.Handler) {
+			_, _ = io.Copy(io.Discard, r.Body)
+			w.WriteHeader(http.StatusInternalServerError)
+		},
+		"expired token": func(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+			refuse(w, "ExpiredTokenException", "The security token included in the request is expired")
+		},
+		"access denied": denies("UpdateItem", "GetItem", "BatchGetItem"),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var isDown atomic.Bool
+			f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+				if isDown.Load() {
+					down(op, w, r, next)
+					return
+				}
+				next.ServeHTTP(w, r)
+			})
+			dir := t.TempDir()
+			began := filepath.Join(dir, "began")
+			p := start(t, dir, owned(f.env, "me"), "elect", "-l", "4s", "self", "--", "sh", "-c", "echo >>began; exec sleep 300")
+			eventually(t, "the first term", func() bool { return terms(began) == 1 })
+			isDown.Store(true)
+			eventually(t, "the end of the term", func() bool { return strings.Contains(p.stderr.String(), "campaigning again") })
+			isDown.Store(false)
+			eventually(t, "the second term", func() bool { return terms(began) == 2 })
+			if strings.Contains(p.stderr.String(), "held by") {
+				t.Errorf("it waits for itself: %s", &p.stderr)
+			}
+			p.signal(syscall.SIGTERM)
+			p.ends(128 + int(syscall.SIGTERM))
+			if t.Failed() {
+				t.Logf("stderr: %s", &p.stderr)
+			}
+		})
+	}
+}
+
+// A waits for a key that another run holds. All requests of one second are refused.
+func TestWaitGoesOnThroughRefusalThatPasses(t *testing.T) {
+	t.Parallel()
+	for code, refusal := range map[string]fault{
+		"ExpiredTokenException": nil, "UnrecognizedClientException": nil, "AccessDeniedException": denies("UpdateItem", "GetItem", "BatchGetItem"),
+	} {
+		for _, command := range []string{"run", "elect"} {
+			t.Run(command+" "+code, func(t *testing.T) {
+				t.Parallel()
+				var refuses atomic.Bool
+				var refused atomic.Int32
+				f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+					switch {
+					case !refuses.Load():
+						next.ServeHTTP(w, r)
+						return
+					case refusal != nil:
+						refusal(op, w, r, next)
+					default:
+						refuse(w, code, "refused for a moment")
+					}
+					refused.Add(1)
+				})
+				grant := filepath.Join(t.TempDir(), "grant")
+				start(t, t.TempDir(), f.env, "acquire", "k", "-l", "60s", "-f", grant).ends(0)
+				p := start(t, t.TempDir(), f.env, command, "k", "--", "true")
+				eventually(t, "the wait", func() bool { return strings.Contains(p.stderr.String(), "waiting for k") })
+				refuses.Store(true)
+				eventually(t, "refusals", func() bool { return refused.Load() >= 2 || p.cmd.ProcessState != nil })
+				refuses.Store(false)
+				start(t, t.TempDir(), f.env, "release", "-f", grant).ends(0)
+				p.ends(0)
+			})
+		}
+	}
+}

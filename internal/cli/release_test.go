@@ -1,0 +1,104 @@
+package cli_test
+
+import (
+	"bufio"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// troubled is a server that refuses every request with code for d from when CMD, which touches
+// the file of the path returned, has ended.
+func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
+	t.Helper()
+	ended = filepath.Join(t.TempDir(), "ended")
+	return newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if info, err := os.Stat(ended); err == nil && time.Since(info.ModTime()) < d {
+			refuse(w, code, "for a while")
+			return
+		}
+		next.ServeHTTP(w, r)
+	}), ended
+}
+
+func TestRunWaitsForReleaseThroughTrouble(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct{ args, after []string }{
+		"mark": {[]string{"-l", "10s", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},
+		"key":  {[]string{"-l", "15m"}, []string{"run", "-n", "k", "--", "true"}},
+	} {
+		for _, trouble := range []string{"ThrottlingException", "ExpiredTokenException"} {
+			t.Run(name+", "+trouble, func(t *testing.T) {
+				t.Parallel()
+				f, ended := troubled(t, trouble, 6*time.Second)
+				_, stderr, code := said(t, f.env, append(append([]string{"run", "k"}, tc.args...), "--", "touch", ended)...)
+				if code != 0 || !strings.Contains(stderr, "leasehold: CMD has ended: trying to ") {
+					t.Errorf("exit code %d: %s", code, stderr)
+				}
+				if stdout, stderr, code := said(t, f.env, tc.after...); code != 0 {
+					t.Errorf("%v: exit code %d: %s%s", tc.after, code, stdout, stderr)
+				}
+			})
+		}
+	}
+}
+
+func TestRunOnceWithoutMarkEndsWith123(t *testing.T) {
+	t.Parallel()
+	f, ended := troubled(t, "ThrottlingException", time.Hour)
+	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)
+	if code != 123 || !strings.Contains(stderr, "leasehold: k: it may not be stored that this is done, so it may be done again") {
+		t.Errorf("exit code %d: %s", code, stderr)
+	}
+}
+
+func TestSignalEndsWaitForRelease(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		args []string
+		code int
+		says string
+	}{
+		"mark": {[]string{"--once", "v1"}, 123, "it may not be stored that this is done"},
+		"key":  {nil, 0, "k could not be released, and will be free when the lease expires, by "},
+		"keys": {[]string{"-k", "b"}, 0, "k and b could not be released, and will be free when the lease expires, by "},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f, ended := troubled(t, "ThrottlingException", time.Hour)
+			cmd := exec.Command("leasehold", append(append([]string{"run", "k", "-l", "15m"}, tc.args...), "--", "touch", ended)...)
+			cmd.Env = f.env
+			stderr, err := cmd.StderrPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			lines := bufio.NewReader(stderr)
+			for line := ""; !strings.Contains(line, "trying to"); {
+				if line, err = lines.ReadString('\n'); err != nil {
+					t.Fatal(err)
+				}
+			}
+			began := time.Now()
+			_ = cmd.Process.Signal(syscall.SIGINT)
+			rest, _ := io.ReadAll(lines)
+			code := exitCode(cmd.Wait())
+			if code != tc.code || !strings.Contains(string(rest), tc.says) {
+				t.Errorf("exit code %d: %s", code, rest)
+			}
+			if took := time.Since(began); took > 15*time.Second { // the lease is of fifteen minutes
+				t.Errorf("a signal ended the wait after %v", took)
+			}
+		})
+	}
+}

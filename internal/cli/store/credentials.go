@@ -1,0 +1,161 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// reloadPause is the shortest time between two loads of credentials that DynamoDB refuses.
+// Several requests may be refused at the same time, and a load may start a program.
+const reloadPause = time.Second
+
+// credentialSource provides credentials. After DynamoDB has refused the current ones it
+// loads the AWS configuration again. The SDK never does: it reads a credentials file once,
+// and keeps the result of a credential_process until the time that the program has given.
+type credentialSource struct {
+	load     func(context.Context) (aws.CredentialsProvider, error)
+	metadata bool // this machine's metadata service is known to be there, or will be
+
+	mu       sync.Mutex // is not held while load runs
+	current  aws.CredentialsProvider
+	refused  bool // credentials of current were refused
+	loading  bool
+	loadedAt time.Time // start of the last load after a refusal; zero if there was none
+}
+
+// saw is called for each request that has ended.
+func (c *credentialSource) saw(r requests.Request) {
+	if !decide.CredentialsRefused(r.Err) {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.refused = true
+}
+
+// Retrieve returns credentials for a request.
+func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	found, err := c.retrieve(ctx)
+	if err != nil && strings.Contains(err.Error(), decide.NoMetadata) {
+		err = c.withoutMetadata(err)
+	}
+	return found, err
+}
+
+// withoutMetadata is the error of a metadata service that has given no credentials. The SDK
+// asks it last, on every machine. Only if it is known to be there is it waited for.
+func (c *credentialSource) withoutMetadata(err error) error {
+	switch {
+	case !c.metadata:
+		return errors.New(err.Error()) // a timeout in its chain would be waited for
+	case decide.ServerSilent(err):
+		return failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
+	}
+	return err
+}
+
+// retrieve returns credentials for a request. If newer ones cannot be loaded, it returns
+// the current ones: the refusal may have been DynamoDB's mistake, and the file may be gone.
+func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
+	current, reload := c.begin()
+	if !reload {
+		return current.Retrieve(ctx)
+	}
+	next, err := c.load(ctx)
+	var found aws.Credentials
+	if err == nil {
+		found, err = next.Retrieve(ctx)
+	}
+	if err != nil {
+		c.end(nil)
+		return current.Retrieve(ctx)
+	}
+	c.end(next)
+	return found, nil
+}
+
+// begin returns the current provider, and reports whether the caller must load another.
+func (c *credentialSource) begin() (current aws.CredentialsProvider, reload bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.refused || c.loading || !c.loadedAt.IsZero() && time.Since(c.loadedAt) < reloadPause {
+		return c.current, false
+	}
+	c.loading, c.loadedAt = true, time.Now()
+	return c.current, true
+}
+
+// end ends what begin has begun. next is nil if nothing was loaded.
+func (c *credentialSource) end(next aws.CredentialsProvider) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.loading = false
+	if next != nil {
+		c.current, c.refused = next, false
+	}
+}
+
+// acceptAny makes it provide placeholder credentials where there are no real ones. It must
+// be called before the first Retrieve.
+func (c *credentialSource) acceptAny() {
+	load := c.load
+	c.current = aws.NewCredentialsCache(orPlaceholder{c.current})
+	c.load = func(ctx context.Context) (aws.CredentialsProvider, error) {
+		next, err := load(ctx)
+		return aws.NewCredentialsCache(orPlaceholder{next}), err
+	}
+}
+
+// orPlaceholder provides placeholder credentials if there are no real ones.
+type orPlaceholder struct{ real aws.CredentialsProvider }
+
+func (c orPlaceholder) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	if c.real != nil {
+		if found, err := c.real.Retrieve(ctx); err == nil {
+			return found, nil
+		}
+	}
+	return credentials.NewStaticCredentialsProvider(Placeholder, Placeholder, "").Retrieve(ctx)
+}
+
+// hasMetadata reports whether this machine is an EC2 instance, or a setting names its
+// metadata service as a source of credentials.
+func (s *Settings) hasMetadata(cfg aws.Config) bool {
+	for _, source := range cfg.ConfigSources {
+		if shared, ok := source.(config.SharedConfig); ok && (shared.EC2IMDSEndpoint != "" || shared.CredentialSource == "Ec2InstanceMetadata") {
+			return true
+		}
+	}
+	return s.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") != "" || s.OnEC2()
+}
+
+// OnEC2 reports whether this machine is an EC2 instance. It reads what the
+// kernel knows about the hardware, and sends nothing over the network.
+func OnEC2() bool { return onEC2("/sys") }
+
+func onEC2(sys string) bool {
+	for file, prefix := range map[string]string{
+		"class/dmi/id/sys_vendor":   "Amazon EC2",
+		"class/dmi/id/board_vendor": "Amazon EC2",
+		"hypervisor/uuid":           "ec2", // older instance types
+	} {
+		b, err := os.ReadFile(filepath.Join(sys, file))
+		if err == nil && strings.HasPrefix(string(b), prefix) {
+			return true
+		}
+	}
+	return false
+}

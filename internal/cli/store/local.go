@@ -1,0 +1,276 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"syscall"
+	"time"
+
+	bolterrors "go.etcd.io/bbolt/errors"
+
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/filefault"
+	"github.com/leasehold-go/leasehold/internal/plainfile"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+// DefaultFile is the file name of a default store.
+const DefaultFile = "locks.db"
+
+// MachineDir is the directory that an administrator may create for a store that
+// all users of the machine share.
+func MachineDir() string {
+	if runtime.GOOS == "windows" {
+		return ""
+	}
+	return "/var/lib/leasehold"
+}
+
+// defaultFile returns the store to use if none is named: the machine's if its
+// directory exists, else the user's own. If the directory exists but cannot be
+// used, openMachineStore fails: if some users used one store and some another,
+// two of them could hold the same key. Root makes none in another user's home: whoever
+// owns the directory can put another in its place.
+func (s *Settings) defaultFile() (file string, machine bool, err error) {
+	if s.MachineDir != "" {
+		_, err := os.Lstat(s.MachineDir)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return filepath.Join(s.MachineDir, DefaultFile), true, nil
+		}
+	}
+	dir, err := s.StateDir()
+	if err != nil {
+		return "", false, err
+	}
+	if whose := plainfile.Another(dir); whose != "" && os.Geteuid() == 0 {
+		return "", false, misuse.Errorf("no table, and the home of root here is that of %s (%s): use sudo -H, --table, or --file PATH", whose, dir)
+	}
+	return filepath.Join(dir, DefaultFile), false, nil
+}
+
+// StateDir is the directory of the user's local store (XDG Base Directory
+// Specification).
+func (s *Settings) StateDir() (string, error) {
+	if dir := s.get("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "leasehold"), nil
+	}
+	if home := s.get("HOME"); home != "" {
+		return filepath.Join(home, ".local", "state", "leasehold"), nil
+	}
+	return "", misuse.Errorf("no table, and no place for a local store, as neither HOME nor XDG_STATE_HOME is set: use --table, or --file PATH")
+}
+
+// openMachineStore opens the store that all users of the machine share.
+func openMachineStore(ctx context.Context, file string) (localdynamo.Store, error) {
+	var store localdynamo.Store
+	err := makeShared(file)
+	fault, known := filefault.Of(err)
+	switch {
+	case known:
+		return nil, misuse.Errorf("cannot use %s: %s", file, fault)
+	case err != nil:
+		err = deniedError{err}
+	default:
+		store, err = openFile(ctx, file, boltstore.OfAnyUser())
+	}
+	if errors.As(err, new(deniedError)) {
+		return nil, misuse.Errorf("user %s cannot use this machine's store: %v: ask an administrator to create %s as leasehold help environment says, "+
+			"or name another store with --table or --file", UserName(), err, filepath.Dir(file))
+	}
+	return store, err
+}
+
+// makeShared makes a store unless the file exists. Users who may create files in its
+// directory may write to it. It appears with its final mode, whatever the umask: other
+// processes may open it at once.
+func makeShared(file string) error {
+	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	dir, err := os.Stat(filepath.Dir(file))
+	if err != nil {
+		return err
+	}
+	if !dir.IsDir() {
+		return fmt.Errorf("%s is not a directory", filepath.Dir(file))
+	}
+	_, err = boltstore.Make(file, func(f *os.File) error {
+		giveGroup(f, dir)
+		return f.Chmod(dir.Mode() & 0o666)
+	})
+	return err
+}
+
+// Scope says which processes share the locks of a default store.
+func (p Place) Scope() string {
+	if p.Machine {
+		return "locks for this machine only"
+	}
+	return "locks for processes of user " + UserName() + " on this machine only"
+}
+
+// UserName is the name of the user who runs leasehold, or his number.
+func UserName() string {
+	u, err := user.Current()
+	if err != nil {
+		return fmt.Sprint(os.Getuid())
+	}
+	return u.Username
+}
+
+// AWSFlag returns the name of a given flag that is for DynamoDB only, empty for
+// none.
+func (s *Settings) AWSFlag() string {
+	switch {
+	case s.Region != "":
+		return "--region"
+	case s.Profile != "":
+		return "--profile"
+	case s.Endpoint != "":
+		return "--endpoint-url"
+	}
+	return ""
+}
+
+// asksForDynamoDB returns the flag or variable of leasehold's own that points to AWS; empty
+// for none.
+func (s *Settings) asksForDynamoDB() string {
+	if flag := s.AWSFlag(); flag != "" {
+		return flag + " is set"
+	}
+	for _, name := range AWSVariables {
+		if s.get(name) != "" {
+			return name + " is set"
+		}
+	}
+	return ""
+}
+
+// signOfAWS returns the flag, variable or file that points to AWS; empty for none.
+func (s *Settings) signOfAWS() string {
+	if asks := s.asksForDynamoDB(); asks != "" {
+		return asks
+	}
+	for _, name := range []string{
+		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",
+		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
+		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL",
+		"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN",
+		"AWS_EXECUTION_ENV", "ECS_CONTAINER_METADATA_URI_V4", "ECS_CONTAINER_METADATA_URI",
+	} {
+		if s.get(name) != "" {
+			return name + " is set"
+		}
+	}
+	if home := s.get("HOME"); home != "" {
+		for _, name := range []string{"config", "credentials"} {
+			if _, err := os.Stat(filepath.Join(home, ".aws", name)); err == nil {
+				return filepath.Join("~", ".aws", name) + " exists"
+			}
+		}
+	}
+	return ""
+}
+
+// openFile opens the file of a local store, and says in plain words why it
+// cannot be one.
+func openFile(ctx context.Context, path string, options ...boltstore.Option) (localdynamo.Store, error) {
+	const another = "name another file, which need not exist"
+	info, err := os.Lstat(path)
+	switch {
+	case err == nil && info.IsDir():
+		return nil, misuse.Errorf("%s is a directory: name a file in it", path)
+	case err == nil && info.Mode()&fs.ModeSymlink == 0 && !info.Mode().IsRegular():
+		return nil, misuse.Errorf("%s is not a regular file: %s", path, another)
+	case errors.Is(err, syscall.ENOTDIR):
+		return nil, misuse.Errorf("%s: a part of the path is not a directory: %s", path, another)
+	}
+	exists := err == nil
+	began := time.Now()
+	store, err := boltstore.OpenContext(ctx, path, options...)
+	if err == nil {
+		return store, nil
+	}
+	wrong, disked := filefault.Of(err)
+	var in *fs.PathError
+	var refused *plainfile.Error
+	switch {
+	case errors.As(err, &refused):
+		return nil, deniedError{misuse.Errorf("%v", refused)}
+	case errors.Is(err, boltstore.ErrEmpty):
+		return nil, misuse.Errorf("%s is not a store any more: %v", path, boltstore.ErrEmpty)
+	case errors.Is(err, boltstore.ErrBusy):
+		return nil, failure.Like(err, fmt.Sprintf("%s was busy for %s: another process keeps it locked: end that process, or continue it if it was stopped; fuser(1) names it",
+			path, wording.Age(time.Since(began))))
+	case exists && (errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrVersionMismatch) || errors.Is(err, bolterrors.ErrChecksum)):
+		return nil, misuse.Errorf("%s is not a leasehold store: %s", path, another)
+	case disked:
+		return nil, misuse.Errorf("cannot use %s: %s", path, wrong)
+	case errors.As(err, &in) && in.Op == "mkdir":
+		return nil, deniedError{misuse.Errorf("cannot create the directory of %s: %v", path, in.Err)}
+	case errors.Is(err, fs.ErrPermission):
+		return nil, deniedError{misuse.Errorf("cannot use %s: %v: it belongs to another user, or its directory does", path, failure.WithoutPath(err))}
+	case errors.As(err, &in):
+		return nil, misuse.Errorf("cannot open %s: %v", path, in.Err)
+	}
+	return nil, misuse.Errorf("%s", strings.TrimPrefix(err.Error(), "boltstore: "))
+}
+
+// deniedError is the error of a file that this user may not use.
+type deniedError struct{ error }
+
+func (e deniedError) Unwrap() error { return e.error }
+
+// missing reports whether there is no file of that name.
+func missing(path string) bool {
+	_, err := os.Lstat(path) // a link to nothing is there, too
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// MakeFile creates the file of a store that was named, unless it exists, and
+// reports whether it did. It does not create the directory: of two processes that
+// should share a store, one with a mistyped path would lock for itself alone. The
+// directory of the default store is the exception, which may be named too.
+func (s *Settings) MakeFile(path string) (made bool, err error) {
+	dir := filepath.Dir(path)
+	if s.IsMachines(path) && missing(path) && !missing(dir) {
+		return true, makeShared(path) // or its other users could not use it
+	}
+	if missing(dir) {
+		if standard, _, err := s.defaultFile(); err != nil || standard != path {
+			return false, misuse.Errorf("no such directory: %s: make it, or check --file and LEASEHOLD_FILE", dir)
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return false, misuse.Errorf("cannot create the directory of %s: %v", path, failure.WithoutPath(err))
+		}
+	}
+	if !missing(path) {
+		return false, nil
+	}
+	made, _ = boltstore.Make(path, nil) // openFile says why it cannot be made
+	return made, nil
+}
+
+// IsMachines reports whether a path is that of the machine's store. Whoever may write to
+// its directory may have made it.
+func (s *Settings) IsMachines(path string) bool {
+	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
+}
+
+// OpenFile opens the file of a named store. It waits for a locked file as long as ctx lasts.
+func (s *Settings) OpenFile(ctx context.Context, path string) (localdynamo.Store, error) {
+	if s.IsMachines(path) {
+		return openFile(ctx, path, boltstore.OfAnyUser())
+	}
+	return openFile(ctx, path)
+}

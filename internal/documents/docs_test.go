@@ -1,0 +1,263 @@
+package documents_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// documents returns the pages that people read, by path.
+func documents(t *testing.T) map[string]string {
+	t.Helper()
+	docs := map[string]string{}
+	for _, pattern := range []string{"*.md", "docs/*.md", "docs/*/*.md", "proof/interop/*.md", "internal/ambiguity/*.md", ".github/*.md"} {
+		paths, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, path := range paths {
+			b, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			docs[path] = string(b)
+		}
+	}
+	return docs
+}
+
+var (
+	markdownLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+	heading      = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	notInAnchors = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
+	testName     = regexp.MustCompile(`\b(?:Test|Example|Fuzz)[A-Z_]\w*`)
+	namedLink    = regexp.MustCompile("\\[`((?:Test|Example)[A-Z_]\\w*)`\\]\\(([^)\\s]+)\\)")
+	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
+)
+
+// anchors are the names under which a document's headings can be linked to.
+func anchors(text string) map[string]bool {
+	found := map[string]bool{}
+	for _, m := range heading.FindAllStringSubmatch(text, -1) {
+		name := notInAnchors.ReplaceAllString(strings.ToLower(m[1]), "")
+		found[strings.ReplaceAll(name, " ", "-")] = true
+	}
+	return found
+}
+
+func TestEveryLinkInTheDocumentsLeadsSomewhere(t *testing.T) {
+	t.Chdir(root)
+	docs := documents(t)
+	links := 0
+	for path, text := range docs {
+		for _, m := range markdownLink.FindAllStringSubmatch(text, -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			links++
+			file, anchor, _ := strings.Cut(m[1], "#")
+			target := path
+			if file != "" {
+				target = filepath.Join(filepath.Dir(path), file)
+			}
+			if _, err := os.Stat(target); err != nil {
+				t.Errorf("%s links to %s: %v", path, m[1], err)
+			} else if anchor != "" && !anchors(docs[filepath.ToSlash(target)])[anchor] {
+				t.Errorf("%s links to %s: no such heading", path, m[1])
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no links were found")
+	}
+}
+
+func TestEveryTestThatTheDocumentsLinkToIsInThatFile(t *testing.T) {
+	t.Chdir(root)
+	links := 0
+	for path, text := range documents(t) {
+		for _, m := range namedLink.FindAllStringSubmatch(text, -1) {
+			links++
+			b, err := os.ReadFile(filepath.Join(filepath.Dir(path), m[2]))
+			if err != nil || !strings.Contains(string(b), "\nfunc "+m[1]+"(") {
+				t.Errorf("%s links %s to %s, where it is not: %v", path, m[1], m[2], err)
+			}
+		}
+	}
+	if links == 0 {
+		t.Error("no links were found")
+	}
+}
+
+func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
+	t.Chdir(root)
+	exists := map[string]bool{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && strings.HasPrefix(d.Name(), "."):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, "_test.go"):
+			return nil
+		}
+		b, err := os.ReadFile(path)
+		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
+			exists[m[1]] = true
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for path, text := range documents(t) {
+		for _, name := range testName.FindAllString(text, -1) {
+			named++
+			if !exists[name] {
+				t.Errorf("%s names %s: there is no such test", path, name)
+			}
+		}
+	}
+	if named == 0 {
+		t.Error("no tests are named")
+	}
+}
+
+func TestEveryLineOfThePageOnSecurityHasItsTest(t *testing.T) {
+	t.Chdir(root)
+	page := documents(t)[filepath.Join("docs", "security.md")]
+	lines := 0
+	for section := range strings.SplitSeq(page, "\n## ") {
+		for line := range strings.Lines(section) {
+			if !strings.HasPrefix(line, "| can") {
+				continue
+			}
+			lines++
+			cells := strings.Split(strings.Trim(strings.TrimSpace(line), "|"), " | ")
+			if len(cells) != 3 || !testName.MatchString(cells[2]) || testName.MatchString(cells[1]) {
+				t.Errorf("docs/security.md: a line is not what somebody can or cannot do, and its test: %s", line)
+			}
+		}
+		title, rows, _ := strings.Cut(section, "\n")
+		if strings.HasPrefix(title, "#") || strings.HasPrefix(title, "Policies") {
+			continue
+		}
+		if !strings.Contains(rows, "\n| | | test |\n") || !strings.Contains(rows, "\n| can") {
+			t.Errorf("docs/security.md: %s has no lines", title)
+		}
+		for line := range strings.Lines(rows) {
+			if strings.HasPrefix(line, "| ") && !strings.HasPrefix(line, "| can | ") && !strings.HasPrefix(line, "| cannot | ") && line != "| | | test |\n" {
+				t.Errorf("docs/security.md: %s: a line says neither can nor cannot: %s", title, line)
+			}
+		}
+	}
+	if lines == 0 {
+		t.Error("no lines were found")
+	}
+}
+
+// packageDocs returns the doc comment of each package in the repository, by its folder, and its name.
+func packageDocs(t *testing.T) (docs, names map[string]string) {
+	t.Helper()
+	docs, names = map[string]string{}, map[string]string{}
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && path != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || d.Name() == "node_modules"):
+			return filepath.SkipDir
+		case d.IsDir() || !strings.HasSuffix(path, ".go"):
+			return nil
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.PackageClauseOnly|parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		dir := filepath.ToSlash(filepath.Dir(path))
+		docs[dir] += file.Doc.Text()
+		if !strings.HasSuffix(file.Name.Name, "_test") || names[dir] == "" {
+			names[dir] = file.Name.Name
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return docs, names
+}
+
+func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+	t.Chdir(root)
+	docs, names := packageDocs(t)
+	for dir, name := range names {
+		begin := "Package " + name + " "
+		if name == "main" {
+			begin = filepath.Base(dir) + " "
+		}
+		text := strings.TrimPrefix(docs[dir], "Command ")
+		if !strings.HasPrefix(strings.ToLower(text), strings.ToLower(begin)) || len(strings.Fields(text)) < 6 {
+			t.Errorf("%s has no doc comment that says what it is for, but %q", dir, text)
+		}
+	}
+	if len(names) < 50 {
+		t.Errorf("only %d packages were found", len(names))
+	}
+}
+
+func TestContributingNamesFilesThatExist(t *testing.T) {
+	t.Chdir(root)
+	page, err := os.ReadFile("CONTRIBUTING.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, files, _ := strings.Cut(string(page), "\n## Where is what\n")
+	files, _, _ = strings.Cut(files, "\n## ")
+	named := regexp.MustCompile("`([\\w/]+\\.(?:go|txt))`").FindAllStringSubmatch(files, -1)
+	for _, m := range named {
+		if _, err := os.Stat(m[1]); err != nil {
+			t.Errorf("CONTRIBUTING.md names %s: %v", m[1], err)
+		}
+	}
+	if len(named) < 40 {
+		t.Errorf("only %d files are named", len(named))
+	}
+}
+
+func TestEveryScenarioWithARealPeerIsInTheMigrationPages(t *testing.T) {
+	t.Chdir(root)
+	paths, err := filepath.Glob("proof/interop/sharing/*_test.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	linked := map[string]bool{}
+	for path, text := range documents(t) {
+		for _, m := range namedLink.FindAllStringSubmatch(text, -1) {
+			linked[m[1]] = linked[m[1]] || strings.HasPrefix(filepath.ToSlash(path), "docs/migrating/")
+		}
+	}
+	scenarios := 0
+	for _, path := range paths {
+		b, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range testFunc.FindAllStringSubmatch(string(b), -1) {
+			if m[1] == "TestMain" {
+				continue
+			}
+			scenarios++
+			if !linked[m[1]] {
+				t.Errorf("%s: no page of docs/migrating links to %s", path, m[1])
+			}
+		}
+	}
+	if scenarios == 0 {
+		t.Error("no scenarios were found")
+	}
+}

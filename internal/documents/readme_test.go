@@ -1,0 +1,131 @@
+package documents_test
+
+import (
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
+	t.Chdir(root)
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(strings.Fields(string(readme))); n > 700 {
+		t.Errorf("README.md has %d words", n)
+	}
+}
+
+func TestREADMEQuotesHello(t *testing.T) {
+	t.Chdir(root)
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	source, err := os.ReadFile("examples/hello/main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, program, _ := strings.Cut(string(source), "\npackage main\n")
+	_, snippet, _ := strings.Cut(string(readme), "```go\n")
+	snippet, _, ok := strings.Cut(snippet, "```")
+	if !ok || snippet != "package main\n"+program {
+		t.Errorf("README.md shows what is not examples/hello/main.go:\n%s", snippet)
+	}
+}
+
+func TestREADMEShowsTheLinesOfTheDemo(t *testing.T) {
+	t.Chdir(root)
+	readme, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// TestScripts/demo holds what the demo prints to the first pattern of this script.
+	script, err := os.ReadFile("internal/cli/testdata/script/demo.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, pattern, _ := strings.Cut(string(script), "\nstdout '^")
+	pattern, _, ok := strings.Cut(pattern, "'\n")
+	_, shown, _ := strings.Cut(string(readme), "```\n")
+	shown, _, _ = strings.Cut(shown, "```")
+	if !ok || !regexp.MustCompile("^"+pattern+"$").MatchString(shown) {
+		t.Errorf("README.md shows another demo than %s:\n%s", pattern, shown)
+	}
+}
+
+func TestTableOfLeasesIsWorkedOut(t *testing.T) {
+	t.Chdir(root)
+	page, err := os.ReadFile("docs/timing.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := regexp.MustCompile(`(?m)^\| (\w+) \| ([\w.]+) \| ([\w.]+) \| (\w+) \| ([\w.]+) \| (\d+) \|$`).FindAllStringSubmatch(string(page), -1)
+	if len(rows) == 0 {
+		t.Fatal("docs/timing.md has no table of leases")
+	}
+	for _, row := range rows {
+		lease, err := time.ParseDuration(row[1])
+		if err != nil {
+			t.Fatal(err)
+		}
+		every, margin := lease/4, lease/10 // Config's defaults
+		for i, want := range []time.Duration{lease, every, margin, lease, lease - margin - every} {
+			if got, err := time.ParseDuration(row[i+1]); got != want || err != nil {
+				t.Errorf("%s: column %d is %s, and should be %v", row[1], i+1, row[i+1], want)
+			}
+		}
+		if want := strconv.Itoa(int(time.Hour / every)); row[6] != want {
+			t.Errorf("%s: %s renewals an hour, and should be %s", row[1], row[6], want)
+		}
+	}
+}
+
+// An error's name in a document, and in errors.go.
+var (
+	errorListed   = regexp.MustCompile("`(\\*?)((?:Err[A-Z]\\w*)|(?:[A-Z]\\w*Error))`")
+	errorDeclared = regexp.MustCompile(`(?m)^\t(Err[A-Z]\w*) += |^type ([A-Z]\w*Error) struct`)
+	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
+)
+
+func TestPageForOperatorsListsEveryErrorAndNoOther(t *testing.T) {
+	t.Chdir(root)
+	page, err := os.ReadFile("docs/operating.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, ok := strings.Cut(string(page), "\n## What the library says\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	source, err := os.ReadFile("errors.go")
+	if !ok || err != nil {
+		t.Fatal(ok, err)
+	}
+	declared := map[string]bool{}
+	for _, m := range errorDeclared.FindAllStringSubmatch(string(source), -1) {
+		declared[m[1]+m[2]] = true
+	}
+	listed := map[string]bool{}
+	for _, m := range errorListed.FindAllStringSubmatch(section, -1) {
+		listed[m[2]] = true
+		if !declared[m[2]] {
+			t.Errorf("docs/operating.md lists %s, which is not declared in errors.go", m[2])
+		}
+	}
+	for name := range declared {
+		if !listed[name] {
+			t.Errorf("docs/operating.md does not list %s", name)
+		}
+	}
+	for _, m := range reasonGiven.FindAllStringSubmatch(string(source), -1) {
+		if !strings.Contains(section, "\n| `"+m[1]+"` | ") {
+			t.Errorf("docs/operating.md does not list the reason %s of a LostError", m[1])
+		}
+	}
+	if len(declared) < 10 {
+		t.Errorf("only %d errors were found", len(declared))
+	}
+}

@@ -1,0 +1,79 @@
+// Package filefault knows what may be wrong with the file of a local store, whether it
+// passes by itself, and what to do about it. It is the one place that says so: boltstore
+// marks what lasts, the engine refuses the request with Code, which no client repeats, and
+// the command says what to do.
+package filefault
+
+import (
+	"errors"
+	"strings"
+	"syscall"
+)
+
+// Fault is what is wrong with the file or where it is, and what to do.
+type Fault struct {
+	is, do string
+	passes bool
+}
+
+// faults are ordered: the text of an error may contain that of one below it.
+var faults = []struct {
+	err syscall.Errno
+	Fault
+}{
+	{syscall.ENOSPC, Fault{"the disk is full", "free some space there", true}},
+	{syscall.EDQUOT, Fault{"this user's disk quota is used up", "free some space there, or have the quota raised", true}},
+	{syscall.EFBIG, Fault{"the file is as large as it may be", "raise the limit of ulimit -f, or name a file on another file system with --file", false}},
+	{syscall.EROFS, Fault{"the file system is read-only", "mount it for writing, or name another file with --file", false}},
+	{syscall.ENFILE, Fault{"this machine can open no more files", "end programs that have files open, or raise its limit (fs.file-max)", false}},
+	{syscall.EMFILE, Fault{"this process can open no more files", "raise the limit of ulimit -n", false}},
+}
+
+// Of returns the fault that is in an error. It returns false if none is.
+func Of(err error) (Fault, bool) {
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		for _, f := range faults {
+			if errno == f.err {
+				return f.Fault, true
+			}
+		}
+	}
+	return Fault{}, false
+}
+
+// In reads the fault from the text of an error: the engine answers as a server does, so
+// nothing else of the error comes through.
+func In(text string) (Fault, bool) {
+	for _, f := range faults {
+		if strings.Contains(text, f.err.Error()) {
+			return f.Fault, true
+		}
+	}
+	return Fault{}, false
+}
+
+// Passes reports whether the fault may end without a change to leasehold or its machine, as
+// when another program frees space.
+func (f Fault) Passes() bool { return f.passes }
+
+func (f Fault) String() string { return f.is + ": " + f.do }
+
+// Code is the error code of a request that the engine refuses because its store cannot be
+// used until somebody has mended it.
+const Code = "StoreUnusableException"
+
+// Lasting marks the error of a store that cannot be used until somebody has mended it.
+func Lasting(err error) error { return &lasting{err} }
+
+// IsLasting reports whether an error is marked by Lasting.
+func IsLasting(err error) bool {
+	var marked *lasting
+	return errors.As(err, &marked)
+}
+
+type lasting struct{ err error }
+
+func (e *lasting) Error() string { return e.err.Error() }
+
+func (e *lasting) Unwrap() error { return e.err }

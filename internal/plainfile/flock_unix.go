@@ -1,0 +1,30 @@
+//go:build unix
+
+package plainfile
+
+import (
+	"errors"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	lockPatience = 3 * time.Second
+	lockPause    = time.Millisecond
+)
+
+// flock locks a file (flock(2)), and waits for that: other processes hold it for
+// microseconds. Nobody waits for one that was stopped just then: after a while the error
+// is ErrLocked.
+func flock(f *os.File) error {
+	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
+		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case !errors.Is(err, syscall.EINTR) && !errors.Is(err, syscall.EWOULDBLOCK):
+			return err
+		case time.Now().After(deadline):
+			return ErrLocked
+		}
+	}
+}

@@ -1,0 +1,45 @@
+package records
+
+import (
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// LockBut returns the record of an item that reads as a lock, held or free, but for an
+// attribute. The attribute may be a user's own or of a later format, so the item must not
+// be deleted: a client may work under the lock, and the rest is the user's data. Other
+// attributes with names of leasehold's are left out, too, if they do not read. LockBut
+// returns false for rows of leasehold's own other kinds, whichever layout of their table
+// reads them: to rename their attribute would take them from the clients that use them.
+func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
+	if item[attribute] == nil {
+		return protocol.Record{}, false
+	}
+	switch key := p.Schema().KeyOf(item); p.(type) {
+	case native, peers:
+		if isSession(item) && strings.HasPrefix(key.Partition, SessionPrefix) {
+			return protocol.Record{}, false
+		}
+	}
+	without := maps.Clone(item)
+	for {
+		delete(without, attribute)
+		r, err := p.Decode(without)
+		var next *protocol.DecodeError
+		if !errors.As(err, &next) || without[next.Attribute] == nil || !slices.Contains(ours, next.Attribute) {
+			return r, err == nil
+		}
+		attribute = next.Attribute
+	}
+}
+
+func isSession(item protocol.Item) bool {
+	kind, ok := item[attrKind].(*types.AttributeValueMemberS)
+	return ok && kind.Value == protocol.KindSession
+}

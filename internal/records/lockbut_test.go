@@ -1,0 +1,51 @@
+package records
+
+import (
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// While a fleet moves, each of them reads the rows of native.
+func TestRowOfNativesOtherKindsIsNoLockThatAnAttributeHides(t *testing.T) {
+	rows := map[string]protocol.Item{
+		"a shared lease": with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")}),
+	}
+	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
+		p := mustProtocol(t, l)
+		for what, item := range rows {
+			if r, ok := LockBut(p, item, attrKind); ok {
+				t.Errorf("%s: %s is said to be a lock but for its kind, held by %s", l.Name(), what, r.Owner)
+			}
+		}
+		for _, kind := range []string{"invoice", "session", "rw"} { // of a user's own
+			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
+				t.Errorf("%s: a lock beside the attribute kind, %s, is not said to be held", l.Name(), kind)
+			}
+		}
+	}
+}
+
+func TestLockButReadsFreeRecord(t *testing.T) {
+	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
+		p := mustProtocol(t, l)
+		for name, own := range map[string]protocol.Item{
+			"kind":           {attrKind: text("invoice")},
+			"token":          {attrToken: text("none")},
+			"kind and token": {attrKind: text("invoice"), attrToken: text("none")},
+		} {
+			own[attrReleased] = released
+			attribute := attrKind
+			if own[attrKind] == nil {
+				attribute = attrToken
+			}
+			if r, ok := LockBut(p, with(own), attribute); !ok || !r.Released {
+				t.Errorf("%s: %s: %+v, %v", l.Name(), name, r, ok)
+			}
+		}
+		if r, ok := LockBut(p, with(protocol.Item{attrReleased: text("no"), attrOwner: number(1)}), attrReleased); ok {
+			t.Errorf("%s: an owner that is damaged, too: %+v", l.Name(), r)
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package simulation
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// AWS refuses a process, or all of them, for a while in every world: its credentials have
+// expired or are unknown, or its access is denied. Promise 11 of docs/guarantees.md is
+// checked of every wait: none of a client that was accepted before ends by it.
+
+const (
+	refusalWindow = 5 * time.Second // in which at most one refusal of a process begins, and one of all
+	briefRefusal  = time.Second / 3
+	longRefusal   = 5 * time.Second // longer than the usual lease
+)
+
+// refusal returns how AWS refuses the process at an instant, none if it does not, and the
+// name of the refusal.
+func (c *process) refusal(at time.Time) (what fault, name string) {
+	since := at.Sub(c.began)
+	for _, who := range []string{fmt.Sprint("process ", c.id), "everybody"} {
+		for n := max(since/refusalWindow-1, 0); n <= since/refusalWindow; n++ {
+			rng := drawn(c.seed, "refusal of", who, int(n))
+			lasts := time.Duration(0)
+			switch p := rng.IntN(100); {
+			case p < 25:
+				lasts = briefRefusal
+			case p < 35:
+				lasts = longRefusal
+			}
+			what = []fault{expiredAWhile, unknownAWhile, deniedAWhile}[rng.IntN(3)]
+			if begins := n*refusalWindow + upTo(rng, refusalWindow); since >= begins && since < begins+lasts {
+				return what, fmt.Sprintf("of %s, number %d", who, int(n)+1)
+			}
+		}
+	}
+	return none, ""
+}
+
+// refusalCodes are what AWS answers meanwhile.
+var refusalCodes = map[fault]string{
+	expiredAWhile: "ExpiredTokenException",
+	unknownAWhile: "UnrecognizedClientException",
+	deniedAWhile:  "AccessDeniedException",
+}
+
+// isRefused reports whether a reply is a refusal.
+func isRefused(body []byte) bool {
+	for _, code := range refusalCodes {
+		if bytes.Contains(body, []byte(`"`+code+`"`)) {
+			return true
+		}
+	}
+	return false
+}
+
+// isRefusal reports whether an error is of refused credentials, or of denied access. It
+// reads the message, which shows the reason even if a client was told of another code.
+func isRefusal(err error) (refusal, denied bool) {
+	var api smithy.APIError
+	if !errors.As(err, &api) {
+		return false, false
+	}
+	switch api.ErrorMessage() {
+	case "ExpiredTokenException", "UnrecognizedClientException":
+		return true, false
+	case "AccessDeniedException":
+		return true, true
+	}
+	return false, false
+}
+
+// wait is a call that may wait. It may end by a denial until DynamoDB has answered a
+// request of it for the key.
+type wait struct { // checker.mu guards it
+	answered map[string]bool
+
+	// As the last refusal came. What is undone before the wait ends is answered as well.
+	answeredBefore map[string]bool
+	acceptedBefore bool // its process was
+}
+
+type waitKey struct{}
+
+// mayWait returns a context for a call that may wait.
+func mayWait(ctx context.Context) context.Context {
+	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
+}
+
+// heardOf enters what a reply says of the process: its credentials are good, and so may be
+// the wait that has sent the request.
+func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		return
+	}
+	res.Body = io.NopCloser(strings.NewReader(string(body)))
+	c.checker.mu.Lock()
+	defer c.checker.mu.Unlock()
+	w, _ := ctx.Value(waitKey{}).(*wait)
+	if w != nil && sent.manner != releases && isRefused(body) {
+		w.answeredBefore, w.acceptedBefore = maps.Clone(w.answered), c.accepted
+	}
+	if res.StatusCode == http.StatusOK || strings.Contains(string(body), "ConditionalCheckFailedException") {
+		c.accepted = true
+	}
+	if w == nil || res.StatusCode != http.StatusOK || sent.manner != reads && sent.manner != grants {
+		return
+	}
+	for _, key := range sent.keys {
+		w.answered[key] = true
+	}
+}
+
+func (c *process) wasAccepted() bool {
+	c.checker.mu.Lock()
+	defer c.checker.mu.Unlock()
+	return c.accepted
+}
+
+// onEvent looks at waits that have ended, and at locks that were lost.
+func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
+	switch e.Kind {
+	case leasehold.EventGaveUp:
+		c.gaveUp(ctx, e.Err)
+	case leasehold.EventLost:
+		if lost := (*leasehold.LostError)(nil); errors.As(e.Err, &lost) && lost.Reason == leasehold.LostExpired && c.plan.refusalsAlone {
+			c.expired(lost)
+		}
+	}
+}
+
+// gaveUp looks at a wait that has ended by a refusal, and not by its context.
+func (c *process) gaveUp(ctx context.Context, err error) {
+	refusal, denied := isRefusal(err)
+	w, _ := ctx.Value(waitKey{}).(*wait)
+	if !refusal || w == nil || ctx.Err() != nil || errors.Is(err, leasehold.ErrClosed) || strings.Contains(err.Error(), "gave up after") {
+		return // the last is a try
+	}
+	op := (*leasehold.OpError)(nil)
+	c.checker.mu.Lock()
+	defer c.checker.mu.Unlock()
+	switch {
+	case denied && errors.As(err, &op) && w.answeredBefore[op.Key.Partition]:
+		c.note("18: a wait of process %d was denied after DynamoDB has answered for %v: %v", c.id, op.Key, err)
+	case !denied && w.acceptedBefore:
+		c.note("18: a wait of process %d, which was accepted before, has ended by refused credentials: %v", c.id, err)
+	}
+}
+
+// expired looks at a lock that was lost because no renewal got through: where there are no
+// other faults it can have been a refusal alone, that went on until too late.
+func (c *process) expired(lost *leasehold.LostError) {
+	const retried = 1500 * time.Millisecond // the longest pause between renewals, and a round trip
+	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {
+		if what, _ := c.refusal(time.Now().Add(-ago)); what != none {
+			return
+		}
+	}
+	c.violated("18: process %d has lost %v, which it could have renewed: %v", c.id, lost.Key, lost)
+}
+
+// refused returns how AWS refuses a request of the process now, none if it does not.
+func (c *process) refused() fault {
+	what, name := c.refusal(time.Now())
+	if what == none || !c.happens(what, name) {
+		return none
+	}
+	return what
+}
+
+// Nothing goes wrong but that AWS refuses for a while. Holders lose what they could not
+// renew, and nothing else.
+func TestSimulationOfRefusals(t *testing.T) {
+	forSeeds(t, worldSeeds, simulateRefusals)
+}
+
+func simulateRefusals(t *testing.T, seed uint64, watched world) {
+	w := world{refusalsAlone: true, shared: seed%3 == 0, work: (*process).holdsThroughRefusals}.watchedAs(watched)
+	w.kinds = []fault{expiredAWhile, unknownAWhile, deniedAWhile}
+	simulate(t, seed, w)
+}
+
+// holdsThroughRefusals holds a lock for a while.
+func (c *process) holdsThroughRefusals(r *worker) {
+	ctx, cancel := context.WithTimeout(r.ctx(), 5*time.Second+upTo(r, 10*time.Second))
+	defer cancel()
+	asked, over := c.operation(ctx, "acquire")
+	lock, err := c.client.Acquire(asked, keyNames[r.IntN(len(keyNames))])
+	over()
+	if err != nil {
+		return
+	}
+	c.believes(c, lock)
+	c.rest(r, 6000)
+	c.commit(r, lock, 3*time.Second)
+	c.releases(r, lock)
+}
+
+func TestSimulationCatchesWaitThatRefusalEnds(t *testing.T) {
+	areFound(t, 100,
+		broken{"a wait that ends by refused credentials", []string{"invariant 18: a wait"}, misreading("ExpiredTokenException")},
+		broken{"a wait that ends by a denial", []string{"invariant 18: a wait"}, misreading("AccessDeniedException")},
+	)
+}
+
+// misreading has clients take a refusal that passes for one that stays.
+func misreading(code string) simulation {
+	return func(t *testing.T, seed uint64, w world) {
+		w.misread = func(body []byte) []byte {
+			return bytes.ReplaceAll(body, []byte("#"+code), []byte("#ValidationException"))
+		}
+		simulate(t, seed, w)
+	}
+}

@@ -1,0 +1,182 @@
+package sources_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"go/ast"
+	"go/importer"
+	"go/parser"
+	"go/token"
+	"go/types"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// mayOverflow lists the files that add and multiply durations themselves, and why they may.
+// A folder stands for its files.
+var mayOverflow = map[string]string{
+	"internal/durations/durations.go": "it is the arithmetic that saturates",
+}
+
+// A lease of 98 years times three is negative. So each sum, difference and product of
+// durations is formed by package durations, except constants and the time between two readings
+// of one clock.
+func TestDurationArithmeticSaturates(t *testing.T) {
+	t.Chdir(root)
+	used := map[string]bool{}
+	for _, at := range durationArithmetic(t) {
+		file, _, _ := strings.Cut(at, ":")
+		excepted := false
+		for name := range mayOverflow {
+			if file == name || strings.HasSuffix(name, "/") && strings.HasPrefix(file, name) {
+				used[name], excepted = true, true
+			}
+		}
+		if !excepted {
+			t.Errorf("%s: use durations.Sum, Less, Times or Scale, which saturate", at)
+		}
+	}
+	for name := range mayOverflow {
+		if !used[name] {
+			t.Errorf("%s does no such arithmetic: remove the exception", name)
+		}
+	}
+}
+
+// goPackage is a package as go list describes it.
+type goPackage struct {
+	ImportPath, Dir, Export string
+	GoFiles, Imports        []string
+	Module                  *struct{ Main bool }
+}
+
+func (p *goPackage) isOurs() bool { return p.Module != nil && p.Module.Main }
+
+// listPackages returns the packages of the module and all that they import, compiled.
+func listPackages(t *testing.T) map[string]*goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-export", "-deps", "-json=ImportPath,Dir,Export,GoFiles,Imports,Module", "./...")
+	var problems bytes.Buffer
+	cmd.Stderr = &problems
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("%v: %s", err, problems.String())
+	}
+	all := map[string]*goPackage{}
+	for in := json.NewDecoder(bytes.NewReader(out)); ; {
+		p := &goPackage{}
+		switch err := in.Decode(p); {
+		case errors.Is(err, io.EOF):
+			return all
+		case err != nil:
+			t.Fatal(err)
+		}
+		all[p.ImportPath] = p
+	}
+}
+
+// releasedPackages returns the packages that users and the command import. The others are
+// for tests.
+func releasedPackages(all map[string]*goPackage) []*goPackage {
+	var released []*goPackage
+	var add func(path string)
+	add = func(path string) {
+		if p := all[path]; p != nil && p.isOurs() && !slices.Contains(released, p) {
+			released = append(released, p)
+			for _, imported := range p.Imports {
+				add(imported)
+			}
+		}
+	}
+	for path := range all {
+		if !strings.Contains(path, "/internal/") {
+			add(path)
+		}
+	}
+	return released
+}
+
+// durationArithmetic returns each place that adds, subtracts or multiplies durations, as
+// "file:line: source". Files for other operating systems are not read.
+func durationArithmetic(t *testing.T) []string {
+	t.Helper()
+	all := listPackages(t)
+	fset := token.NewFileSet()
+	exports := importer.ForCompiler(fset, "gc", func(path string) (io.ReadCloser, error) { return os.Open(all[path].Export) })
+	var places []string
+	for _, p := range releasedPackages(all) {
+		files := make([]*ast.File, len(p.GoFiles))
+		for i, name := range p.GoFiles {
+			var err error
+			if files[i], err = parser.ParseFile(fset, filepath.Join(p.Dir, name), nil, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+		info := types.Info{Types: map[ast.Expr]types.TypeAndValue{}}
+		if _, err := (&types.Config{Importer: exports}).Check(p.ImportPath, fset, files, &info); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			ast.Inspect(f, func(n ast.Node) bool {
+				if isDurationArithmetic(n, info.Types) {
+					places = append(places, sourceAt(t, fset.Position(n.Pos())))
+				}
+				return true
+			})
+		}
+	}
+	return places
+}
+
+func isDurationArithmetic(n ast.Node, of map[ast.Expr]types.TypeAndValue) bool {
+	varies := func(e ast.Expr) bool {
+		known := of[e]
+		return known.Value == nil && known.Type != nil && known.Type.String() == "time.Duration"
+	}
+	switch n := n.(type) {
+	case *ast.BinaryExpr:
+		switch n.Op {
+		case token.ADD, token.MUL, token.SHL:
+			return varies(n)
+		case token.SUB:
+			return varies(n) && (!isReading(n.X) || !isReading(n.Y))
+		}
+	case *ast.AssignStmt:
+		return slices.Contains([]token.Token{token.ADD_ASSIGN, token.SUB_ASSIGN, token.MUL_ASSIGN, token.SHL_ASSIGN}, n.Tok) && varies(n.Lhs[0])
+	case *ast.IncDecStmt:
+		return varies(n.X)
+	}
+	return false
+}
+
+// isReading reports whether an expression is a field of decide.Instant: the age of a machine
+// or of a process.
+func isReading(e ast.Expr) bool {
+	field, ok := e.(*ast.SelectorExpr)
+	return ok && (field.Sel.Name == "Mono" || field.Sel.Name == "Boot")
+}
+
+// sourceAt returns a line of the module as "file:line: source".
+func sourceAt(t *testing.T, at token.Position) string {
+	t.Helper()
+	source, err := os.ReadFile(at.Filename)
+	if err != nil {
+		t.Fatal(err)
+	}
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := filepath.Rel(here, at.Filename)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at.Filename, at.Column = filepath.ToSlash(name), 0
+	return at.String() + ": " + strings.TrimSpace(strings.Split(string(source), "\n")[at.Line-1])
+}

@@ -1,0 +1,53 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package boltstore
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// A request may end at the moment at which the kernel grants the lock.
+func TestPlaceThatIsLeftGivesBackLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "locks.db")
+	if _, err := Make(path, nil); err != nil {
+		t.Fatal(err)
+	}
+	for name, leave := range map[string]func(p *place){
+		"before it is granted": func(p *place) {
+			if !p.leave() {
+				t.Error("the place is not left to the next request")
+			}
+			p.wait()
+		},
+		"after it is granted": func(p *place) {
+			p.wait()
+			if p.leave() {
+				t.Error("a place that is over is left to the next request")
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			f, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			p := &place{file: f, wanted: true, granted: make(chan struct{})}
+			leave(p)
+			if p.join() {
+				t.Error("a request waits at a place that is over")
+			}
+			again, err := os.OpenFile(path, os.O_RDWR, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer again.Close()
+			if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+				t.Errorf("the lock is kept: %v", err)
+			}
+			_ = f.Close() // it is closed already, and was reachable until here
+		})
+	}
+}

@@ -1,0 +1,169 @@
+//go:build linux || darwin || freebsd || netbsd || openbsd || dragonfly
+
+package boltstore
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"sync"
+	"syscall"
+)
+
+// inTurn locks the file and calls open with it. The kernel queues those that wait for
+// flock(2) and grants the lock in turn, so a crowd of processes needs no pauses, and no
+// limit but its patience.
+func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
+	f, err := s.lock(ctx)
+	if err != nil {
+		return err
+	}
+	if err := s.look(f); err != nil {
+		return errors.Join(err, f.Close())
+	}
+	return open(f)
+}
+
+// lock returns the file, locked.
+func (s *store) lock(ctx context.Context) (*os.File, error) {
+	for {
+		p := s.place
+		s.place = nil
+		if p == nil || !p.join() {
+			f, err := openOrMake(s.path, os.O_RDWR, s.owner)
+			if err != nil {
+				return nil, err
+			}
+			err = flock(f, syscall.LOCK_EX|syscall.LOCK_NB)
+			switch {
+			case err == nil:
+				return f, nil
+			case !errors.Is(err, syscall.EWOULDBLOCK):
+				return nil, errors.Join(err, f.Close())
+			}
+			p = &place{file: f, wanted: true, granted: make(chan struct{})}
+			go p.wait()
+		}
+		select {
+		case <-p.granted:
+		case <-ctx.Done():
+			if p.leave() {
+				s.place = p
+			}
+			return nil, ctx.Err()
+		}
+		if p.err != nil {
+			return nil, p.err
+		}
+		current, err := s.isCurrent(p.file)
+		if err == nil && current {
+			return p.file, nil
+		}
+		if err := errors.Join(err, p.file.Close()); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// isCurrent reports whether the file that was waited for still has its name and content.
+func (s *store) isCurrent(f *os.File) (bool, error) {
+	locked, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	named, err := os.Stat(s.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	return err == nil && os.SameFile(locked, named) && named.Size() > 0, err
+}
+
+// place is a place in the kernel's queue for the lock of the file. A request that ends
+// while it waits leaves the place to the next: nothing ends a wait in flock(2), and the
+// next need not begin at the end of the queue.
+type place struct {
+	file    *os.File
+	granted chan struct{} // closed once the kernel has granted the lock, or failed
+	err     error         // set before granted is closed
+
+	mu     sync.Mutex // guards what follows, and is not held while the kernel waits
+	wanted bool       // a transaction waits for the lock
+	over   bool       // granted is closed
+}
+
+// wait waits for the lock. It gives the lock back if no transaction wants it any more.
+func (p *place) wait() {
+	err := flock(p.file, syscall.LOCK_EX)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err, p.over = err, true
+	if err != nil || !p.wanted {
+		_ = p.file.Close()
+	}
+	close(p.granted)
+}
+
+// join makes a transaction wait at the place. It returns false if the lock was granted
+// before, and given back.
+func (p *place) join() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted = !p.over
+	return p.wanted
+}
+
+// leave ends the wait of a transaction. It returns false if the lock has just been granted:
+// leave has given it back then.
+func (p *place) leave() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.wanted = false
+	if p.over && p.err == nil {
+		_ = p.file.Close()
+	}
+	return !p.over
+}
+
+// flock is flock(2), repeated when a signal interrupts it.
+func flock(f *os.File, how int) error {
+	for {
+		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
+			return err
+		}
+	}
+}
+
+// unlock ends the lock on the file.
+func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
+
+// look checks the structure of the locked file, if that has not been done or others than
+// root and the caller may write to the file. What is not locked may change.
+func (s *file) look(f *os.File) error {
+	info, err := f.Stat()
+	if err != nil {
+		return err
+	}
+	if s.looked.Load() && ours(info) {
+		return nil
+	}
+	if info.Size() > maxFile {
+		return damagef("it has %d bytes", info.Size())
+	}
+	b, err := syscall.Mmap(int(f.Fd()), 0, int(info.Size()), syscall.PROT_READ, syscall.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = syscall.Munmap(b) }()
+	if err := checkStructure(b); err != nil {
+		return err
+	}
+	s.looked.Store(true)
+	return nil
+}
+
+// ours reports whether nobody but root and the caller may write to a file.
+func ours(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && info.Mode().Perm()&0o022 == 0
+}

@@ -1,0 +1,232 @@
+//go:build unix
+
+package boltstore_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+)
+
+// locked locks a file as another process would, until unlock is called.
+func locked(t *testing.T, path string) (unlock func()) {
+	t.Helper()
+	f, err := os.OpenFile(path, os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	unlock = sync.OnceFunc(func() { _ = f.Close() })
+	t.Cleanup(unlock)
+	return unlock
+}
+
+func nothing(localdynamo.Tx) error { return nil }
+
+// contextStore is a store as an engine uses it.
+type contextStore interface {
+	WithContext(ctx context.Context) localdynamo.Store
+}
+
+func TestOpenContextWaitsAsLongAsContextLasts(t *testing.T) {
+	t.Parallel()
+	path, _ := newFile(t)
+	unlock := locked(t, path)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	began := time.Now()
+	_, err := boltstore.OpenContext(ctx, path)
+	if !errors.Is(err, boltstore.ErrBusy) || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), path) {
+		t.Errorf("err = %v", err)
+	}
+	if took := time.Since(began); took > 5*time.Second {
+		t.Errorf("it waited for %v", took)
+	}
+	opened := make(chan error)
+	go func() {
+		_, err := boltstore.OpenContext(t.Context(), path)
+		opened <- err
+	}()
+	unlock()
+	if err := <-opened; err != nil {
+		t.Error(err)
+	}
+}
+
+func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
+	t.Parallel()
+	path, _ := newFile(t)
+	store, err := boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	locked(t, path)
+	if err := store.View(nothing); !errors.Is(err, boltstore.ErrBusy) || !strings.Contains(err.Error(), path) {
+		t.Errorf("View: %v", err)
+	}
+	if _, err := boltstore.Open(path, boltstore.WithPatience(50*time.Millisecond)); !errors.Is(err, boltstore.ErrBusy) {
+		t.Errorf("Open: %v", err)
+	}
+}
+
+// A wait that has ended leaves a thread in flock(2). The next wait uses it: however often
+// requests give up, there is one.
+func TestEndedWaitsShareOneThread(t *testing.T) {
+	path, _ := newFile(t)
+	store, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock := locked(t, path)
+	before := waiting()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		if err := store.(contextStore).WithContext(ctx).View(nothing); !errors.Is(err, boltstore.ErrBusy) {
+			t.Fatalf("err = %v", err)
+		}
+		cancel()
+	}
+	if n := waiting() - before; n != 1 {
+		t.Errorf("%d goroutines wait for the lock", n)
+	}
+	unlock()
+	if err := store.View(nothing); err != nil {
+		t.Error(err)
+	}
+	checkFree(t, path)
+}
+
+// waiting returns how many goroutines wait for a lock of the kernel.
+func waiting() int {
+	stacks := make([]byte, 1<<20)
+	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "boltstore.(*place).wait(")
+}
+
+func untilItWaits() {
+	for waiting() == 0 {
+		runtime.Gosched()
+	}
+}
+
+func TestLockGrantedAfterWaitEndedIsGivenBack(t *testing.T) {
+	t.Parallel()
+	path, _ := newFile(t)
+	store, err := boltstore.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	unlock := locked(t, path)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	if err := store.(contextStore).WithContext(ctx).View(nothing); !errors.Is(err, boltstore.ErrBusy) {
+		t.Fatalf("err = %v", err)
+	}
+	unlock()
+	other, err := boltstore.Open(path) // fails if the first store keeps what nobody waits for
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.View(nothing); err != nil {
+		t.Error(err)
+	}
+	runtime.KeepAlive(store) // a file that is garbage is closed
+}
+
+func TestWaitFollowsFileThatIsReplaced(t *testing.T) {
+	path, client := newFile(t)
+	if _, err := increment(t.Context(), client, "k"); err != nil {
+		t.Fatal(err)
+	}
+	unlock := locked(t, path)
+	read := make(chan int)
+	go func() { read <- stored(t, client, "k") }()
+	untilItWaits()
+	copied := filepath.Join(t.TempDir(), "copy.db")
+	fresh := open(t, copied)
+	if _, err := fresh.CreateTable(t.Context(), tableOfLocks); err != nil {
+		t.Fatal(err)
+	}
+	for range 5 {
+		if _, err := increment(t.Context(), fresh, "k"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Rename(copied, path); err != nil {
+		t.Fatal(err)
+	}
+	unlock()
+	if n := <-read; n != 5 {
+		t.Errorf("n = %d: it read the file that was replaced", n)
+	}
+}
+
+// A process in a loop keeps nobody out: the kernel queues the others.
+func TestLoopOfOneProcessLeavesTurnsToAnother(t *testing.T) {
+	path, client := newFile(t)
+	loop, lines := start(t, path, "loop", 0)
+	lines.Scan() // it has begun
+	var reading sync.WaitGroup
+	reading.Go(func() {
+		for lines.Scan() {
+		}
+	})
+	defer func() {
+		_ = loop.Process.Kill()
+		reading.Wait()
+		_ = loop.Wait() // it was killed
+	}()
+	for range 20 {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		_, err := increment(ctx, client, "k")
+		cancel()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestKilledHolderOfTurnBlocksNobody(t *testing.T) {
+	path, client := newFile(t)
+	holder := exec.Command("flock", path, "sleep", "300")
+	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := holder.Start(); err != nil {
+		t.Skip("no flock(1)")
+	}
+	for {
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		free := isFree(f)
+		_ = f.Close()
+		if !free {
+			break
+		}
+	}
+	done := make(chan error)
+	go func() {
+		_, err := increment(t.Context(), client, "k")
+		done <- err
+	}()
+	untilItWaits()
+	if err := syscall.Kill(-holder.Process.Pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	_ = holder.Wait()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}

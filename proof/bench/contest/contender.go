@@ -1,0 +1,202 @@
+//go:build linux
+
+package contest
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+)
+
+// Contender is a library, and how it is set.
+type Contender struct {
+	Name string // as tables show it
+	How  string // what is set, and why
+
+	peer     peers.Peer
+	settings func(Scenario) peers.Settings
+	// perProcess is how many clients share a process. As many as the library allows
+	// without one being in another's way.
+	perProcess int
+	// reuses: the object that a key was acquired with acquires it again.
+	reuses bool
+	// split is how many locks a client has at most; 0: all.
+	split int
+	// quiet ones ask once a second or less while they wait. They play at once.
+	quiet bool
+	// absent is why it is not in a scenario, "" if it is.
+	absent func(Scenario) string
+}
+
+// Clients that share a process. Goroutines and the JVM's threads do not block each
+// other; Python's take turns, so that only a few share one interpreter.
+const (
+	many = 64
+	few  = 8
+)
+
+const (
+	defaultLease  = 20 * time.Second
+	defaultRenew  = 5 * time.Second
+	shortestLease = 2 * time.Second
+)
+
+// Contenders returns all there are, ours first, in the order in which they are shown.
+func Contenders() []Contender {
+	return []Contender{
+		ours("ours", "Config as it is", func(Scenario) peers.Settings {
+			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
+		}, nil),
+		ours("ours, tuned", "takeover: a lease of 2 s; many locks: SharedLease, and 128 connections", func(s Scenario) peers.Settings {
+			switch s.kind {
+			case takingOver:
+				return peers.Settings{Lease: shortestLease, Heartbeat: shortestLease / 4}
+			case holding:
+				return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew, Shared: true, Connections: 128}
+			}
+			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
+		}, asByDefault(cycling, contending, sharing, waiting)),
+		ours("ours, in line", "Config.Line: those who wait stand in line in the record", func(Scenario) peers.Settings {
+			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew, Line: true}
+		}, asByDefault(cycling, sharing, takingOver, holding)),
+		{
+			Name: "Java", How: "its options as they are: a lease of 20 s, a question each second", peer: peers.AWSLabsServer, perProcess: many, quiet: true,
+			settings: func(Scenario) peers.Settings { return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew} },
+		},
+		{
+			Name: "Java, tuned", How: "refreshPeriod of 5 ms for each client that contends; takeover: a lease of 2 s, 50 ms; many locks: a client, and so a thread that renews, for each 625", peer: peers.AWSLabsServer, perProcess: many, split: 625,
+			settings: func(s Scenario) peers.Settings { return tuned(s, 5*time.Millisecond) },
+			absent:   asByDefault(cycling),
+		},
+		{
+			Name: "python-dynamodb-lock", How: "as it is: a lease of 30 s, a question every 5 s", peer: peers.PythonDynamoDBLock, perProcess: few, quiet: true,
+			settings: func(Scenario) peers.Settings { return peers.Settings{Lease: 30 * time.Second, Heartbeat: defaultRenew} },
+			absent:   tenThousand,
+		},
+		{
+			Name: "python-dynamodb-lock, tuned", How: "retry_period of 10 ms for each client that contends; the rest as Java, tuned", peer: peers.PythonDynamoDBLock, perProcess: few, split: 625,
+			settings: func(s Scenario) peers.Settings { return tuned(s, 10*time.Millisecond) },
+			absent:   either(asByDefault(cycling), tenThousand),
+		},
+		{
+			Name: "dynamo-dlm", How: "as in its README: a new object for each section, leases of 10 s that are not renewed", peer: peers.DynamoDLM, perProcess: few,
+			settings: func(Scenario) peers.Settings { return peers.Settings{Lease: 10 * time.Second} },
+			absent:   either(noRenewal, noClient, spins),
+		},
+		{
+			Name: "dynamo-dlm, tuned", How: "one object for all sections of a client, since a new one makes a new client of DynamoDB; takeover: a lease of 2 s, which no section may outlast", peer: peers.DynamoDLM, perProcess: few, reuses: true,
+			settings: withoutRenewal(10*time.Second, 0),
+			absent:   either(noRenewal, noClient, spins),
+		},
+		{
+			Name: "dyndb-mutex", How: "as in its README: a new object for each section, leases of 30 s that are not renewed", peer: peers.DyndbMutex, perProcess: few,
+			settings: func(Scenario) peers.Settings { return peers.Settings{Lease: 30 * time.Second} },
+			absent:   either(noRenewal, noClient, doesNotWait),
+		},
+		{
+			Name: "dyndb-mutex, tuned", How: "one object for all sections of a client; its user asks again every 10 ms for each client that contends; takeover: a lease of 2 s, which no section may outlast, 50 ms", peer: peers.DyndbMutex, perProcess: few, reuses: true,
+			settings: withoutRenewal(30*time.Second, 10*time.Millisecond),
+			absent:   either(noRenewal, noClient),
+		},
+		{
+			Name: "dynamolock", How: "as it is: a lease of 20 s, a question each second", peer: peers.Dynamolock, perProcess: 1, quiet: true,
+			settings: func(Scenario) peers.Settings { return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew} },
+		},
+		{
+			Name: "dynamolock, tuned", How: "as Java, tuned", peer: peers.Dynamolock, perProcess: 1,
+			settings: func(s Scenario) peers.Settings { return tuned(s, 5*time.Millisecond) },
+			absent:   asByDefault(cycling),
+		},
+	}
+}
+
+func ours(name, how string, settings func(Scenario) peers.Settings, absent func(Scenario) string) Contender {
+	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
+}
+
+// tuned has waiters ask the more rarely the more of them there are, so that all
+// together ask once per share: more often, and two processors do nothing else.
+func tuned(s Scenario, share time.Duration) peers.Settings {
+	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
+	switch s.kind {
+	case contending, sharing, waiting:
+		set.Poll = share * time.Duration(s.clients)
+	case takingOver:
+		set = peers.Settings{Lease: shortestLease, Heartbeat: shortestLease / 4, Poll: 50 * time.Millisecond}
+	}
+	return set
+}
+
+// withoutRenewal is tuned for a library that does not renew: its lease has to outlast
+// the longest section. A share of 0 is for one that cannot be told how often to ask.
+func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
+	return func(s Scenario) peers.Settings {
+		set := tuned(s, share)
+		set.Heartbeat = 0
+		if share == 0 {
+			set.Poll = 0
+		}
+		if s.kind != takingOver {
+			set.Lease = lease
+		}
+		return set
+	}
+}
+
+// What keeps contenders out of scenarios.
+
+func either(reasons ...func(Scenario) string) func(Scenario) string {
+	return func(s Scenario) string {
+		for _, reason := range reasons {
+			if why := reason(s); why != "" {
+				return why
+			}
+		}
+		return ""
+	}
+}
+
+func asByDefault(kinds ...kind) func(Scenario) string {
+	return func(s Scenario) string {
+		if slices.Contains(kinds, s.kind) {
+			return "there is nothing to tune: it is as by default"
+		}
+		return ""
+	}
+}
+
+func noRenewal(s Scenario) string {
+	if s.kind == holding {
+		return "it does not renew what it holds"
+	}
+	return ""
+}
+
+func noClient(s Scenario) string {
+	if s.kind == sharing {
+		return "it has no clients that callers could share: they contend as processes do"
+	}
+	return ""
+}
+
+func doesNotWait(s Scenario) string {
+	if s.kind != cycling {
+		return "it does not wait: how often its user asks again is no default of its own"
+	}
+	return ""
+}
+
+func spins(s Scenario) string {
+	if s.kind == contending && s.clients > 16 || s.kind == waiting {
+		return "its waiters write again and again without a pause: so many use up both processors, and what is measured is the machine"
+	}
+	return ""
+}
+
+func tenThousand(s Scenario) string {
+	if s.kind == holding && s.clients > 1000 {
+		return "to acquire them takes minutes: Python sends a few hundred requests a second"
+	}
+	return ""
+}

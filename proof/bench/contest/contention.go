@@ -1,0 +1,300 @@
+//go:build linux
+
+package contest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+
+	"github.com/leasehold-go/leasehold/proof/bench/stats"
+)
+
+// section is somebody's wait for the key, and what came of it.
+type section struct {
+	client    int
+	due       time.Time // when it was to begin
+	granted   time.Time // zero: not until the end
+	releasing time.Time
+}
+
+// contend is clients that contend for one key: first in a closed loop, in which each
+// comes back at once, then in an open one, in which sections are due at a fixed rate.
+func contend(clients int) Scenario {
+	name := fmt.Sprint("contention-", clients)
+	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
+	if clients > 16 {
+		closedFor, openFor, starts = 6*time.Second, 4*time.Second, 7*time.Second
+	}
+	return Scenario{
+		Name: name, clients: clients, kind: contending, takes: closedFor + openFor + starts,
+		Tables: []Table{
+			{
+				Name: name + "-closed", Title: fmt.Sprintf("%d clients, closed loop", clients), Columns: contention, limit: sectionLimit,
+				Note: fmt.Sprintf("Each of %d clients holds one key for %v and comes back at once, for %v, which is the longest that a wait can be here.", clients, hold, closedFor),
+			},
+			{
+				Name: name + "-open", Title: fmt.Sprintf("%d clients, open loop", clients), Columns: open,
+				Note: fmt.Sprintf("%d sections of %v are due each second, at random, whatever became of those before, spread over %d clients, for %v. A wait counts from when its section was due.", openRate, hold, clients, openFor),
+			},
+		},
+		play: func(ctx context.Context, s *stage) (map[string]Figures, error) {
+			f, err := s.start(ctx, clients)
+			if err != nil {
+				return nil, err
+			}
+			closed, err := s.contention(closedFor, "closed", func(key string, end time.Time, note func(section)) error {
+				return each(f.clients, func(i int, c *client) error { return comeBack(ctx, i, c, key, end, note) })
+			})
+			if err != nil {
+				return nil, err
+			}
+			opened, err := s.contention(openFor, "open", func(key string, end time.Time, note func(section)) error {
+				due := arrivals(time.Now(), end, clients, s.round)
+				return each(f.clients, func(i int, c *client) error {
+					return comeWhenDue(ctx, i, c, key, due[i], end, note)
+				})
+			})
+			if err != nil {
+				return nil, err
+			}
+			return map[string]Figures{
+				name + "-closed": closed.closedLoop(clients),
+				name + "-open":   opened.openLoop(),
+			}, nil
+		},
+	}
+}
+
+// localLine is callers of one client that contend for one key.
+func localLine(callers int) Scenario {
+	const window = 2 * time.Second
+	return Scenario{
+		Name: "local-line", clients: callers, kind: sharing, takes: window + 2*time.Second,
+		Tables: []Table{{
+			Name: "local-line", Title: fmt.Sprintf("%d callers of one client, closed loop", callers), Columns: contention,
+			Note: "As with clients that contend, but all callers are of one process and share its client.",
+			limit: func(roundTrip float64) Figures {
+				return Figures{"section": ms(hold) + roundTrip, "handover50": roundTrip, "requests": 1, "writes": 1, "dollars": writePrice}
+			},
+		}},
+		play: func(ctx context.Context, s *stage) (map[string]Figures, error) {
+			f, err := s.start(ctx, 1)
+			if err != nil {
+				return nil, err
+			}
+			played, err := s.contention(window, "local", func(key string, end time.Time, note func(section)) error {
+				return each(make([]struct{}, callers), func(i int, _ struct{}) error {
+					return comeBack(ctx, i, f.clients[0], key, end, note)
+				})
+			})
+			if err != nil {
+				return nil, err
+			}
+			return map[string]Figures{"local-line": played.closedLoop(callers)}, nil
+		},
+	}
+}
+
+// sectionLimit is that of processes which do not know of each other: a release has to
+// be heard of before the next grant is asked for.
+func sectionLimit(roundTrip float64) Figures {
+	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
+}
+
+// comeBack contends in a closed loop.
+func comeBack(ctx context.Context, i int, c *client, key string, end time.Time, note func(section)) error {
+	for {
+		due := time.Now()
+		left := end.Sub(due)
+		if left <= 0 {
+			return nil
+		}
+		granted, err := pass(ctx, section{client: i, due: due}, c, key, end, note)
+		if !granted || err != nil {
+			return err
+		}
+	}
+}
+
+// arrivals are when the sections of each client are due: openRate a second of all, at
+// random as those who know nothing of each other come (a Poisson process). They are the
+// same for all contenders of a round.
+func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
+	due = make([][]time.Time, clients)
+	random := rand.New(rand.NewPCG(uint64(round), uint64(clients)))
+	for at, n := began, 0; ; n++ {
+		at = at.Add(time.Duration(random.ExpFloat64() * float64(time.Second) / openRate))
+		if !at.Before(end) {
+			return due
+		}
+		due[n%clients] = append(due[n%clients], at)
+	}
+}
+
+// comeWhenDue begins each section of a client when it is due, or as soon after as the
+// one before has ended. Those for which no time is left are noted as waiting.
+func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
+	granted := true
+	for _, at := range due {
+		one := section{client: i, due: at}
+		if !granted || !time.Now().Before(end) {
+			note(one)
+			continue
+		}
+		err := sleepUntil(ctx, at)
+		if err != nil {
+			return err
+		}
+		if granted, err = pass(ctx, one, c, key, end, note); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pass waits for the key, holds it and gives it back.
+func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
+	g, err := c.acquire(ctx, key, time.Until(end))
+	// A wait that ends before the first reply fails in the words of each library.
+	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
+	if errors.Is(err, peers.ErrHeld) || over {
+		note(s)
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	if err := sleepUntil(ctx, g.at.Add(hold)); err != nil {
+		return false, err
+	}
+	s.granted, s.releasing = g.at, time.Now()
+	err = c.release(ctx, g)
+	note(s)
+	return true, err
+}
+
+// played is what came of contention.
+type played struct {
+	began, end time.Time
+	sections   []section
+	used       usage // until the end
+	busy       float64
+}
+
+// contention has those who contend come until a window is over, and waits for those
+// who were under way.
+func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
+	var mu sync.Mutex // guards p.sections
+	p := played{began: time.Now()}
+	p.end = p.began.Add(window)
+	before, machine := s.meter.Used(), processors()
+	metered := make(chan struct{})
+	atEnd := time.AfterFunc(window, func() {
+		defer close(metered)
+		p.used, p.busy = s.meter.Used().Minus(before), machine.busy()
+	})
+	defer atEnd.Stop()
+	err := come(key, p.end, func(one section) {
+		mu.Lock()
+		defer mu.Unlock()
+		p.sections = append(p.sections, one)
+	})
+	if err != nil {
+		return played{}, err
+	}
+	<-metered // all came back before the end, if none was granted a second time
+	return p, p.alone()
+}
+
+// alone returns an error if two had the key at once.
+func (p *played) alone() error {
+	granted := p.granted()
+	for i := 1; i < len(granted); i++ {
+		if before := granted[i-1]; granted[i].granted.Before(before.releasing) {
+			return fmt.Errorf("clients %d and %d had the key at once, for %v", before.client, granted[i].client, before.releasing.Sub(granted[i].granted))
+		}
+	}
+	for i, one := range p.sections { // after the end is not within the window
+		if one.granted.After(p.end) {
+			p.sections[i].granted = time.Time{}
+		}
+	}
+	return nil
+}
+
+// granted are those that were granted, in that order.
+func (p *played) granted() []section {
+	granted := slices.DeleteFunc(slices.Clone(p.sections), func(s section) bool { return s.granted.IsZero() })
+	slices.SortFunc(granted, func(a, b section) int { return a.granted.Compare(b.granted) })
+	return granted
+}
+
+// waits are the waits in ms, and by how many each was overtaken. One that went on at
+// the end counts for as long as it had lasted.
+func (p *played) waits() (lasted []float64, overtaken []int) {
+	var waits []stats.Wait
+	for _, one := range p.sections {
+		until := one.granted
+		if until.IsZero() {
+			until = p.end
+		}
+		lasted = append(lasted, ms(until.Sub(one.due)))
+		waits = append(waits, stats.Wait{Asked: one.due, Granted: one.granted})
+	}
+	return lasted, stats.Overtaken(waits)
+}
+
+// both are the figures that either loop has.
+func (p *played) both() Figures {
+	lasted, overtaken := p.waits()
+	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}
+	f.cost(p.used, len(p.granted()))
+	return f
+}
+
+func (p *played) closedLoop(clients int) Figures {
+	f := p.both()
+	granted := p.granted()
+	shares, handOvers := make([]float64, clients), []float64{}
+	for i, one := range granted {
+		shares[one.client]++
+		if i > 0 {
+			handOvers = append(handOvers, ms(one.granted.Sub(granted[i-1].releasing)))
+		}
+	}
+	f["jain"] = stats.Jain(shares)
+	if len(granted) > 0 {
+		f["section"] = ms(p.end.Sub(p.began)) / float64(len(granted))
+	}
+	if len(handOvers) > 0 {
+		f["handover50"], f["handover99"] = stats.Quantile(handOvers, 0.5), stats.Quantile(handOvers, 0.99)
+	}
+	return f
+}
+
+func (p *played) openLoop() Figures {
+	f := p.both()
+	lasted, _ := p.waits()
+	f["served"] = 100 * float64(len(p.granted())) / float64(len(p.sections))
+	f["wait50"], f["wait99"] = stats.Quantile(lasted, 0.5), stats.Quantile(lasted, 0.99)
+	return f
+}
+
+// sleepUntil sleeps, unless ctx ends first.
+func sleepUntil(ctx context.Context, until time.Time) error {
+	timer := time.NewTimer(time.Until(until))
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

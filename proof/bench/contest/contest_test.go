@@ -1,0 +1,170 @@
+//go:build linux
+
+package contest
+
+import (
+	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestEveryScenarioIsFoundByItsName(t *testing.T) {
+	tables := map[string]bool{}
+	for _, s := range Scenarios() {
+		found, err := Find(s.Name)
+		if err != nil || len(found) != 1 || found[0].Name != s.Name {
+			t.Errorf("%s: %v, %v", s.Name, found, err)
+		}
+		for _, table := range s.Tables {
+			if tables[table.Name] {
+				t.Errorf("two tables are called %s", table.Name)
+			}
+			tables[table.Name] = true
+		}
+	}
+	if _, err := Find("no such"); err == nil {
+		t.Error("a scenario that is not there was found")
+	}
+	if all, err := Find(); err != nil || len(all) != len(Scenarios()) {
+		t.Errorf("%d scenarios without a name (%v), want all", len(all), err)
+	}
+}
+
+func TestEveryContenderPlaysOrSaysWhyNot(t *testing.T) {
+	names := map[string]bool{}
+	for _, c := range Contenders() {
+		if names[c.Name] || c.How == "" {
+			t.Errorf("%q is there twice, or does not say how it is set", c.Name)
+		}
+		names[c.Name] = true
+		plays := false
+		for _, s := range Scenarios() {
+			if c.reason(s) != "" {
+				continue
+			}
+			plays = true
+			set := c.settings(s)
+			if set.Lease == 0 || c.peer.Heartbeats && set.Heartbeat == 0 || !c.peer.Heartbeats && set.Heartbeat != 0 {
+				t.Errorf("%s in %s: a lease of %v, renewed each %v", c.Name, s.Name, set.Lease, set.Heartbeat)
+			}
+		}
+		if !plays {
+			t.Errorf("%s never plays", c.Name)
+		}
+	}
+}
+
+func TestEverybodyIsInOneBatchAndOnlyTheQuietShareOne(t *testing.T) {
+	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
+	for _, c := range []struct {
+		scenario Scenario
+		want     []string
+	}{
+		{Scenario{kind: contending}, []string{"a", "c", "b; d"}},
+		{Scenario{kind: cycling}, []string{"a", "b", "c", "d"}},
+		{Scenario{kind: takingOver, together: true}, []string{"a; b; c; d"}},
+	} {
+		var got []string
+		for _, batch := range batches(c.scenario, there) {
+			got = append(got, names(batch))
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%q, want %q", got, c.want)
+		}
+	}
+}
+
+// contest of one round, of ours and on dynoxide, which is as near as can be.
+func contest(t *testing.T, scenario string, progress func(string, ...any)) *Contest {
+	t.Helper()
+	scenarios, err := Find(scenario)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &Contest{Engine: engines.Dynoxide, Rounds: 1, Scenarios: scenarios, Contenders: Contenders()[:2], Progress: progress}
+}
+
+func silent(string, ...any) {}
+
+func TestContestMeasuresWhatACycleCosts(t *testing.T) {
+	r, err := contest(t, "cycle", silent).Play(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 1 || r.Runs[0].Failed != "" {
+		t.Fatalf("runs %+v, want one of ours, as there is nothing to tune", r.Runs)
+	}
+	got := r.Runs[0].Tables["cycle"]
+	for figure, want := range map[string]float64{"requests": 2, "writes": 2, "reads": 0, "dollars": 1.25} {
+		if got[figure] != want {
+			t.Errorf("%s: %v, want %v", figure, got[figure], want)
+		}
+	}
+	if got["cycle50"] <= 0 || got["cycle99"] < got["cycle50"] || r.Runs[0].RoundTrip <= 0 {
+		t.Errorf("times %+v over %v", got, r.Runs[0].RoundTrip)
+	}
+	if len(r.Absent) != 1 || r.Absent[0].Contender != "ours, tuned" {
+		t.Errorf("absent are %+v", r.Absent)
+	}
+}
+
+func TestContestOfFourHasEverySection(t *testing.T) {
+	c := contest(t, "contention-4", silent)
+	c.Contenders = Contenders()[:3] // of which one has nothing to tune
+	r, err := c.Play(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Runs) != 2 {
+		t.Fatalf("runs %+v, want those of two contenders", r.Runs)
+	}
+	for _, run := range r.Runs {
+		closed, open := run.Tables["contention-4-closed"], run.Tables["contention-4-open"]
+		if run.Failed != "" || closed["section"] < ms(hold) || closed["requests"] < 2 || closed["jain"] > 1 || open["served"] <= 0 || open["served"] > 100 {
+			t.Errorf("%+v", run)
+		}
+	}
+}
+
+func TestContestThatIsInterruptedHasWhatWasPlayed(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	errEnough := errors.New("enough")
+	c := contest(t, "cycle", silent)
+	c.Rounds = 2
+	c.Progress = func(format string, args ...any) {
+		if strings.HasPrefix(format, "round") && args[0] == 2 {
+			cancel(errEnough)
+		}
+	}
+	r, err := c.Play(ctx)
+	if !errors.Is(err, errEnough) || len(r.Runs) != 1 {
+		t.Errorf("%v with %d runs, want that of the first round", err, len(r.Runs))
+	}
+}
+
+func TestWhatAProcessUsesIsRead(t *testing.T) {
+	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
+		t.Errorf("this process has %d bytes", n)
+	}
+	before, machine := processorTime(os.Getpid()), processors()
+	for processorTime(os.Getpid()) < before+50*time.Millisecond { // it works until it has
+		_ = strings.Repeat("x", 1<<20)
+	}
+	if share := machine.busy(); share <= 0 || share > 1 {
+		t.Errorf("the machine was busy for a share of %v", share)
+	}
+	m := thisMachine()
+	if m.Processors == 0 || m.Memory == "" || m.Kernel == "" || m.Go == "" {
+		t.Errorf("%+v", m)
+	}
+}

@@ -1,0 +1,97 @@
+//go:build linux
+
+package contest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+)
+
+// longHold is a key that is held for seconds, while one waits for it, and then 16. Each
+// round holds it for another part of a second: a client whose pauses divide the hold has
+// just asked, or is just about to, whenever the key is released.
+func longHold() Scenario {
+	const least, most = 4 * time.Second, 5 * time.Second
+	held := func(round int) time.Duration {
+		return least + time.Duration(round)*382*time.Millisecond%(most-least) // by the golden ratio, far from each other
+	}
+	crowds := []int{1, 16}
+	s := Scenario{Name: "long-hold", clients: 16, kind: waiting, together: true, takes: 2*most + 7*time.Second}
+	for _, waiters := range crowds {
+		s.Tables = append(s.Tables, Table{
+			Name: fmt.Sprint("long-hold-", waiters), Title: fmt.Sprintf("A long hold and %d that wait", waiters),
+			Note: fmt.Sprintf("The key is held for %v to %v, in each round for another time. Requests and units are those of a second of waiting, of all together; the hand-over is from the release to the first grant. All contenders play at once, each with a table of its own.", least, most),
+			Columns: []Column{
+				{"handover", "hand-over, ms", 0}, {"requests", "requests a second", 1}, {"writes", "write units", 1},
+				{"reads", "read units", 1}, {"dollars", "$ a day", 2},
+			},
+			limit: func(roundTrip float64) Figures { return Figures{"handover": 2 * roundTrip} },
+		})
+	}
+	s.play = func(ctx context.Context, s *stage) (map[string]Figures, error) {
+		f, err := s.start(ctx, 1+crowds[len(crowds)-1])
+		if err != nil {
+			return nil, err
+		}
+		tables := map[string]Figures{}
+		for _, waiters := range crowds {
+			name := fmt.Sprint("long-hold-", waiters)
+			if tables[name], err = s.waitOut(ctx, name, f.clients[0], f.clients[1:1+waiters], held(s.round)); err != nil {
+				return nil, err
+			}
+		}
+		return tables, nil
+	}
+	return s
+}
+
+// waitOut has clients wait for a key that another holds for so long.
+func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters []*client, held time.Duration) (Figures, error) {
+	const most = 15 * time.Second // for a poll of the laziest to come
+	g, err := holder.acquire(ctx, key, most)
+	if err != nil {
+		return nil, err
+	}
+	before := s.meter.Used()
+	grants := make(chan time.Time, len(waiters))
+	waited := make(chan error, 1)
+	go func() {
+		waited <- each(waiters, func(_ int, c *client) error {
+			g, err := c.acquire(ctx, key, held+most)
+			if err != nil {
+				return err
+			}
+			grants <- g.at
+			return c.release(ctx, g)
+		})
+	}()
+	if err := sleepUntil(ctx, g.at.Add(held)); err != nil {
+		return nil, err
+	}
+	used := s.meter.Used().Minus(before)
+	releasing := time.Now()
+	if err := holder.release(ctx, g); err != nil {
+		return nil, err
+	}
+	figures := Figures{}
+	figures.cost(used, 1)
+	for figure := range figures {
+		figures[figure] /= held.Seconds()
+	}
+	figures["dollars"] *= (24 * time.Hour).Seconds() / 1e6
+	select {
+	case first := <-grants:
+		figures["handover"] = ms(first.Sub(releasing))
+	case err := <-waited: // nobody was granted it
+		return nil, err
+	}
+	// Who comes late at the end of a crowd is not measured, but must not be in the way.
+	if err := <-waited; err != nil && !errors.Is(err, peers.ErrHeld) {
+		return nil, err
+	}
+	return figures, nil
+}

@@ -1,0 +1,103 @@
+//go:build linux
+
+package contest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
+
+// at is so many ms after everything began.
+func at(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
+
+// hundred is what came of 100 ms of two clients: the first had the key twice, while the
+// second waited to the end.
+func hundred() played {
+	return played{
+		began: began, end: at(100), used: usage{Requests: 8, Writes: 4, Reads: 2}, busy: 0.5,
+		sections: []section{
+			{client: 0, due: at(0), granted: at(10), releasing: at(20)},
+			{client: 1, due: at(1)},
+			{client: 0, due: at(30), granted: at(45), releasing: at(55)},
+		},
+	}
+}
+
+func TestClosedLoopIsCountedBySectionsAndHandOvers(t *testing.T) {
+	p := hundred()
+	got := p.closedLoop(2)
+	for figure, want := range map[string]float64{
+		"section":    50,    // 100 ms for two
+		"handover50": 25,    // released at 20, granted at 45
+		"handover99": 25,    // the only one
+		"longest":    0.099, // s: from 1 to the end
+		"overtaken":  1,     // by the first client's second time
+		"jain":       0.5,   // one of two has everything
+		"requests":   4, "writes": 2, "reads": 1,
+		"dollars": 2*writePrice + 1*readPrice,
+		"busy":    50,
+	} {
+		if got[figure] != want {
+			t.Errorf("%s: %v, want %v", figure, got[figure], want)
+		}
+	}
+}
+
+func TestOpenLoopCountsWaitsFromWhenTheyWereDue(t *testing.T) {
+	p := hundred()
+	// Due at 5, when its client was still busy with the first: nobody asked for it.
+	p.sections = append(p.sections, section{client: 0, due: at(5)})
+	got := p.openLoop()
+	for figure, want := range map[string]float64{
+		"served": 50, "wait50": 15, "wait99": 99, "longest": 0.099,
+	} {
+		if got[figure] != want {
+			t.Errorf("%s: %v, want %v", figure, got[figure], want)
+		}
+	}
+}
+
+func TestGrantBehindTheEndIsNotOfTheWindow(t *testing.T) {
+	p := hundred()
+	p.sections[2].granted, p.sections[2].releasing = at(101), at(111)
+	if err := p.alone(); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.closedLoop(2)["section"]; got != 100 {
+		t.Errorf("%v ms a section, want 100: one section", got)
+	}
+}
+
+func TestTwoWhoHaveTheKeyAtOnceAreFound(t *testing.T) {
+	p := hundred()
+	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first has it until 20
+	err := p.alone()
+	if err == nil || !strings.Contains(err.Error(), "at once, for 5ms") {
+		t.Errorf("%v, want that two had the key for 5 ms", err)
+	}
+}
+
+func TestArrivalsAreAtTheRateTheSameForAllAndOtherInEachRound(t *testing.T) {
+	const seconds = 1000
+	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
+	n := 0
+	for _, due := range first {
+		n += len(due)
+		if !slices.IsSortedFunc(due, time.Time.Compare) || due[0].Before(began) || !due[len(due)-1].Before(began.Add(seconds*time.Second)) {
+			t.Error("they are not in order, or not within the time")
+		}
+	}
+	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // six deviations of a Poisson process
+		t.Errorf("%d arrivals in %d s, want about %d", n, seconds, want)
+	}
+	if !slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, 1), slices.Equal) {
+		t.Error("two contenders of one round have different arrivals")
+	}
+	if slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, 2), slices.Equal) {
+		t.Error("two rounds have the same arrivals")
+	}
+}

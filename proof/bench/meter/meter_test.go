@@ -1,0 +1,108 @@
+package meter
+
+import (
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// behind returns a meter in front of an engine that has the table "locks", and a
+// client that goes through it.
+func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
+	t.Helper()
+	engine := localdynamo.New()
+	t.Cleanup(func() { _ = engine.Close() })
+	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(engine)
+	t.Cleanup(server.Close)
+	m, err := Start(server.URL, distance)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = m.Close() })
+	connections := awshttp.NewBuildableClient()
+	t.Cleanup(connections.GetTransport().CloseIdleConnections)
+	return m, dynamodb.New(dynamodb.Options{
+		BaseEndpoint: aws.String(m.Endpoint), Region: "local", Retryer: aws.NopRetryer{}, HTTPClient: connections,
+		Credentials: credentials.NewStaticCredentialsProvider("local", "local", ""),
+	})
+}
+
+// put writes the item "k", if it is not there.
+func put(t *testing.T, db *dynamodb.Client) error {
+	_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
+		TableName: aws.String("locks"), Item: item(),
+		ConditionExpression: aws.String("attribute_not_exists(#k)"), ExpressionAttributeNames: map[string]string{"#k": "key"},
+	})
+	return err
+}
+
+func item() map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "k"}}
+}
+
+func TestRequestsAndUnitsAreCounted(t *testing.T) {
+	m, db := behind(t, 0)
+	used := func(what string, want Usage, do func() error) {
+		t.Helper()
+		before := m.Used()
+		if err := do(); err != nil {
+			t.Fatal(what, err)
+		}
+		if got := m.Used().Minus(before); got != want {
+			t.Errorf("%s: %+v, want %+v", what, got, want)
+		}
+	}
+	used("a write", Usage{Requests: 1, Writes: 1}, func() error { return put(t, db) })
+	used("a write whose condition fails", Usage{Requests: 1, Writes: 1}, func() error {
+		var failed *types.ConditionalCheckFailedException
+		if err := put(t, db); !errors.As(err, &failed) {
+			return fmt.Errorf("%w, want that its condition failed", err)
+		}
+		return nil
+	})
+	for consistent, units := range map[bool]float64{true: 1, false: 0.5} {
+		used("a read", Usage{Requests: 1, Reads: units}, func() error {
+			_, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("locks"), Key: item(), ConsistentRead: &consistent})
+			return err
+		})
+	}
+	used("a transaction", Usage{Requests: 1, Writes: 2}, func() error {
+		_, err := db.TransactWriteItems(t.Context(), &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("locks"), Item: item()}}},
+		})
+		return err
+	})
+	used("a question about the table", Usage{Requests: 1}, func() error {
+		_, err := db.DescribeTable(t.Context(), &dynamodb.DescribeTableInput{TableName: aws.String("locks")})
+		return err
+	})
+}
+
+func TestRequestTakesTheDistanceLonger(t *testing.T) {
+	const distance = 30 * time.Millisecond
+	_, db := behind(t, distance)
+	began := time.Now()
+	if err := put(t, db); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took < distance {
+		t.Errorf("it took %v over a distance of %v", took, distance)
+	}
+}

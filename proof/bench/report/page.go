@@ -1,0 +1,56 @@
+//go:build linux
+
+package report
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/leasehold-go/leasehold/proof/bench/contest"
+)
+
+// The files of the documentation that are written, and the marks between which the page is.
+const (
+	page      = "performance.md"
+	kept      = "performance.json"
+	begin     = "<!-- What make bench PUBLISH=1 has measured begins here. -->\n"
+	end       = "<!-- It ends here. -->\n"
+	contended = "performance-contention.svg"
+	costs     = "performance-cost.svg"
+)
+
+// Publish writes the results, the tables of the page and the pictures into the folder
+// of the documentation.
+func Publish(docs string, r *contest.Results) error {
+	path := filepath.Join(docs, page)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	tables, err := between(string(text), "\n"+Summary(r)+"\n"+Text(r)+"\n")
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	files := map[string]string{page: tables, contended: Contention(r).SVG(), costs: Cost(r).SVG()}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(docs, name), []byte(content), 0o600); err != nil {
+			return err
+		}
+	}
+	return Write(filepath.Join(docs, kept), r)
+}
+
+// between replaces what is between the two marks.
+func between(page, text string) (string, error) {
+	before, rest, ok := strings.Cut(page, begin)
+	if !ok {
+		return "", fmt.Errorf("it has no line %q", strings.TrimSpace(begin))
+	}
+	_, after, ok := strings.Cut(rest, end)
+	if !ok {
+		return "", fmt.Errorf("it has no line %q", strings.TrimSpace(end))
+	}
+	return before + begin + text + end + after, nil
+}

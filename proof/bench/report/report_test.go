@@ -1,0 +1,213 @@
+//go:build linux
+
+package report
+
+import (
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/proof/bench/contest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// three rounds of one scenario, in which one contender failed once and another was not.
+func three() *contest.Results {
+	r := &contest.Results{
+		Began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Took: time.Minute, Engine: "an engine", Distance: 5 * time.Millisecond, Rounds: 3,
+		Contenders: []contest.Described{{Name: "ours", Version: "this", How: "as it is"}, {Name: "a rival", Version: "1", How: "as it is"}},
+		Absent: []contest.Absence{
+			{Contender: "nobody's", Reason: "it is not to be had"},
+			{Scenario: "contention-4", Contender: "a third", Reason: "it <does> not wait"},
+		},
+	}
+	for round, section := range []float64{26, 24, 90} {
+		r.Runs = append(r.Runs, contest.Run{
+			Round: round + 1, Scenario: "contention-4", Contender: "ours", RoundTrip: float64(6 + round),
+			Tables: map[string]contest.Figures{"contention-4-closed": {"section": section, "jain": 1, "dollars": 2}},
+		})
+	}
+	r.Runs = append(r.Runs,
+		contest.Run{Round: 1, Scenario: "contention-4", Contender: "a rival", RoundTrip: 6, Tables: map[string]contest.Figures{"contention-4-closed": {"section": 800}}},
+		contest.Run{Round: 2, Scenario: "contention-4", Contender: "a rival", Failed: "it fell over\nand said much more"})
+	return r
+}
+
+func TestTextShowsMedianSpreadAndLimitOfRuns(t *testing.T) {
+	text := squeezed(Text(three()))
+	for _, want := range []string{
+		"### 4 clients, closed loop",
+		"| ours | 26.0 (24.0–90.0) |",
+		"| a rival | 800.0 |",
+		"| the limit | 23.0 (22.0–26.0) |", // 10 ms, and twice 6, 7, 8 and 6 of the rival's
+		"- nobody's: it is not to be had",
+		"- a third: it <does> not wait",
+		"- a rival: a run failed: it fell over\n",
+		"| runs of each | 3 |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+	for _, other := range []string{"16 clients", "said much more"} {
+		if strings.Contains(text, other) {
+			t.Errorf("it has %q, of which nothing was measured", other)
+		}
+	}
+}
+
+func TestFiguresOfABusyMachineAreSaidToBe(t *testing.T) {
+	const busy = "The machine was busy"
+	r := three()
+	if strings.Contains(Text(r), busy) {
+		t.Error("an idle machine is said to be busy")
+	}
+	for i := range r.Runs {
+		r.Runs[i].Others = 0.5
+	}
+	if !strings.Contains(Text(r), busy) {
+		t.Error("nothing is said of others that have half of the machine")
+	}
+}
+
+// squeezed is text without the spaces that align its tables.
+func squeezed(text string) string {
+	for strings.Contains(text, "  ") {
+		text = strings.ReplaceAll(text, "  ", " ")
+	}
+	return text
+}
+
+func TestPictureHasABarForWhatWasMeasuredAndNoOther(t *testing.T) {
+	p := Contention(three())
+	if len(p.Rows) != 2 || p.Rows[0].Bars[0].Median != 26 || p.Rows[0].Bars[1].Runs != 0 || p.Limit != 23 {
+		t.Fatalf("%+v", p)
+	}
+	svg := p.SVG()
+	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // two bars, and the key
+		t.Errorf("%d boxes of the first colour, want 3:\n%s", n, svg)
+	}
+	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // nobody played with 16: the key
+		t.Errorf("%d boxes of the second colour, want that of the key", n)
+	}
+	for _, want := range []string{">26.0<", ">800<", "the limit: 23.0", ">10<", ">1000<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("it does not say %q", want)
+		}
+	}
+	wellFormed(t, svg)
+}
+
+func TestPictureNamesLibrariesThatWereNotMeasured(t *testing.T) {
+	r := three()
+	r.Absent = append(r.Absent, contest.Absence{Contender: "nobody's, tuned", Reason: "it is not to be had"})
+	svg := Contention(r).SVG()
+	wellFormed(t, svg)
+	if n := strings.Count(svg, ">not measured: nobody&#39;s: it is not to be had<"); n != 1 {
+		t.Errorf("it says so %d times:\n%s", n, svg)
+	}
+	if strings.Contains(svg, "a third") {
+		t.Error("it names a library that is left out of one scenario")
+	}
+}
+
+func TestPictureOfNothingAndOfOddNamesIsWellFormed(t *testing.T) {
+	wellFormed(t, Cost(&contest.Results{}).SVG())
+	r := three()
+	r.Contenders[0].Name = `<"&`
+	for i := range r.Runs {
+		if r.Runs[i].Contender == "ours" {
+			r.Runs[i].Contender = `<"&`
+		}
+	}
+	wellFormed(t, Contention(r).SVG())
+}
+
+func wellFormed(t *testing.T, svg string) {
+	t.Helper()
+	for d := xml.NewDecoder(strings.NewReader(svg)); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			return
+		} else if err != nil {
+			t.Fatalf("%v in\n%s", err, svg)
+		}
+	}
+}
+
+func TestPageIsWrittenBetweenItsMarksAndNowhereElse(t *testing.T) {
+	docs := filepath.Join(t.TempDir(), "docs", "internals")
+	if err := os.MkdirAll(docs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		if err := os.WriteFile(filepath.Join(docs, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(page, "by hand\n"+begin+"old\n"+end+"by hand, too\n")
+	for range 2 { // the second finds what the first has written
+		if err := Publish(docs, three()); err != nil {
+			t.Fatal(err)
+		}
+		b, err := os.ReadFile(filepath.Join(docs, page))
+		if err != nil {
+			t.Fatal(err)
+		}
+		text := string(b)
+		if !strings.HasPrefix(text, "by hand\n"+begin) || !strings.HasSuffix(text, end+"by hand, too\n") || strings.Contains(text, "old\n") ||
+			strings.Count(text, "### 4 clients") != 1 || strings.Count(text, "among 4 ") != 1 {
+			t.Errorf("it is\n%s", text)
+		}
+	}
+	for _, name := range []string{contended, costs} {
+		b, err := os.ReadFile(filepath.Join(docs, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		wellFormed(t, string(b))
+	}
+	write(page, "without marks\n")
+	if err := Publish(docs, three()); err == nil {
+		t.Error("no error for a page without marks")
+	}
+}
+
+func TestSummaryHasTheMediansOfAllAndTheLimit(t *testing.T) {
+	r := three()
+	r.Runs[0].Tables["contention-4-closed"]["writes"] = 2
+	r.Runs[0].Tables["contention-4-closed"]["reads"] = 3.2
+	for name, section := range map[string]float64{"a rival, tuned": 25, "another, tuned": 30} {
+		r.Runs = append(r.Runs, contest.Run{Scenario: "contention-4", Contender: name, RoundTrip: 7, Tables: map[string]contest.Figures{"contention-4-closed": {"section": section}}})
+	}
+	r.Contenders = append(r.Contenders, contest.Described{Name: "a rival, tuned"}, contest.Described{Name: "another, tuned"})
+	text := squeezed(Summary(r))
+	for _, want := range []string{
+		"| among 4 · 16 · 64 clients | ours | a rival | another, tuned | the limit |",
+		"| ms a section | 26 · – · – | 800 · – · – | 30 · – · – | 24 · – · – |",
+		"| write and read units | 5 · – · – | | | 2 · – · – |",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+func TestResultsAreReadAsTheyWereWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "results.json")
+	if err := Write(path, three()); err != nil {
+		t.Fatal(err)
+	}
+	got, err := Read(path)
+	if err != nil || !reflect.DeepEqual(got, three()) {
+		t.Errorf("%+v, %v, want %+v", got, err, three())
+	}
+}

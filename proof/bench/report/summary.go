@@ -1,0 +1,77 @@
+//go:build linux
+
+package report
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/leasehold-go/leasehold/proof/bench/contest"
+	"github.com/leasehold-go/leasehold/proof/bench/stats"
+)
+
+// Summary is the first table of the page, a column for each contender as it is by default, or tuned
+// if it has no defaults: the medians of what a section took and cost, and of the longest wait,
+// among so many clients that come back at once.
+func Summary(r *contest.Results) string {
+	rows := []struct {
+		name    string
+		figures []string // their sum
+		digits  int
+	}{
+		{"ms a section", []string{"section"}, 0},
+		{"write and read units", []string{"writes", "reads"}, 0},
+		{"longest wait, s", []string{"longest"}, 1},
+	}
+	table := [][]string{{"among " + among()}}
+	for _, row := range rows {
+		table = append(table, []string{row.name})
+	}
+	var shown []string
+	for _, name := range append(contenders(r), limitName) {
+		takes := medians(r, name, rows[0].figures, rows[0].digits)
+		if base, isTuned := strings.CutSuffix(name, ", tuned"); takes == "" || isTuned && slices.Contains(shown, base) {
+			continue
+		}
+		shown = append(shown, name)
+		table[0] = append(table[0], name)
+		for i, row := range rows {
+			table[i+1] = append(table[i+1], medians(r, name, row.figures, row.digits))
+		}
+	}
+	return aligned(table, true)
+}
+
+func among() string {
+	var names []string
+	for _, from := range contending() {
+		names = append(names, strings.TrimSuffix(from.Name, " clients"))
+	}
+	return strings.Join(names, " · ") + " clients"
+}
+
+// medians are those of the sum of figures, among so many clients each. Empty: none was
+// measured.
+func medians(r *contest.Results, contender string, of []string, digits int) string {
+	var cells []string
+	measured := false
+	for _, from := range contending() {
+		f := figures(r, tableNamed(from.table), contender)
+		sums := slices.Clone(f[of[0]])
+		for _, more := range of[1:] {
+			for i, v := range f[more] {
+				sums[i] += v
+			}
+		}
+		if len(sums) == 0 {
+			cells = append(cells, "–")
+			continue
+		}
+		measured = true
+		cells = append(cells, number(stats.Of(sums).Median, digits))
+	}
+	if !measured {
+		return ""
+	}
+	return strings.Join(cells, " · ")
+}

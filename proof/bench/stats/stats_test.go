@@ -1,0 +1,72 @@
+package stats
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+func TestMedianIsOfTheRunsAndTheSpreadOfAllOfThem(t *testing.T) {
+	for _, c := range []struct {
+		runs []float64
+		want Spread
+	}{
+		{nil, Spread{}},
+		{[]float64{7}, Spread{Median: 7, Low: 7, High: 7, Runs: 1}},
+		{[]float64{9, 1, 5}, Spread{Median: 5, Low: 1, High: 9, Runs: 3}},
+		{[]float64{4, 1, 2, 90}, Spread{Median: 3, Low: 1, High: 90, Runs: 4}},
+	} {
+		if got := Of(c.runs); got != c.want {
+			t.Errorf("%v: %+v, want %+v", c.runs, got, c.want)
+		}
+	}
+}
+
+func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(100 - i) // falling, so that it has to be sorted
+	}
+	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
+		if got := Quantile(hundred, q); got != want {
+			t.Errorf("quantile %v of 1 to 100: %v, want %v", q, got, want)
+		}
+	}
+	if got := Quantile([]float64{3, 8}, 0.99); got != 8 {
+		t.Errorf("quantile 0.99 of two: %v, want the larger", got)
+	}
+	if got := Quantile(nil, 0.5); got != 0 {
+		t.Errorf("quantile of nothing: %v", got)
+	}
+}
+
+func TestJainsIndexIsOneAmongEqualsAndASharePerHeadIfOneHasAll(t *testing.T) {
+	for _, c := range []struct {
+		shares []float64
+		want   float64
+	}{
+		{[]float64{5, 5, 5, 5}, 1},
+		{[]float64{8, 0, 0, 0}, 0.25},
+		{[]float64{1, 3}, 0.8},
+		{[]float64{0, 0}, 0},
+	} {
+		if got := Jain(c.shares); got != c.want {
+			t.Errorf("%v: %v, want %v", c.shares, got, c.want)
+		}
+	}
+}
+
+func TestWhoAskedLaterAndWasGrantedFirstHasOvertaken(t *testing.T) {
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	waits := []Wait{
+		{at(0), at(9)},       // overtaken by the two that asked at 1 and 3
+		{at(1), at(2)},       // by nobody
+		{at(3), at(4)},       // by nobody
+		{at(2), at(12)},      // by those of 3 and of 8
+		{at(8), at(10)},      // by nobody
+		{at(5), time.Time{}}, // never granted: by that of 8
+	}
+	if got, want := Overtaken(waits), []int{2, 0, 0, 2, 0, 1}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}

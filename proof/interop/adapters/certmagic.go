@@ -1,0 +1,29 @@
+package adapters
+
+import (
+	"context"
+
+	"github.com/caddyserver/certmagic"
+
+	"github.com/leasehold-go/leasehold/contrib/byname"
+)
+
+// Storage keeps certificates where another storage of certmagic's does, and locks with
+// leasehold. TryLock and RenewLockLease are those of Locker.
+type Storage struct {
+	certmagic.Storage
+	*byname.Locker
+}
+
+// Lock is Locker's, as both have one.
+func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.Lock(ctx, name) }
+
+// Unlock is Locker's, as both have one.
+func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
+
+// What certmagic asks a storage for.
+var (
+	_ certmagic.Storage          = Storage{}
+	_ certmagic.TryLocker        = Storage{}
+	_ certmagic.LockLeaseRenewer = Storage{}
+)

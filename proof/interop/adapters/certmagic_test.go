@@ -1,0 +1,130 @@
+package adapters
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"math/big"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/caddyserver/certmagic"
+	"go.uber.org/zap"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/byname"
+	"github.com/leasehold-go/leasehold/locktest"
+)
+
+// authority issues certificates. It is what certmagic's processes must not ask twice.
+type authority struct {
+	t      *testing.T
+	asked  atomic.Int32
+	begins func(ctx context.Context, attempt int32) error // before one is issued
+}
+
+func (*authority) IssuerKey() string { return "authority" }
+
+func (a *authority) Issue(ctx context.Context, csr *x509.CertificateRequest) (*certmagic.IssuedCertificate, error) {
+	if err := a.begins(ctx, a.asked.Add(1)); err != nil {
+		return nil, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	signer := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	signed := &x509.Certificate{
+		SerialNumber: big.NewInt(2), DNSNames: csr.DNSNames, NotBefore: time.Now(), NotAfter: time.Now().AddDate(0, 3, 0),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, signed, signer, csr.PublicKey, key)
+	if err != nil {
+		return nil, err
+	}
+	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
+}
+
+// server is a process that obtains certificates, in a directory that all of them share.
+func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmagic.Config, *byname.Locker) {
+	t.Helper()
+	names := namesOf(t, env, leasehold.Config{}, "certificates/")
+	var cfg *certmagic.Config
+	cache := certmagic.NewCache(certmagic.CacheOptions{
+		GetConfigForCert: func(certmagic.Certificate) (*certmagic.Config, error) { return cfg, nil }, Logger: zap.NewNop(),
+	})
+	t.Cleanup(cache.Stop)
+	cfg = certmagic.New(cache, certmagic.Config{
+		Storage: Storage{&certmagic.FileStorage{Path: dir}, names}, Issuers: []certmagic.Issuer{a}, Logger: zap.NewNop(),
+	})
+	return cfg, names
+}
+
+func TestCertmagicsServersObtainACertificateOnce(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		a := &authority{t: t, begins: func(context.Context, int32) error {
+			time.Sleep(3 * time.Minute) // many leases
+			return nil
+		}}
+		dir := t.TempDir()
+		done := make(chan error)
+		for range 3 {
+			cfg, _ := server(t, env, dir, a)
+			go func() { done <- cfg.ObtainCertSync(t.Context(), "example.com") }()
+		}
+		for range 3 {
+			must(t, <-done)
+		}
+		if n := a.asked.Load(); n != 1 {
+			t.Errorf("%d certificates were issued", n)
+		}
+	})
+}
+
+func TestCertmagicIsToldOfALossByItsNextAttempt(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		a := &authority{t: t}
+		cfg, names := server(t, env, t.TempDir(), a)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		a.begins = func(context.Context, int32) error {
+			env.Steal("certificates/issue_cert_example.com")
+			return errors.New("try again")
+		}
+		done := make(chan error, 1)
+		go func() { done <- cfg.ObtainCertAsync(ctx, "example.com") }()
+		elapse(time.Hour) // of attempts
+		cancel()
+		if err := <-done; err == nil {
+			t.Error("obtained")
+		}
+		if n := a.asked.Load(); n != 1 {
+			t.Errorf("the authority was asked %d times, the last times without the lock", n)
+		}
+		if _, held := names.Held("issue_cert_example.com"); held {
+			t.Error("held after certmagic's Unlock")
+		}
+	})
+}
+
+func TestWhatCertmagicCleansUpAtTheEndIsFree(t *testing.T) {
+	inBubble(t, func(t *testing.T, env *locktest.Env) {
+		a := &authority{t: t}
+		cfg, names := server(t, env, t.TempDir(), a)
+		a.begins = func(ctx context.Context, _ int32) error {
+			certmagic.CleanUpOwnLocks(ctx, zap.NewNop())
+			if _, held := names.Held("issue_cert_example.com"); held {
+				t.Error("held after the end of the process")
+			}
+			return errors.New("the process is ending")
+		}
+		if err := cfg.ObtainCertSync(t.Context(), "example.com"); err == nil || !strings.Contains(err.Error(), "the process is ending") {
+			t.Errorf("error %v", err)
+		}
+	})
+}

@@ -1,0 +1,34 @@
+package adapters
+
+import (
+	"context"
+	"errors"
+
+	"github.com/robfig/cron/v3"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+// Locked returns a wrapper for jobs that know of no lock. One process at a time runs
+// them; the others skip their turn.
+func Locked(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger) cron.JobWrapper {
+	return func(job cron.Job) cron.Job {
+		return LockedJob(ctx, locks, key, log, func(context.Context, *leasehold.Lock) error {
+			job.Run()
+			return nil
+		})
+	}
+}
+
+// LockedJob is a job whose context ends when its lock is lost, or with ctx.
+func LockedJob(ctx context.Context, locks *leasehold.Client, key string, log cron.Logger, run func(context.Context, *leasehold.Lock) error) cron.Job {
+	return cron.FuncJob(func() {
+		err := locks.Do(ctx, key, run, leasehold.NoWait())
+		switch {
+		case errors.Is(err, leasehold.ErrNotRun) && errors.Is(err, leasehold.ErrHeld):
+			log.Info("skip", "key", key)
+		case err != nil:
+			log.Error(err, "failed, or lost its lock", "key", key)
+		}
+	})
+}

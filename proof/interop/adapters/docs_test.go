@@ -1,0 +1,26 @@
+package adapters
+
+import (
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+func TestPageOnIntegrationsQuotesTheseFiles(t *testing.T) {
+	page, err := os.ReadFile("../../../docs/integrations.md")
+	must(t, err)
+	quotes := regexp.MustCompile("\\[(\\w+\\.go)\\]\\(\\.\\./proof/interop/adapters/\\w+\\.go\\)\\):\\n\\n```go\\n((?s:.*?))```").FindAllStringSubmatch(string(page), -1)
+	if len(quotes) != 3 {
+		t.Fatalf("docs/integrations.md quotes %d files", len(quotes))
+	}
+	for _, quote := range quotes {
+		source, err := os.ReadFile(quote[1])
+		must(t, err)
+		for _, decl := range strings.Split(strings.TrimSpace(quote[2]), "\n\n") {
+			if !strings.Contains(string(source), "\n"+decl+"\n") {
+				t.Errorf("docs/integrations.md quotes what is not in %s:\n%s", quote[1], decl)
+			}
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package adapters
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"path/filepath"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/pressly/goose/v3"
+	"github.com/pressly/goose/v3/lock"
+	"github.com/pressly/goose/v3/lock/locktesting"
+	_ "modernc.org/sqlite" // the database
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/byname"
+	"github.com/leasehold-go/leasehold/locktest"
+)
+
+// What goose asks for.
+var (
+	_ lock.Locker        = (*byname.Database)(nil)
+	_ lock.SessionLocker = (*byname.Database)(nil)
+)
+
+// migrations are two, of a database that has no lock of its own for goose.
+var migrations = fstest.MapFS{
+	"1_orders.sql": {Data: []byte("-- +goose Up\nCREATE TABLE orders (id INTEGER);\n")},
+	"2_prices.sql": {Data: []byte("-- +goose Up\nCREATE TABLE prices (id INTEGER);\n")},
+}
+
+// open opens a database that several processes share.
+func open(t *testing.T, path string) *sql.DB {
+	t.Helper()
+	db, err := sql.Open("sqlite", "file:"+path+"?_pragma=busy_timeout(60000)")
+	must(t, err)
+	t.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func TestGooseMigratesInOneProcessByItsOwnTest(t *testing.T) {
+	for name, with := range map[string]func(*byname.Database) goose.ProviderOption{
+		"Locker":        func(d *byname.Database) goose.ProviderOption { return goose.WithLocker(d) },
+		"SessionLocker": func(d *byname.Database) goose.ProviderOption { return goose.WithSessionLocker(d) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			env, path := locktest.New(t), filepath.Join(t.TempDir(), "orders.db")
+			locktesting.TestProviderLocking(t, func(t *testing.T) *goose.Provider {
+				names := namesOf(t, env, leasehold.Config{}, "migrate/")
+				p, err := goose.NewProvider(goose.DialectSQLite3, open(t, path), migrations, with(names.ForDatabase("orders")))
+				must(t, err)
+				return p
+			})
+		})
+	}
+}
+
+func TestGoosesLockersExcludeEachOtherByItsOwnTest(t *testing.T) {
+	env := locktest.New(t)
+	db := open(t, filepath.Join(t.TempDir(), "orders.db"))
+	locktesting.TestConcurrentLocking(t, db, func(t *testing.T) lock.Locker {
+		return namesOf(t, env, leasehold.Config{}, "migrate/").ForDatabase("orders")
+	}, time.Second)
+}
+
+func TestGooseSaysThatItsLockWasLost(t *testing.T) {
+	env := locktest.New(t)
+	names := namesOf(t, env, leasehold.Config{}, "migrate/")
+	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {
+		env.Steal("migrate/orders")
+		return nil
+	}}, nil)
+	p, err := goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil,
+		goose.WithGoMigrations(migration), goose.WithLocker(names.ForDatabase("orders")))
+	must(t, err)
+	if _, err := p.Up(t.Context()); !errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("migrated without the lock: %v", err)
+	}
+}
+
+func TestMigrationsUnderDoEndWithTheLock(t *testing.T) {
+	env := locktest.New(t)
+	locks := env.Client(leasehold.Config{Lease: time.Second})
+	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
+		env.Steal("migrate/orders")
+		<-ctx.Done() // a migration that does not end would hang here
+		return context.Cause(ctx)
+	}}, nil)
+	p, err := goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration))
+	must(t, err)
+	err = locks.Do(t.Context(), "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
+		_, err := p.Up(ctx)
+		return err
+	})
+	if !errors.Is(err, leasehold.ErrLost) {
+		t.Errorf("migrated without the lock: %v", err)
+	}
+}

@@ -1,0 +1,42 @@
+package adapters
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/byname"
+	"github.com/leasehold-go/leasehold/locktest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// inBubble runs a test in virtual time.
+func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
+}
+
+// namesOf returns a Locker as a process of its own would have.
+func namesOf(t *testing.T, env *locktest.Env, cfg leasehold.Config, prefix string) *byname.Locker {
+	t.Helper()
+	names, err := byname.New(env.Client(cfg), prefix)
+	must(t, err)
+	return names
+}
+
+// elapse lets virtual time pass.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}

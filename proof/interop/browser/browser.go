@@ -1,0 +1,274 @@
+//go:build linux
+
+// Package browser starts a real Chromium, that of Debian's packages, for tests of
+// pages.
+package browser
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/leasehold-go/leasehold/proof/interop/install"
+)
+
+// patience bounds every wait for something that must happen in a page.
+const patience = 30 * time.Second
+
+// Browser is a running Chromium. Its methods are safe for concurrent use.
+type Browser struct {
+	ctx  context.Context
+	free func()
+}
+
+// ForeignName is a name that the browser finds at 127.0.0.1.
+const ForeignName = "rebound.example"
+
+// Start installs Chromium if need be and starts it, without a window.
+func Start(ctx context.Context) (*Browser, error) {
+	path, err := install.Debian(ctx, "chromium", "chromium", "fonts-dejavu-core")
+	if err != nil {
+		return nil, err
+	}
+	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
+		// A name that somebody else has given this machine, as DNS rebinding does.
+		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
+	if os.Getuid() == 0 { // the sandbox wants another user, and the pages are our own
+		options = append(options, chromedp.NoSandbox)
+	}
+	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)
+	first, closeFirst := chromedp.NewContext(allocator)
+	b := &Browser{ctx: first, free: func() {
+		closeFirst()
+		free()
+	}}
+	if err := chromedp.Do(first); err != nil {
+		b.Stop()
+		return nil, fmt.Errorf("browser: start %s: %w", path, err)
+	}
+	return b, nil
+}
+
+// Stop ends the browser and waits for its end.
+func (b *Browser) Stop() {
+	_ = chromedp.Cancel(b.ctx) // it ends all the same
+	b.free()
+}
+
+// Shared is one browser for all tests of a package: the first starts it.
+type Shared struct {
+	once    sync.Once
+	browser *Browser
+	err     error
+}
+
+// Stop ends the browser if one was started.
+func (s *Shared) Stop() {
+	if s.browser != nil {
+		s.browser.Stop()
+	}
+}
+
+// Page opens an empty page with cookies of its own, which ends with the test. Without
+// a browser the test fails where CI runs, and is skipped elsewhere.
+func (s *Shared) Page(t testing.TB) *Page {
+	t.Helper()
+	s.once.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		s.browser, s.err = Start(ctx)
+	})
+	switch {
+	case s.err != nil && os.Getenv("CI") != "":
+		t.Fatal(s.err)
+	case s.err != nil:
+		t.Skip(s.err)
+	}
+	return open(s.browser.ctx, t, chromedp.WithNewBrowserContext())
+}
+
+// Page is one page of the browser. What fails in it fails the test. Its methods are
+// for the test's goroutine.
+type Page struct {
+	t        testing.TB
+	ctx      context.Context
+	end      func()
+	mu       sync.Mutex
+	problems []string
+}
+
+func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *Page {
+	t.Helper()
+	p := &Page{t: t}
+	p.ctx, p.end = chromedp.NewContext(in, options...)
+	t.Cleanup(p.end)
+	// Not bound to a context that ends: it makes the page.
+	err := chromedp.Listen(p.ctx, p.hear)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Size(1280, 800)
+	return p
+}
+
+// hear keeps what the page complains of: exceptions, what a policy has blocked.
+func (p *Page) hear(event any) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		p.problems = append(p.problems, fmt.Sprintf("exception: %+v", e.ExceptionDetails.Exception))
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Source == log.EntrySourceSecurity {
+			p.problems = append(p.problems, string(e.Entry.Source)+": "+e.Entry.Text)
+		}
+	}
+}
+
+// Problems returns what the page has complained of since the last call.
+func (p *Page) Problems() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := p.problems
+	p.problems = nil
+	return all
+}
+
+// Another opens a page beside this one, which has its cookies.
+func (p *Page) Another() *Page {
+	p.t.Helper()
+	return open(p.ctx, p.t)
+}
+
+// Close closes the page.
+func (p *Page) Close() { p.end() }
+
+// Do runs actions.
+func (p *Page) Do(actions ...chromedp.Action[chromedp.Void]) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if err := chromedp.Do(ctx, actions...); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// Open opens a URL and waits until it is loaded.
+func (p *Page) Open(url string) {
+	p.t.Helper()
+	p.Do(chromedp.Navigate(url))
+}
+
+// Type types keys.
+func (p *Page) Type(keys string) {
+	p.t.Helper()
+	p.Do(chromedp.KeyEvent(keys))
+}
+
+// Size sets the size of the page.
+func (p *Page) Size(width, height int64) {
+	p.t.Helper()
+	p.Do(chromedp.EmulateViewport(width, height))
+}
+
+// Dark has the page shown as on a system with that preference.
+func (p *Page) Dark(dark bool) {
+	p.t.Helper()
+	scheme := "light"
+	if dark {
+		scheme = "dark"
+	}
+	p.Do(chromedp.Func(func(ctx context.Context, t *chromedp.Target) error {
+		_, err := cdp.Call(ctx, t, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+			Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+		})
+		return err
+	}))
+}
+
+// Eval returns the value of an expression, which may be a promise.
+func Eval[T any](p *Page, expression string) T {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 2*patience)
+	defer cancel()
+	v, err := chromedp.Run(ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// Run evaluates statements.
+func (p *Page) Run(statements string) {
+	p.t.Helper()
+	Eval[bool](p, "(async () => {"+statements+"; return true})()")
+}
+
+// Wait waits until an expression is true.
+func (p *Page) Wait(expression string) {
+	p.t.Helper()
+	p.WaitFor(patience, expression)
+}
+
+// WaitFor waits at most for d until an expression is true, in whatever is loaded by
+// then. If it does not become true, the test fails with what the page shows.
+func (p *Page) WaitFor(d time.Duration, expression string) {
+	p.t.Helper()
+	end := time.Now().Add(d)
+	for {
+		ctx, cancel := context.WithTimeout(p.ctx, d+patience)
+		ok, err := chromedp.Run(ctx, chromedp.Evaluate[bool](fmt.Sprintf(`(async () => {
+			for (const end = performance.now() + %d; performance.now() < end; await new Promise((r) => setTimeout(r, 20))) {
+				try { if (%s) return true } catch {}
+			}
+			return false;
+		})()`, time.Until(end).Milliseconds(), expression), chromedp.EvalAwaitPromise))
+		cancel()
+		switch {
+		case ok:
+			return
+		case err != nil && time.Now().Before(end) && strings.Contains(err.Error(), "navigated"):
+			continue // another document is loaded: the wait goes on there
+		case err != nil:
+			p.t.Fatalf("wait for %s: %v", expression, err)
+		}
+		p.t.Fatalf("not within %v: %s\nthe page shows:\n%s\nand complains: %q", d, expression, Eval[string](p, "document.body.innerText"), p.Problems())
+	}
+}
+
+//go:embed npm/package.json
+var manifest []byte
+
+//go:embed npm/package-lock.json
+var lockFile []byte
+
+// Axe returns the source of axe-core, which finds what of a page some people cannot
+// use.
+func Axe(ctx context.Context) (string, error) {
+	dir, err := install.Once(ctx, "axe-core-4.14.1", func(ctx context.Context, dir string) error {
+		if err := install.Require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {
+			return err
+		}
+		if err := install.Files(dir, map[string][]byte{"package.json": manifest, "package-lock.json": lockFile}); err != nil {
+			return err
+		}
+		return install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+	})
+	if err != nil {
+		return "", err
+	}
+	source, err := os.ReadFile(filepath.Join(dir, "node_modules", "axe-core", "axe.min.js"))
+	return string(source), err
+}

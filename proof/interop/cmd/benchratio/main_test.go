@@ -1,0 +1,50 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestRatioIsOfMedians(t *testing.T) {
+	const in = `goos: linux
+BenchmarkConditionalUpdate/memory/1-2     	   50000	     10000 ns/op	    9000 B/op	     100 allocs/op
+BenchmarkConditionalUpdate/memory/1-2     	   50000	     20000 ns/op	    9000 B/op	     100 allocs/op
+BenchmarkConditionalUpdate/memory/1-2     	   50000	     90000 ns/op	    9000 B/op	     100 allocs/op
+BenchmarkConditionalUpdate/dynoxide/1-2   	   50000	    100000 ns/op	    9000 B/op	     100 allocs/op
+BenchmarkConditionalUpdate/dynoxide/1-2   	   50000	     50000 ns/op	    9000 B/op	     100 allocs/op
+BenchmarkConditionalUpdate/dynoxide/1-2   	   50000	     60000 ns/op	    9000 B/op	     100 allocs/op
+BenchmarkConditionalUpdate/memory/32-2    	   50000	     10000 ns/op	    9000 B/op	     100 allocs/op
+PASS
+`
+	var out strings.Builder
+	if err := compare(strings.NewReader(in), &out); err != nil {
+		t.Fatal(err)
+	}
+	got := out.String()
+	if !strings.HasPrefix(got, in) {
+		t.Errorf("the output does not begin with what was read:\n%s", got)
+	}
+	want := []string{"1", "3", "50000", "16667", "3.0"}
+	var row []string
+	for l := range strings.Lines(strings.TrimPrefix(got, in)) {
+		if fields := strings.Fields(l); len(fields) == len(want) && fields[0] == "1" {
+			row = fields
+		}
+	}
+	if strings.Join(row, " ") != strings.Join(want, " ") {
+		t.Errorf("row %q, want %q in\n%s", row, want, got)
+	}
+	if strings.Contains(got[len(in):], "\n32 ") {
+		t.Errorf("compares what ran over one server only:\n%s", got)
+	}
+}
+
+func TestNothingToCompareIsAnError(t *testing.T) {
+	if err := compare(strings.NewReader("PASS\n"), &strings.Builder{}); err == nil {
+		t.Error("no error")
+	}
+}

@@ -1,0 +1,154 @@
+//go:build linux
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+)
+
+// golden is what a file has: what was asked of a peer, and what it left.
+type golden struct {
+	Peer     string `json:"peer"`
+	Version  string `json:"version"`
+	Recorded bool   `json:"recorded"` // false: written by hand
+	Case     string `json:"case"`
+
+	// What the peer was asked to write.
+	State   string `json:"state"` // held, released or absent
+	Owner   string `json:"owner,omitempty"`
+	LeaseMS int64  `json:"leaseMs"`
+	SortKey string `json:"sortKey,omitempty"` // the name of a sort key that is not the default
+
+	Items []any `json:"items"` // DynamoDB JSON
+}
+
+// kase is a golden record to be made.
+type kase struct {
+	peer     peers.Peer
+	name     string
+	what     string
+	settings peers.Settings
+	state    string
+
+	ours      []peers.Request // done first, by leasehold with the native layout
+	steps     []peers.Request // each on the lock acquired last
+	heartbeat bool            // wait until the background has renewed
+}
+
+// record does what the case says on a table of its own.
+func (c kase) record(ctx context.Context, server *engines.Server) (golden, error) {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
+	defer cancel()
+	if err := c.peer.CreateTable(ctx, server, c.settings); err != nil {
+		return golden{}, err
+	}
+	native := c.settings
+	native.Owner, native.Lease = "ours", time.Second
+	if err := play(ctx, server, peers.Ours("native"), native, c.ours, false); err != nil {
+		return golden{}, err
+	}
+	if err := play(ctx, server, c.peer, c.settings, c.steps, c.heartbeat); err != nil {
+		return golden{}, err
+	}
+	found, err := items(ctx, server, c.settings.Table)
+	if err != nil {
+		return golden{}, err
+	}
+	g := golden{
+		Peer: c.peer.Name, Version: c.peer.Version, Recorded: true, Case: c.what,
+		State: c.state, Owner: c.settings.Owner, LeaseMS: c.settings.Lease.Milliseconds(),
+		SortKey: c.settings.SortKey, Items: []any{},
+	}
+	for _, s := range c.steps {
+		if s.Lease != 0 {
+			g.LeaseMS = s.Lease.Milliseconds()
+		}
+	}
+	for _, item := range found {
+		b, err := attributevalue.MarshalMapJSON(item)
+		if err != nil {
+			return golden{}, err
+		}
+		var sorted any // by name, which the SDK's spelling is not
+		if err := json.Unmarshal(b, &sorted); err != nil {
+			return golden{}, err
+		}
+		g.Items = append(g.Items, sorted)
+	}
+	return g, nil
+}
+
+// play has a process of a peer do the steps, and kills it.
+func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Settings, steps []peers.Request, heartbeat bool) (err error) {
+	if len(steps) == 0 {
+		return nil
+	}
+	d, err := peers.Start(ctx, p, server.Endpoint, s)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.Kill()) }()
+	var lock int64
+	for _, r := range steps {
+		if r.Do != "acquire" {
+			r.Lock = lock
+		}
+		reply, err := d.Do(ctx, r)
+		if err != nil {
+			return err
+		}
+		if r.Do == "acquire" {
+			lock = reply.ID
+		}
+	}
+	if heartbeat {
+		return awaitHeartbeat(ctx, server, s.Table)
+	}
+	return nil
+}
+
+// awaitHeartbeat returns when the only item has changed.
+func awaitHeartbeat(ctx context.Context, server *engines.Server, table string) error {
+	again := time.NewTicker(50 * time.Millisecond)
+	defer again.Stop()
+	var before string
+	for {
+		found, err := items(ctx, server, table)
+		if err != nil {
+			return err
+		}
+		now, err := attributevalue.MarshalMapJSON(found[0])
+		switch {
+		case err != nil:
+			return err
+		case before != "" && before != string(now):
+			return nil
+		}
+		before = string(now)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			return fmt.Errorf("wait for a heartbeat: %w", context.Cause(ctx))
+		}
+	}
+}
+
+func items(ctx context.Context, server *engines.Server, table string) ([]map[string]types.AttributeValue, error) {
+	out, err := server.Client().Scan(ctx, &dynamodb.ScanInput{TableName: aws.String(table), ConsistentRead: aws.Bool(true)})
+	if err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}

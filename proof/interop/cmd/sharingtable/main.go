@@ -1,0 +1,120 @@
+//go:build linux
+
+// Command sharingtable reads what go test -json ./sharing prints and shows it as
+// a table of peers, servers and scenarios. It exits 1 if anything failed, or
+// nothing ran.
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+)
+
+func main() {
+	if err := show(os.Stdin, os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// event is a line of go test -json (go doc test2json).
+type event struct {
+	Action  string
+	Test    string
+	Output  string
+	Elapsed float64 // seconds
+}
+
+func show(in io.Reader, out io.Writer) error {
+	printed := map[string]string{} // by test
+	var ended []event
+	failed := false
+	for lines := json.NewDecoder(in); ; {
+		var e event
+		err := lines.Decode(&e)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return fmt.Errorf("read the output of go test -json: %w", err)
+		}
+		switch e.Action {
+		case "output", "build-output":
+			printed[e.Test] += e.Output
+		case "pass", "fail", "skip", "build-fail":
+			failed = failed || strings.HasSuffix(e.Action, "fail")
+			ended = append(ended, e)
+		}
+	}
+	table := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(table, "PEER\tVERSION\tSERVER\tSCENARIO\tRESULT\tTOOK\tWHY")
+	rows := 0
+	for _, e := range ended {
+		// Test/server/peer, and the direction where a scenario has two.
+		parts := strings.Split(e.Test, "/")
+		if len(parts) < 3 || hasParts(ended, e.Test) {
+			continue
+		}
+		rows++
+		scenario := strings.TrimPrefix(parts[0], "Test")
+		if len(parts) > 3 {
+			scenario += ", " + words(parts[3])
+		}
+		why := ""
+		if e.Action == "skip" {
+			why = reason(printed[e.Test])
+		}
+		fmt.Fprintf(table, "%s\t%s\t%s\t%s\t%s\t%.1fs\t%s\n", parts[2], version(parts[2]), words(parts[1]), scenario, e.Action, e.Elapsed, why)
+	}
+	if err := table.Flush(); err != nil {
+		return err
+	}
+	for _, e := range ended {
+		if strings.HasSuffix(e.Action, "fail") {
+			fmt.Fprintf(out, "\n%s", printed[e.Test])
+		}
+	}
+	switch {
+	case failed:
+		return errors.New("some failed")
+	case rows == 0:
+		return errors.New("nothing ran")
+	}
+	return nil
+}
+
+// reason is what a test said when it skipped itself: file, line and text.
+func reason(printed string) string {
+	for line := range strings.Lines(printed) {
+		if _, text, ok := strings.Cut(line, "_test.go:"); ok {
+			_, text, _ = strings.Cut(text, ": ")
+			return strings.TrimSpace(text)
+		}
+	}
+	return ""
+}
+
+// hasParts reports whether a test is divided into others.
+func hasParts(ended []event, test string) bool {
+	return slices.ContainsFunc(ended, func(e event) bool { return strings.HasPrefix(e.Test, test+"/") })
+}
+
+func version(peer string) string {
+	for _, p := range append(peers.All(), peers.Dynamolock) {
+		if p.Name == peer {
+			return p.Version
+		}
+	}
+	return "?"
+}
+
+// words undoes what go test does to the spaces in names.
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

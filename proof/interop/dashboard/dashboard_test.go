@@ -1,0 +1,292 @@
+package dashboard
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/promql/parser"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/contrib/leaseholdprom"
+	"github.com/leasehold-go/leasehold/internal/eventtest"
+)
+
+// dashboard is what a test asks of one of Grafana's.
+type dashboard struct {
+	Title, UID    string
+	SchemaVersion int
+	Templating    struct{ List []variable }
+	Panels        []panel
+}
+
+type variable struct {
+	Name, Type, Definition string
+	Query                  json.RawMessage
+	Datasource             datasource
+}
+
+type datasource struct{ Type, UID string }
+
+type panel struct {
+	ID          int
+	Type, Title string
+	Description string
+	Datasource  datasource
+	GridPos     struct{ H, W, X, Y int }
+	Targets     []target
+}
+
+type target struct {
+	RefID, Expr, LegendFormat string
+	Datasource                datasource
+}
+
+func readDashboard(t *testing.T) dashboard {
+	t.Helper()
+	b, err := os.ReadFile("../../../docs/grafana-dashboard.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var d dashboard
+	if err := json.Unmarshal(b, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+// exported has the labels of each series of a registry in which all metrics
+// have a sample, by the name that a query uses: a histogram has three.
+func exported(t *testing.T) map[string][]string {
+	t.Helper()
+	names := map[string][]string{}
+	synctest.Test(t, func(t *testing.T) {
+		reg := prometheus.NewPedanticRegistry()
+		m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition })
+		w := eventtest.New(t)
+		c, _ := w.Client(m.OnEvent)
+		m.Watch(c)
+		lock := w.Acquire(t.Context(), c, "job")
+		families, err := reg.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Release(lock)
+		for _, f := range families {
+			var has []string
+			for _, l := range f.GetMetric()[0].GetLabel() {
+				has = append(has, l.GetName())
+			}
+			name := f.GetName()
+			if f.GetType() != dto.MetricType_HISTOGRAM {
+				names[name] = has
+				continue
+			}
+			names[name+"_bucket"] = append(slices.Clone(has), "le")
+			names[name+"_sum"], names[name+"_count"] = has, has
+		}
+	})
+	return names
+}
+
+// fromPrometheus are the labels that a scrape adds.
+var fromPrometheus = []string{"job", "instance"}
+
+// check parses a query and compares what it selects and groups by with what is
+// exported. It returns the series that it shows and the labels of its result.
+func check(t *testing.T, where, query string, exported map[string][]string) (shown, result []string) {
+	t.Helper()
+	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
+	if err != nil {
+		t.Errorf("%s: %v", where, err)
+		return nil, nil
+	}
+	has := map[string]bool{} // the labels of any of the series
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		s, ok := node.(*parser.VectorSelector)
+		if !ok {
+			return nil
+		}
+		of, ok := exported[s.Name]
+		if !ok {
+			t.Errorf("%s: %s is not exported", where, s.Name)
+			return nil
+		}
+		shown = append(shown, s.Name)
+		for _, l := range slices.Concat(of, fromPrometheus) {
+			has[l] = true
+		}
+		for _, m := range s.LabelMatchers {
+			if m.Name != model.MetricNameLabel && !slices.Contains(slices.Concat(of, fromPrometheus), m.Name) {
+				t.Errorf("%s: %s has no label %s", where, s.Name, m.Name)
+			}
+		}
+		return nil
+	})
+	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
+		if a, ok := node.(*parser.AggregateExpr); ok {
+			for _, l := range a.Grouping {
+				if !has[l] {
+					t.Errorf("%s: %s: nothing has a label %s to group by", where, a, l)
+				}
+			}
+			result = append(result, a.Grouping...)
+		}
+		return nil
+	})
+	if len(shown) == 0 {
+		t.Errorf("%s: no series in %s", where, query)
+	}
+	return shown, result
+}
+
+// interpolated puts values for Grafana's variables, as Grafana does.
+func interpolated(query string) string {
+	return strings.NewReplacer("$__rate_interval", "1m", "$__range", "3h", "$job", ".*", "$group", ".*").Replace(query)
+}
+
+var (
+	legendLabel = regexp.MustCompile(`{{\s*(\w+)\s*}}`)
+	labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
+)
+
+func TestDashboardQueriesWhatIsExportedAndShowsAllOfIt(t *testing.T) {
+	exported := exported(t)
+	d := readDashboard(t)
+	missing := maps.Clone(exported)
+	for _, p := range d.Panels {
+		for _, q := range p.Targets {
+			where := fmt.Sprintf("panel %q, query %s", p.Title, q.RefID)
+			shown, result := check(t, where, interpolated(q.Expr), exported)
+			for _, name := range shown {
+				delete(missing, name)
+			}
+			for _, m := range legendLabel.FindAllStringSubmatch(q.LegendFormat, -1) {
+				if !slices.Contains(result, m[1]) {
+					t.Errorf("%s: the legend names %s, which the result does not have", where, m[1])
+				}
+			}
+		}
+	}
+	delete(missing, "leasehold_renew_seconds_sum") // its quantiles are shown
+	if len(missing) > 0 {
+		t.Errorf("in no panel: %v", slices.Sorted(maps.Keys(missing)))
+	}
+	for _, v := range d.Templating.List {
+		if v.Type != "query" {
+			continue
+		}
+		m := labelValues.FindStringSubmatch(v.Definition)
+		if m == nil || !strings.Contains(string(v.Query), "label_values(") {
+			t.Errorf("variable %s: %s", v.Name, v.Definition)
+			continue
+		}
+		shown, _ := check(t, "variable "+v.Name, interpolated(m[1]), exported)
+		if m[2] != v.Name || len(shown) != 1 || !slices.Contains(slices.Concat(exported[shown[0]], fromPrometheus), m[2]) {
+			t.Errorf("variable %s: no label %s of %v", v.Name, m[2], shown)
+		}
+	}
+}
+
+func TestDashboardIsOneThatGrafanaCanLoad(t *testing.T) {
+	d := readDashboard(t)
+	if d.Title == "" || d.UID == "" || len(d.UID) > 40 || d.SchemaVersion < 36 || len(d.Panels) == 0 {
+		t.Errorf("title %q, uid %q, schema %d, %d panels", d.Title, d.UID, d.SchemaVersion, len(d.Panels))
+	}
+	chosen := datasource{Type: "prometheus", UID: "${datasource}"}
+	if v := d.Templating.List[0]; v.Name != "datasource" || v.Type != "datasource" || string(v.Query) != `"prometheus"` {
+		t.Errorf("the data source cannot be chosen: %+v", v)
+	}
+	names := map[string]bool{"__rate_interval": true, "__range": true}
+	for _, v := range d.Templating.List {
+		if names[v.Name] = true; v.Type == "query" && v.Datasource != chosen {
+			t.Errorf("variable %s is of data source %v", v.Name, v.Datasource)
+		}
+	}
+	uses := regexp.MustCompile(`\$(\w+)`)
+	ids := map[int]bool{}
+	taken := map[[2]int]string{}
+	for _, p := range d.Panels {
+		if ids[p.ID] || p.ID == 0 || p.Title == "" {
+			t.Errorf("panel %q has the id %d", p.Title, p.ID)
+		}
+		ids[p.ID] = true
+		g := p.GridPos
+		if g.H < 1 || g.W < 1 || g.X < 0 || g.X+g.W > 24 {
+			t.Errorf("panel %q is at %+v", p.Title, g)
+		}
+		for x := g.X; x < g.X+g.W; x++ {
+			for y := g.Y; y < g.Y+g.H; y++ {
+				if other := taken[[2]int{x, y}]; other != "" {
+					t.Fatalf("panel %q lies on %q", p.Title, other)
+				}
+				taken[[2]int{x, y}] = p.Title
+			}
+		}
+		if p.Type == "row" {
+			continue
+		}
+		if p.Datasource != chosen || len(p.Targets) == 0 || p.Description == "" {
+			t.Errorf("panel %q: %v, %d queries, description %q", p.Title, p.Datasource, len(p.Targets), p.Description)
+		}
+		refs := map[string]bool{}
+		for _, q := range p.Targets {
+			if q.Datasource != chosen || q.RefID == "" || refs[q.RefID] {
+				t.Errorf("panel %q, query %q: %v", p.Title, q.RefID, q.Datasource)
+			}
+			refs[q.RefID] = true
+			for _, m := range uses.FindAllStringSubmatch(q.Expr, -1) {
+				if !names[m[1]] {
+					t.Errorf("panel %q uses $%s, which is no variable", p.Title, m[1])
+				}
+			}
+		}
+	}
+}
+
+// The page of the metrics has alerts to copy, and a table of what there is.
+func TestPageOfTheMetricsIsTrue(t *testing.T) {
+	b, err := os.ReadFile("../../../docs/metrics.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(b)
+	exported := exported(t)
+	_, rules, _ := strings.Cut(page, "```yaml\n")
+	rules, _, _ = strings.Cut(rules, "```")
+	alerts := 0
+	for line := range strings.Lines(rules) {
+		if query, ok := strings.CutPrefix(strings.TrimSpace(line), "expr: "); ok {
+			alerts++
+			check(t, "alert "+fmt.Sprint(alerts), query, exported)
+		}
+	}
+	if want := strings.Count(rules, "- alert: "); alerts == 0 || alerts != want {
+		t.Errorf("%d alerts, %d queries", want, alerts)
+	}
+	for name := range exported {
+		name = strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
+		if !strings.Contains(page, "| `"+name+"` |") {
+			t.Errorf("%s is in no table", name)
+		}
+	}
+	named := regexp.MustCompile(`\bleasehold_\w+`)
+	for _, name := range named.FindAllString(page, -1) {
+		if strings.HasPrefix(name, "leasehold_run_") {
+			continue // those of the command: its own tests compare them with the page
+		}
+		_, plain := exported[name]
+		if _, histogram := exported[name+"_count"]; !plain && !histogram {
+			t.Errorf("%s is not exported", name)
+		}
+	}
+}

@@ -1,0 +1,46 @@
+//go:build linux
+
+package interop
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/internal/conformance"
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+	"pgregory.net/rapid"
+)
+
+// TestLocaldynamoDoesWhatDynoxideDoes sends both the same random requests, and
+// compares every reply and what is left in the table. A failure ends with the
+// command that repeats it.
+//
+// The requests steer clear of what dynoxide is known to do unlike AWS; where
+// they are drawn (see requests_test.go) a comment names what is avoided. The
+// words of errors are left out of the comparison: dynoxide has its own.
+func TestLocaldynamoDoesWhatDynoxideDoes(t *testing.T) {
+	ours := conformance.Engine{Name: "localdynamo", Client: localdynamo.New().Client()}
+	theirs := conformance.Engine{Name: engines.Dynoxide.Name, Client: engines.Run(t, engines.Dynoxide).Client()}
+	var runs int
+	rapid.Check(t, func(t *rapid.T) {
+		runs++
+		table := fmt.Sprintf("differential-%d", runs)
+		for _, e := range []conformance.Engine{ours, theirs} {
+			if err := e.CreateTable(t.Context(), table); err != nil {
+				t.Fatal(err)
+			}
+		}
+		compare := func(r conformance.Request) {
+			t.Helper()
+			a, b := ours.Send(t.Context(), table, r), theirs.Send(t.Context(), table, r)
+			if got, want := a.Outcome(), b.Outcome(); got != want {
+				t.Fatalf("%s\nlocaldynamo: %s\ndynoxide: %s", conformance.Describe(r), a, b)
+			}
+		}
+		for range rapid.IntRange(1, 25).Draw(t, "requests") {
+			compare(request().Draw(t, "request"))
+		}
+		compare(conformance.Scan{})
+	})
+}

@@ -1,0 +1,71 @@
+//go:build linux
+
+package engines
+
+import (
+	"context"
+	_ "embed"
+	"net"
+	"os"
+	"path/filepath"
+
+	"github.com/leasehold-go/leasehold/proof/interop/install"
+)
+
+// DynamoDBLocal is AWS's own server for tests, from Maven. Its licence lets
+// nobody pass it on: it is installed where it is used and never shipped.
+var DynamoDBLocal = Engine{Name: "DynamoDB Local", Version: "2.6.1", install: installDynamoDBLocal, start: startDynamoDBLocal}
+
+//go:embed pom.xml
+var dynamoDBLocalPOM []byte
+
+func installDynamoDBLocal(ctx context.Context, dir string) error {
+	if err := install.Require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
+		return err
+	}
+	if err := install.Files(dir, map[string][]byte{"pom.xml": dynamoDBLocalPOM}); err != nil {
+		return err
+	}
+	return install.Jars(ctx, dir)
+}
+
+// startDynamoDBLocal starts the server inside a network namespace, since it
+// listens on every address there is.
+func startDynamoDBLocal(dir, tables string) (*Server, error) {
+	if err := install.Require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	defer listener.Close() // the namespace has its own copy
+	door, err := listener.(*net.TCPListener).File()
+	if err != nil {
+		return nil, err
+	}
+	defer door.Close()
+
+	where := []string{"-inMemory"}
+	if tables != "" {
+		where = []string{"-dbPath", tables}
+	}
+	lib := filepath.Join(dir, "lib")
+	s, err := launch(command{
+		path: "/proc/self/exe",
+		name: namespaceName,
+		args: append([]string{
+			"java", "-Xmx384m", "-XX:TieredStopAtLevel=1",
+			"-Djava.library.path=" + lib, "-cp", filepath.Join(lib, "*"),
+			"com.amazonaws.services.dynamodbv2.local.main.ServerRunner",
+			"-sharedDb", "-disableTelemetry", "-port", namespacePort,
+		}, where...),
+		namespace: true,
+		files:     []*os.File{door},
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Endpoint = "http://" + listener.Addr().String()
+	return s, nil
+}

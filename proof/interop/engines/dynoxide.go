@@ -1,0 +1,48 @@
+//go:build linux
+
+package engines
+
+import (
+	"context"
+	_ "embed"
+	"path/filepath"
+
+	"github.com/leasehold-go/leasehold/proof/interop/install"
+)
+
+// Dynoxide is a small server in one static binary, from npm.
+var Dynoxide = Engine{Name: "dynoxide", Version: "1.2.1", install: installDynoxide, start: startDynoxide}
+
+// The lock file has the package's checksum.
+var (
+	//go:embed npm/package.json
+	dynoxidePackage []byte
+	//go:embed npm/package-lock.json
+	dynoxideLock []byte
+)
+
+func installDynoxide(ctx context.Context, dir string) error {
+	if err := install.Require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {
+		return err
+	}
+	if err := install.Files(dir, map[string][]byte{"package.json": dynoxidePackage, "package-lock.json": dynoxideLock}); err != nil {
+		return err
+	}
+	return install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error")
+}
+
+func startDynoxide(dir, tables string) (*Server, error) {
+	args := []string{"serve", "--host", "127.0.0.1", "--port", "0"}
+	if tables != "" {
+		args = append(args, "--db-path", filepath.Join(tables, "dynoxide.db"))
+	}
+	// The port it prints for 0 is 0, so the server asks the kernel.
+	s, err := launch(command{
+		path: filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"),
+		args: args,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}

@@ -1,0 +1,73 @@
+//go:build linux
+
+package engines
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/leasehold-go/leasehold/proof/interop/install"
+)
+
+// Engine is a server that this package can install and start.
+type Engine struct {
+	Name    string // as conformance cases and error messages call it
+	Version string // the only one installed
+
+	// install puts the engine into the empty folder dir.
+	install func(ctx context.Context, dir string) error
+	// start starts what install left in dir, with its tables in the folder tables
+	// or, if that is empty, in memory.
+	start func(dir, tables string) (*Server, error)
+
+	tables string
+}
+
+// In returns the engine with its tables in the folder dir, where the next server
+// that is started there finds them, however this one ended.
+func (e Engine) In(dir string) Engine {
+	e.tables = dir
+	return e
+}
+
+// All returns every engine, the quick one first.
+func All() []Engine { return []Engine{Dynoxide, DynamoDBLocal} }
+
+// Find returns the engine of that name.
+func Find(name string) (Engine, error) {
+	var names []string
+	for _, e := range All() {
+		if e.Name == name {
+			return e, nil
+		}
+		names = append(names, e.Name)
+	}
+	return Engine{}, fmt.Errorf("engines: no engine %q: there are %s", name, strings.Join(names, " and "))
+}
+
+// Install installs the engine unless it is there already, and returns its
+// folder. Processes that install at the same time take turns.
+func (e Engine) Install(ctx context.Context) (string, error) {
+	return install.Once(ctx, e.Name+"-"+e.Version, e.install)
+}
+
+// Start installs the engine if need be and starts it with no tables, or those of
+// [Engine.In]. It returns when the server answers; ctx bounds the install and the wait, not the
+// server's life, which ends with [Server.Stop] or with this process.
+func (e Engine) Start(ctx context.Context) (*Server, error) {
+	dir, err := e.Install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	server, err := e.start(dir, e.tables)
+	if err != nil {
+		return nil, fmt.Errorf("engines: start %s: %w", e.Name, err)
+	}
+	server.Name = e.Name
+	if err := server.waitUntilReady(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("engines: %s did not answer: %w", e.Name, err), server.Stop())
+	}
+	return server, nil
+}

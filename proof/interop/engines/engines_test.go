@@ -1,0 +1,282 @@
+//go:build linux
+
+package engines
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) {
+	if name := os.Getenv("LEASEHOLD_ENGINES_HOLD"); name != "" {
+		hold(name)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestEveryEngineAnswersAndEndsWhenStopped(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) {
+			s := Run(t, e)
+			if _, err := s.Client().ListTables(t.Context(), &dynamodb.ListTablesInput{}); err != nil {
+				t.Fatal(err)
+			}
+			family := append(descendants(t, s.process.PID()), s.process.PID())
+			if err := s.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			gone(t, family)
+			if conn, err := net.Dial("tcp", strings.TrimPrefix(s.Endpoint, "http://")); err == nil {
+				conn.Close()
+				t.Error("something still listens on the endpoint")
+			}
+		})
+	}
+}
+
+func TestNoEngineListensBeyondLoopback(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) {
+			s := Run(t, e)
+			ours, err := os.Readlink("/proc/self/ns/net")
+			if err != nil {
+				t.Fatal(err)
+			}
+			family := append(descendants(t, s.process.PID()), s.process.PID())
+			var open int
+			for _, pid := range family {
+				theirs, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "ns", "net"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if theirs != ours {
+					onlyLoopback(t, pid)
+					continue
+				}
+				at, err := listening(pid)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, addr := range at {
+					open++
+					if !addr.Addr().IsLoopback() {
+						t.Errorf("process %d listens on %s", pid, addr)
+					}
+				}
+			}
+			if e.Name == Dynoxide.Name && open == 0 {
+				t.Error("found no listener at all: the test looks in the wrong place")
+			}
+			// What the namespace was handed listens in ours.
+			if addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.Endpoint, "http://")); err != nil || !addr.Addr().IsLoopback() {
+				t.Errorf("endpoint %s (%v), want one on loopback", s.Endpoint, err)
+			}
+		})
+	}
+}
+
+// onlyLoopback asserts that the network namespace of a process has no interface
+// but lo, whatever listens in it.
+func onlyLoopback(t *testing.T, pid int) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "net", "dev"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lo bool
+	for line := range strings.Lines(string(content)) {
+		name, _, ok := strings.Cut(strings.TrimSpace(line), ":")
+		switch {
+		case !ok: // a heading
+		case name == "lo":
+			lo = true
+		default:
+			t.Errorf("process %d has the interface %s", pid, name)
+		}
+	}
+	if !lo {
+		t.Errorf("process %d has no loopback interface", pid)
+	}
+}
+
+func TestEngineDiesWithTheProcessThatStartedIt(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) {
+			parent := exec.Command(os.Args[0])
+			parent.Env = append(os.Environ(), "LEASEHOLD_ENGINES_HOLD="+e.Name)
+			parent.Stderr = os.Stderr
+			stdout, err := parent.StdoutPipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := parent.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if line, err := bufio.NewReader(stdout).ReadString('\n'); line != "ready\n" {
+				t.Errorf("the parent said %q, %v", line, err)
+			}
+			family := descendants(t, parent.Process.Pid)
+			if len(family) == 0 {
+				t.Error("the parent has no engine")
+			}
+			if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			_ = parent.Wait() // killed
+			gone(t, family)
+		})
+	}
+}
+
+// hold is the parent in TestEngineDiesWithTheProcessThatStartedIt.
+func hold(name string) {
+	e, err := Find(name)
+	if err == nil {
+		_, err = e.Start(context.Background())
+	}
+	if err != nil {
+		os.Stdout.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+	os.Stdout.WriteString("ready\n")
+	select {}
+}
+
+func TestEngineInAFolderFindsItsTablesAgainAfterItWasKilled(t *testing.T) {
+	for _, e := range All() {
+		t.Run(e.Name, func(t *testing.T) {
+			e := e.In(t.TempDir())
+			first := Run(t, e)
+			if _, err := first.Client().CreateTable(t.Context(), &dynamodb.CreateTableInput{
+				TableName:            aws.String("kept"),
+				BillingMode:          types.BillingModePayPerRequest,
+				KeySchema:            []types.KeySchemaElement{{AttributeName: aws.String("k"), KeyType: types.KeyTypeHash}},
+				AttributeDefinitions: []types.AttributeDefinition{{AttributeName: aws.String("k"), AttributeType: types.ScalarAttributeTypeS}},
+			}); err != nil {
+				t.Fatal(err)
+			}
+			if err := first.Stop(); err != nil {
+				t.Fatal(err)
+			}
+			out, err := Run(t, e).Client().ListTables(t.Context(), &dynamodb.ListTablesInput{})
+			if err != nil || !slices.Equal(out.TableNames, []string{"kept"}) {
+				t.Errorf("tables %v, %v", out, err)
+			}
+		})
+	}
+}
+
+func TestInstallIsPinnedAndWhole(t *testing.T) {
+	dir, err := Dynoxide.Install(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := exec.Command(filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"), "--version").Output()
+	if got, want := strings.TrimSpace(string(out)), "dynoxide "+Dynoxide.Version; err != nil || got != want {
+		t.Errorf("installed %q (%v), want %q", got, err, want)
+	}
+	dir, err = DynamoDBLocal.Install(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "lib", "DynamoDBLocal-"+DynamoDBLocal.Version+".jar")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestMissingToolIsNamedWithHowToGetIt(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
+	for _, c := range []struct {
+		engine Engine
+		want   []string
+	}{
+		{Dynoxide, []string{"npm is not on PATH", "apt-get install npm"}},
+		{DynamoDBLocal, []string{"java is not on PATH", "apt-get install openjdk-17-jre-headless"}},
+	} {
+		_, err := c.engine.Install(t.Context())
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want it to say %q", c.engine.Name, err, want)
+			}
+		}
+	}
+}
+
+func TestKernelAddressesAreRead(t *testing.T) {
+	for in, want := range map[string]string{
+		"0100007F:1F90":                         "127.0.0.1:8080",
+		"00000000:0050":                         "0.0.0.0:80",
+		"00000000000000000000000001000000:0016": "[::1]:22",
+	} {
+		if got, err := parseAddr(in); err != nil || got.String() != want {
+			t.Errorf("parseAddr(%q) = %v, %v, want %s", in, got, err, want)
+		}
+	}
+	if _, err := parseAddr("nonsense"); err == nil {
+		t.Error("parseAddr took nonsense for an address")
+	}
+}
+
+// descendants returns the processes below pid.
+func descendants(t *testing.T, pid int) []int {
+	t.Helper()
+	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all []int
+	for _, list := range lists {
+		content, err := os.ReadFile(list)
+		if err != nil {
+			continue // the thread ended
+		}
+		for field := range strings.FieldsSeq(string(content)) {
+			child, err := strconv.Atoi(field)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(append(all, child), descendants(t, child)...)
+		}
+	}
+	return all
+}
+
+// gone asserts that processes end, which the death of another may still be
+// bringing about.
+func gone(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		fd, err := unix.PidfdOpen(pid, 0)
+		if err != nil {
+			continue // gone already
+		}
+		defer unix.Close(fd)
+		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+		const tenSeconds = 10_000
+		n, err := unix.Poll(ended, tenSeconds)
+		for errors.Is(err, unix.EINTR) { // by a signal of the Go runtime's
+			n, err = unix.Poll(ended, tenSeconds)
+		}
+		if n != 1 {
+			t.Errorf("process %d is still there (%v)", pid, err)
+		}
+	}
+}

@@ -1,0 +1,159 @@
+//go:build linux
+
+package fencing
+
+import (
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"github.com/johannesboyne/gofakes3"
+	"github.com/johannesboyne/gofakes3/backend/s3mem"
+
+	"github.com/leasehold-go/leasehold"
+)
+
+func TestS3RefusesAStaleToken(t *testing.T) {
+	server := newStore(t)
+	db := server.client(http.DefaultTransport)
+	stale, current := twoHolders(t)
+	must(t, save(t, db, stale, "a")) // nobody has written since
+	server.has(t, stale, "a")
+	must(t, save(t, db, current, "b"))
+	lost(t, save(t, db, stale, "c"))
+	server.has(t, current, "b")
+	must(t, save(t, db, current, "d")) // as often as it likes
+	server.has(t, current, "d")
+}
+
+func TestS3RefusesAStaleWriteThatHasLookedBefore(t *testing.T) {
+	server := newStore(t)
+	db := server.client(http.DefaultTransport)
+	stale, current := twoHolders(t)
+	must(t, save(t, db, stale, "a"))
+	late := server.client(&between{next: func() { must(t, save(t, db, current, "b")) }})
+	refused(t, save(t, late, stale, "c"))
+	server.has(t, current, "b")
+	lost(t, save(t, late, stale, "c")) // looks again
+	server.has(t, current, "b")
+}
+
+func TestS3RefusesAStaleWriteThatHasSeenNoObject(t *testing.T) {
+	server := newStore(t)
+	db := server.client(http.DefaultTransport)
+	stale, current := twoHolders(t)
+	late := server.client(&between{next: func() { must(t, save(t, db, current, "b")) }})
+	refused(t, save(t, late, stale, "c"))
+	server.has(t, current, "b")
+}
+
+// An ETag is made of the content alone. Were the token not in it, the later
+// holder's object would have the ETag that the stale one has seen.
+func TestS3TellsEqualPagesOfTwoHoldersApart(t *testing.T) {
+	server := newStore(t)
+	db := server.client(http.DefaultTransport)
+	stale, current := twoHolders(t)
+	must(t, save(t, db, stale, "a"))
+	late := server.client(&between{next: func() { must(t, save(t, db, current, "a")) }})
+	refused(t, save(t, late, stale, "c"))
+	server.has(t, current, "a")
+}
+
+func TestObjectWithoutATokenIsNotWrittenOver(t *testing.T) {
+	server := newStore(t)
+	db := server.client(http.DefaultTransport)
+	_, current := twoHolders(t)
+	_, err := db.PutObject(t.Context(), &s3.PutObjectInput{
+		Bucket: aws.String("state"), Key: aws.String("index.json"), Body: strings.NewReader(`{"pages":["a"]}`),
+	})
+	must(t, err)
+	if err := save(t, db, current, "b"); err == nil || !strings.Contains(err.Error(), "without a token") {
+		t.Errorf("error %v, want it to say that there is no token", err)
+	}
+	if index, _ := server.index(t); !slices.Equal(index.Pages, []string{"a"}) {
+		t.Errorf("the object has pages %q", index.Pages)
+	}
+}
+
+// store is a server of the S3 API with one bucket, state.
+type store struct{ endpoint string }
+
+func newStore(t *testing.T) store {
+	t.Helper()
+	server := httptest.NewServer(gofakes3.New(s3mem.New()).Server())
+	t.Cleanup(server.Close)
+	s := store{endpoint: server.URL}
+	_, err := s.client(http.DefaultTransport).CreateBucket(t.Context(), &s3.CreateBucketInput{Bucket: aws.String("state")})
+	must(t, err)
+	return s
+}
+
+func (s store) client(transport http.RoundTripper) *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint: aws.String(s.endpoint),
+		UsePathStyle: true,
+		Region:       "local",
+		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
+		HTTPClient:   &http.Client{Transport: transport},
+	})
+}
+
+func (s store) index(t *testing.T) (index Index, fence string) {
+	t.Helper()
+	object, err := s.client(http.DefaultTransport).GetObject(t.Context(), &s3.GetObjectInput{
+		Bucket: aws.String("state"), Key: aws.String("index.json"),
+	})
+	must(t, err)
+	defer object.Body.Close()
+	body, err := io.ReadAll(object.Body)
+	must(t, err)
+	must(t, json.Unmarshal(body, &index))
+	return index, object.Metadata["fence"]
+}
+
+func (s store) has(t *testing.T, by *leasehold.Lock, page string) {
+	t.Helper()
+	index, fence := s.index(t)
+	token := strconv.FormatInt(by.Token(), 10)
+	if !slices.Equal(index.Pages, []string{page}) || index.Fence != by.Token() || fence != token {
+		t.Errorf("the object has pages %q by token %d (in the metadata %q), want %q by %s", index.Pages, index.Fence, fence, page, token)
+	}
+}
+
+func save(t *testing.T, db *s3.Client, lock *leasehold.Lock, page string) error {
+	t.Helper()
+	return SaveIndex(t.Context(), db, lock, "state", "index.json", Index{Pages: []string{page}})
+}
+
+func refused(t *testing.T, err error) {
+	t.Helper()
+	var refusal smithy.APIError
+	if !errors.As(err, &refusal) || refusal.ErrorCode() != "PreconditionFailed" {
+		t.Errorf("error %v, want PreconditionFailed", err)
+	}
+}
+
+// between calls next before the first write goes out, when the look has been
+// answered.
+type between struct {
+	next func()
+	once sync.Once
+}
+
+func (b *between) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodPut {
+		b.once.Do(b.next)
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}

@@ -1,0 +1,168 @@
+//go:build linux
+
+package languages
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/leasehold-go/leasehold/proof/interop/process"
+)
+
+// machine is one on which programs hold locks: the command is in its PATH, and its locks
+// are in a file.
+type machine struct {
+	t   *testing.T
+	dir string
+	env []string
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	m := &machine{t: t, dir: t.TempDir()}
+	for _, name := range []string{"leasehold.py", "leasehold.mjs", "testdata/job.py", "testdata/job.mjs"} {
+		content, err := os.ReadFile(name)
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(m.dir, filepath.Base(name)), content, 0o600))
+	}
+	m.env = append(slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "AWS_") || strings.HasPrefix(v, "LEASEHOLD_")
+	}), "PATH="+bin+":"+os.Getenv("PATH"), "HOME="+m.dir, "LEASEHOLD_FILE="+filepath.Join(m.dir, "locks.db"))
+	return m
+}
+
+// program is one that holds a lock, and what it says.
+type program struct {
+	*process.Process
+	t     *testing.T
+	says  *bufio.Reader
+	stdin io.Writer
+}
+
+// start starts the job in one language: until a line comes, or until it is told of a
+// loss.
+func (m *machine) start(language, until, key string, flags ...string) *program {
+	m.t.Helper()
+	job := map[string][]string{"Python": {"python3", "job.py"}, "Node": {"node", "job.mjs"}}[language]
+	cmd := exec.Command(job[0], slices.Concat(job[1:], []string{until, key}, flags)...)
+	cmd.Dir, cmd.Env, cmd.Stderr = m.dir, m.env, m.t.Output()
+	stdin, asks, err := os.Pipe()
+	must(m.t, err)
+	says, stdout, err := os.Pipe()
+	must(m.t, err)
+	cmd.Stdin, cmd.Stdout = stdin, stdout
+	p, err := process.Start(cmd)
+	must(m.t, err)
+	_, _ = stdin.Close(), stdout.Close()
+	m.t.Cleanup(func() {
+		_, _ = asks.Close(), p.Kill()
+		_ = says.Close()
+	})
+	return &program{p, m.t, bufio.NewReader(says), asks}
+}
+
+// said waits for the next line that the program says.
+func (p *program) said(want string) string {
+	p.t.Helper()
+	line, err := p.says.ReadString('\n')
+	if err != nil || !regexp.MustCompile("^"+want+"\n$").MatchString(line) {
+		p.t.Fatalf("said %q, %v; want %s", line, err, want)
+	}
+	return strings.TrimSpace(line)
+}
+
+// held reports whether somebody holds the key, by trying for it.
+func (m *machine) held(key string) bool {
+	m.t.Helper()
+	return m.leasehold("run", "-n", "-E", "1", key, "--", "true") == 1
+}
+
+// leasehold runs the command, and returns its exit code.
+func (m *machine) leasehold(args ...string) int {
+	m.t.Helper()
+	cmd := exec.Command(filepath.Join(bin, "leasehold"), args...)
+	cmd.Env = m.env
+	out, err := cmd.CombinedOutput()
+	var exit *exec.ExitError
+	switch {
+	case errors.As(err, &exit) && exit.ExitCode() == 1:
+		return 1
+	case err != nil:
+		m.t.Fatalf("leasehold %q: %v: %s", args, err, out)
+	}
+	return 0
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// inEach runs a test in each language.
+func inEach(t *testing.T, test func(t *testing.T, m *machine, language string)) {
+	for _, language := range []string{"Python", "Node"} {
+		t.Run(language, func(t *testing.T) { test(t, newMachine(t), language) })
+	}
+}
+
+func TestProgramHoldsALockUntilItsWorkIsDone(t *testing.T) {
+	inEach(t, func(t *testing.T, m *machine, language string) {
+		p := m.start(language, "done", "report")
+		p.said(`granted \d+`)
+		if !m.held("report") {
+			t.Error("another was granted the key meanwhile")
+		}
+		_, err := io.WriteString(p.stdin, "\n")
+		must(t, err)
+		p.said("done")
+		<-p.Ended()
+		must(t, p.Err())
+		if m.held("report") {
+			t.Error("held after the end of its work")
+		}
+	})
+}
+
+func TestProgramIsToldThatItsLockIsLost(t *testing.T) {
+	inEach(t, func(t *testing.T, m *machine, language string) {
+		p := m.start(language, "lost", "report", "-l", "1s")
+		token := strings.TrimPrefix(p.said(`granted \d+`), "granted ")
+		if code := m.leasehold("break", "report", "--yes", "--token", token); code != 0 {
+			t.Fatalf("break: %d", code)
+		}
+		p.said("told")
+		p.said("Lost")
+		<-p.Ended()
+	})
+}
+
+func TestProgramThatIsKilledFreesItsLockAtOnce(t *testing.T) {
+	inEach(t, func(t *testing.T, m *machine, language string) {
+		p := m.start(language, "done", "report", "-l", "1h")
+		p.said(`granted \d+`)
+		must(t, p.Kill())
+		if code := m.leasehold("run", "-w", "5m", "report", "--", "true"); code != 0 {
+			t.Errorf("nobody was granted the key of a dead program: %d", code)
+		}
+	})
+}
+
+func TestProgramThatDoesNotWaitIsToldThatTheKeyIsHeld(t *testing.T) {
+	inEach(t, func(t *testing.T, m *machine, language string) {
+		first := m.start(language, "done", "report")
+		first.said(`granted \d+`)
+		second := m.start(language, "done", "report", "-n")
+		second.said("NotGranted")
+		<-second.Ended()
+	})
+}

@@ -1,0 +1,92 @@
+//go:build linux
+
+package peers
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+)
+
+func TestDynamolockWithoutCheckoutIsNotInstallable(t *testing.T) {
+	t.Setenv(Checkout, "")
+	if err := Dynamolock.Install(t.Context()); !errors.Is(err, ErrNotInstallable) {
+		t.Errorf("error %v, want %v", err, ErrNotInstallable)
+	}
+}
+
+func TestDynamolockRefusesAFolderThatIsNoCheckout(t *testing.T) {
+	t.Setenv(Checkout, t.TempDir())
+	if err := Dynamolock.Install(t.Context()); err == nil || errors.Is(err, ErrNotInstallable) || !strings.Contains(err.Error(), "is no checkout of dynamolock") {
+		t.Errorf("error %v", err)
+	}
+}
+
+// The checkout here is of a package with dynamolock's names, under the path of one of its
+// major versions: what builds with it calls nothing that the library has not.
+func TestDynamolockDriverIsBuiltFromACheckout(t *testing.T) {
+	server := engines.Run(t, engines.Dynoxide)
+	checkout := t.TempDir()
+	stub, err := os.ReadFile("testdata/dynamolock/dynamolock.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, content := range map[string]string{
+		"dynamolock.go": string(stub),
+		"go.mod":        "module cirello.io/dynamolock/v2\n\ngo 1.25\n\nrequire (\n\t" + strings.Join(dynamolockSDK, "\n\t") + "\n)\n",
+	} {
+		if err := os.WriteFile(filepath.Join(checkout, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("LEASEHOLD_ENGINES", t.TempDir()) // no later test has this checkout
+	t.Setenv(Checkout, checkout)
+	s := Settings{Table: "locks", Owner: "one", Lease: 20 * time.Second, Heartbeat: 5 * time.Second}
+	if err := Dynamolock.CreateTable(Patiently(t), server, s); err != nil {
+		t.Fatal(err)
+	}
+	one := Run(t, Dynamolock, server.Endpoint, s)
+	held := one.Acquire(t, "k")
+	s.Owner = "other"
+	other := Run(t, Dynamolock, server.Endpoint, s)
+	other.Refused(t, "k")
+	if got, err := other.Ask(t, Request{Do: "get", Key: "k"}); err != nil || got.Record == nil || got.Record.Owner != "one" {
+		t.Errorf("the record is %+v, %v", got.Record, err)
+	}
+	waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
+	one.Release(t, held)
+	if _, err := waiting.Await(t); err != nil {
+		t.Error(err)
+	}
+	if _, err := one.Ask(t, Request{Do: "acquire", Key: "k", Reentrant: true}); !errors.Is(err, ErrUnsupported) {
+		t.Errorf("an option that it does not know: %v", err)
+	}
+}
+
+func TestDynamolockVersionIsThatOfTheCheckout(t *testing.T) {
+	checkout := t.TempDir()
+	if err := os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(Checkout, checkout)
+	if got := checkedOut(); !strings.HasPrefix(got, "cirello.io/dynamolock/v2") {
+		t.Errorf("the version is %q", got)
+	}
+}
+
+func TestDynamolockDriverIsBuiltWithOurSDK(t *testing.T) {
+	mod, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, required := range dynamolockSDK {
+		if !strings.Contains(string(mod), "\n\t"+required+"\n") {
+			t.Errorf("proof/go.mod does not require %s", required)
+		}
+	}
+}

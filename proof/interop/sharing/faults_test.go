@@ -1,0 +1,191 @@
+//go:build linux
+
+package sharing
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+)
+
+// with runs a scenario with one peer on every server.
+func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *testing.T, m match)) {
+	for _, e := range engines.All() {
+		t.Run(e.Name+"/"+peer.Name, func(t *testing.T) {
+			t.Parallel()
+			m := match{
+				peer: peer, ours: peers.Ours(peer.Layout), server: engines.Run(t, e), poll: 100 * time.Millisecond,
+				settings: peers.Settings{Table: "locks", Lease: lease},
+			}
+			if err := peer.CreateTable(peers.Patiently(t), m.server, m.settings); err != nil {
+				t.Fatal(err)
+			}
+			scenario(t, m)
+		})
+	}
+}
+
+// dyndb-mutex takes any error but a failed condition for an acquired lock. It
+// then works beside whoever has the lock; the record, and so our Commits, stay.
+func TestDyndbMutexBelievesAnErrorWhileOursKeepsTheRecord(t *testing.T) {
+	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
+		ours := m.run(t, m.ours)
+		held := ours.Acquire(t, "k")
+		before := m.item(t, "k")
+		peer, front := m.runBehind(t, m.peer)
+		front.Deny("PutItem")
+		if _, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "k"}); err != nil {
+			t.Errorf("error %v: the fault is gone", err)
+		}
+		if !ours.Held(t, held) {
+			t.Error("ours lost the lock")
+		}
+		if got, want := text(m.item(t, "k"), "holder"), text(before, "holder"); got != want {
+			t.Errorf("the holder is %q, want %q", got, want)
+		}
+	})
+}
+
+// python_dynamodb_lock's with block swallows what is raised inside.
+func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
+	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
+		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
+		held := peer.Acquire(t, "k")
+		if reply := peer.Must(t, peers.Request{Do: "with", Lock: held}); reply.Raised {
+			t.Error("the exception came out: the fault is gone")
+		}
+		ours.Acquire(t, "k") // it did release
+	})
+}
+
+// A dynamo-dlm lock that was refused once, without waiting, can never be had.
+func TestDynamoDLMCannotUseALockAgainThatWasRefused(t *testing.T) {
+	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
+		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
+		held := ours.Acquire(t, "k")
+		refused := peer.Send(peers.Request{Do: "acquire", Key: "k"})
+		if _, err := refused.Await(t); !errors.Is(err, peers.ErrHeld) {
+			t.Fatalf("reply %v, want a refusal", err)
+		}
+		ours.Refused(t, "k")
+		ours.Release(t, held)
+		_, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "k", Again: refused.ID})
+		if err == nil || !strings.Contains(err.Error(), "Cannot reacquire") {
+			t.Errorf("error %v: the fault is gone", err)
+		}
+		ours.Acquire(t, "k") // a refused call of ours leaves nothing behind
+	})
+}
+
+// Of two dyndb-mutex objects of one name, the second releases the first's lock.
+// A holder of ours is a name that no object has.
+func TestDyndbMutexReleasesWhatItsNamesakeHoldsButNothingOfOurs(t *testing.T) {
+	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
+		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
+		byName := peers.Request{Do: "release", Key: "k", Owner: "name"}
+		one.Must(t, peers.Request{Do: "acquire", Key: "k", Owner: "name"})
+		ours.Refused(t, "k")
+		other.Must(t, byName)
+		held := ours.Acquire(t, "k")
+
+		if _, err := other.Ask(t, byName); !errors.Is(err, peers.ErrLost) {
+			t.Errorf("release of ours by a name: %v, want it refused", err)
+		}
+		one.Refused(t, "k")
+		ours.Release(t, held)
+	})
+}
+
+// dyndb-mutex writes its TTL in milliseconds, which DynamoDB takes for a time
+// far away. Ours is in seconds.
+func TestDyndbMutexWritesATTLThatNeverComesAndOursOneThatDoes(t *testing.T) {
+	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
+		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
+		year := time.Now().Add(365 * 24 * time.Hour).Unix()
+		peer.Acquire(t, "theirs")
+		if ttl := integer(t, m.item(t, "theirs"), "ttl"); ttl < year {
+			t.Errorf("the peer's ttl is %d: the fault is gone", ttl)
+		}
+		ours.Acquire(t, "ours")
+		if ttl := integer(t, m.item(t, "ours"), "ttl"); ttl < time.Now().Unix() || ttl > year {
+			t.Errorf("our ttl is %d, want some days from now in seconds", ttl)
+		}
+	})
+}
+
+// dynamo-dlm cuts the time off to whole seconds before it adds the lease. Ours
+// rounds the end up.
+func TestOursIsNeverShorterThanAskedWhereDynamoDLMIs(t *testing.T) {
+	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
+		ours := m.run(t, m.ours)
+		before := time.Now()
+		ours.Acquire(t, "k")
+		if end := expiry(t, m, "k"); end.Before(before.Add(m.settings.Lease)) {
+			t.Errorf("the lock ends at %v, %v after it was asked for", end, end.Sub(before))
+		}
+	})
+}
+
+// python_dynamodb_lock fails on a record without any of its attributes, and
+// would wait out the lease of one that a release left.
+func TestOursWritesAllThatPythonDynamoDBLockNeedsAndLeavesNothing(t *testing.T) {
+	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
+		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
+		held := ours.Acquire(t, "k")
+		collected := integer(t, m.item(t, "k"), "expiry_time")
+		tick(t, "a renewal moves the TTL", func() bool {
+			return integer(t, m.item(t, "k"), "expiry_time") > collected
+		})
+		peer.Refused(t, "k")
+		ours.Release(t, held)
+		if item := m.item(t, "k"); item != nil {
+			t.Errorf("the release left %v", item)
+		}
+		peer.Acquire(t, "k")
+
+		// One that does not renew, or it would put back what is removed.
+		peers.Run(t, m.ours, m.server.Endpoint, m.settings).Acquire(t, "damaged")
+		item := m.item(t, "damaged")
+		if _, err := m.server.Client().UpdateItem(peers.Patiently(t), &dynamodb.UpdateItemInput{
+			TableName:        aws.String(m.settings.Table),
+			Key:              map[string]types.AttributeValue{"lock_key": item["lock_key"], "sort_key": item["sort_key"]},
+			UpdateExpression: aws.String("REMOVE expiry_time"),
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := peer.Ask(t, peers.Request{Do: "acquire", Key: "damaged"}); !errors.Is(err, peers.ErrFailed) {
+			t.Errorf("without expiry_time the peer says %v: the fault is gone", err)
+		}
+	})
+}
+
+// The Java client's update carries our attributes into its own grant. Ours does
+// not take that for a grant of ours, and its next token is above all before.
+func TestOursKnowsAGrantOfJavaThatCarriesOurTokenForward(t *testing.T) {
+	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
+		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
+		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})
+		ours.Release(t, first.ID)
+		theirs := peer.Must(t, peers.Request{Do: "acquire", Key: "k", Update: true})
+		if token := integer(t, m.item(t, "k"), "fencingToken"); token != first.Record.Token {
+			t.Errorf("the record's token is %d, want %d carried forward", token, first.Record.Token)
+		}
+		now := ours.Must(t, peers.Request{Do: "get", Key: "k"}).Record
+		if now.Token != 0 || now.Owner != theirs.Record.Owner {
+			t.Errorf("read as token %d of %s, want none, of %s", now.Token, now.Owner, theirs.Record.Owner)
+		}
+		peer.Release(t, theirs.ID) // deletes the record
+		second := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})
+		if second.Record.Token <= first.Record.Token {
+			t.Errorf("token %d after %d", second.Record.Token, first.Record.Token)
+		}
+	})
+}

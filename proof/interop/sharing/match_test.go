@@ -1,0 +1,171 @@
+//go:build linux
+
+package sharing
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+	"github.com/leasehold-go/leasehold/proof/interop/proxy"
+)
+
+// match is a peer and leasehold with its layout, on one table of one server.
+type match struct {
+	peer, ours peers.Peer
+	server     *engines.Server
+	settings   peers.Settings // of both
+	poll       time.Duration
+}
+
+// matches plays a scenario with every peer on every server.
+func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m match)) {
+	for _, e := range engines.All() {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			server := engines.Run(t, e)
+			for i, p := range append(peers.All(), peers.Dynamolock) {
+				t.Run(p.Name, func(t *testing.T) {
+					if err := p.Install(peers.Patiently(t)); errors.Is(err, peers.ErrNotInstallable) {
+						t.Skip(err)
+					}
+					m := match{peer: p, ours: peers.Ours(p.Layout), server: server, poll: 100 * time.Millisecond, settings: peers.Settings{
+						Table: fmt.Sprintf("locks%d", i), Lease: lease,
+					}}
+					if err := p.CreateTable(peers.Patiently(t), server, m.settings); err != nil {
+						t.Fatal(err)
+					}
+					scenario(t, m)
+				})
+			}
+		})
+	}
+}
+
+// bothWays plays a scenario with the peer as the first and ours as the second,
+// and the reverse, at the same time: most of it is waiting.
+func (m match) bothWays(t *testing.T, scenario func(t *testing.T, first, second peers.Peer, key string)) {
+	t.Run("peer first", func(t *testing.T) { t.Parallel(); scenario(t, m.peer, m.ours, "peer first") })
+	t.Run("ours first", func(t *testing.T) { t.Parallel(); scenario(t, m.ours, m.peer, "ours first") })
+}
+
+// run starts a process of p, which renews six times a lease, if it can.
+func (m match) run(t *testing.T, p peers.Peer) *peers.Driver {
+	t.Helper()
+	return m.runAt(t, p, m.server.Endpoint)
+}
+
+// runBehind starts a process of p behind a proxy.
+func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Proxy) {
+	t.Helper()
+	front := proxy.Run(t, m.server)
+	return m.runAt(t, p, front.Endpoint), front
+}
+
+func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver {
+	t.Helper()
+	s := m.settings
+	if p.Name != peers.DynamoDLM.Name { // which asks without a pause
+		s.Poll = m.poll
+	}
+	if p.Heartbeats {
+		s.Heartbeat = s.Lease / 6
+	}
+	return peers.Run(t, p, endpoint, s)
+}
+
+// item reads a lock's item as it is stored, nil if there is none.
+func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
+	defer cancel()
+	out, err := m.server.Client().Scan(ctx, &dynamodb.ScanInput{
+		TableName: aws.String(m.settings.Table), ConsistentRead: aws.Bool(true),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, item := range out.Items {
+		for _, v := range item {
+			if s, ok := v.(*types.AttributeValueMemberS); ok && s.Value == key {
+				return item
+			}
+		}
+	}
+	return nil
+}
+
+// text is a string attribute of an item, empty if there is none.
+func text(item map[string]types.AttributeValue, name string) string {
+	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
+		return s.Value
+	}
+	return ""
+}
+
+// integer is a number attribute of an item, 0 if there is none.
+func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n int64) {
+	t.Helper()
+	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
+		if _, err := fmt.Sscan(v.Value, &n); err != nil {
+			t.Fatalf("%s is %s: %v", name, v.Value, err)
+		}
+	}
+	return n
+}
+
+// tick calls fn again and again until it returns true, for as long as
+// [peers.Patience].
+func tick(t *testing.T, what string, fn func() bool) {
+	t.Helper()
+	again := time.NewTicker(20 * time.Millisecond)
+	defer again.Stop()
+	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
+	defer cancel()
+	for !fn() {
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			t.Fatalf("%s: not within %v", what, peers.Patience)
+		}
+	}
+}
+
+// elapse lets d pass in the processes under test, whose time is the real one.
+func elapse(t *testing.T, d time.Duration) {
+	t.Helper()
+	select {
+	case <-time.After(d):
+	case <-t.Context().Done():
+		t.Fatal(t.Context().Err())
+	}
+}
+
+// waiting fails the test if a call has been answered.
+func waiting(t *testing.T, c *peers.Call) {
+	t.Helper()
+	select {
+	case <-c.Done():
+		reply, err := c.Await(t)
+		t.Fatalf("a waiter was answered while the key was held: %+v, %v", reply.Record, err)
+	default:
+	}
+}
+
+// granted waits for a call's grant.
+func granted(t *testing.T, c *peers.Call) peers.Reply {
+	t.Helper()
+	reply, err := c.Await(t)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return reply
+}

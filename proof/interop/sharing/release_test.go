@@ -1,0 +1,50 @@
+//go:build linux
+
+package sharing
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/peers"
+)
+
+// looks are the operations with which each asks whether a key is free, and how
+// many of them are one look.
+func looks(p peers.Peer) (operation string, perLook int) {
+	switch p.Name {
+	case peers.DynamoDLM.Name:
+		return "PutItem", 1 // the conditional put is the look
+	case peers.DyndbMutex.Name:
+		return "PutItem", 2 // it prunes, then puts
+	}
+	return "GetItem", 1
+}
+
+// The lease is so long that nobody can have waited it out.
+func TestPeerAndOursRefuseAWaiterUntilTheRelease(t *testing.T) {
+	matches(t, time.Hour, func(t *testing.T, m match) {
+		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
+			holder := m.run(t, first)
+			waiter, front := m.runBehind(t, second)
+			held := holder.Acquire(t, key)
+			waiter.Refused(t, key)
+
+			front.Reset()
+			operation, perLook := looks(second)
+			wait := waiter.Send(peers.Request{Do: "acquire", Key: key, Wait: 10 * time.Minute})
+			tick(t, "the waiter looks three times", func() bool { return front.Asked(operation) >= 3*perLook })
+			waiting(t, wait)
+
+			released := holder.Release(t, held)
+			front.Reset()
+			reply := granted(t, wait)
+			if n := front.Asked(operation); n > perLook {
+				t.Errorf("the waiter took %d looks after the release, want at most one", n/perLook)
+			}
+			holder.Refused(t, key)
+			t.Logf("granted %v after the release", reply.At.Sub(released.At).Round(time.Millisecond))
+			waiter.Release(t, reply.ID)
+		})
+	})
+}

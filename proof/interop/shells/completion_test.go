@@ -1,0 +1,224 @@
+//go:build linux
+
+package shells
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// What others may put into a name, to have a shell do something: start the program
+// intrude, or make a file.
+var hostile = []string{
+	"`intrude`", "$(intrude)", "(intrude)", "$((x[$(intrude)]))", "${x:=`intrude`}", "<(intrude)", ">(intrude)", "=(intrude)", "{intrude,}",
+	";intrude;", "&intrude&", "|intrude|", "||intrude||", "\nintrude\n", ">made", "<>made", " >made ", "';intrude;'", "\";intrude;\"", "'$(intrude)",
+	"\"$(intrude)", "\\", "\\$(intrude)", "*", "?", "[a-z]*", "~", "!intrude", "#", "%", "^", " ", "\t", "\x1b[201~", "\x03", "\x15intrude\r", "$HOME", "é`intrude`",
+}
+
+// scene is a store and a directory in which others have named what they could.
+type scene struct {
+	env      []string
+	dir      string // where the shell is
+	home     string
+	intruded string // is made by the program intrude
+}
+
+func newScene(t *testing.T) *scene {
+	t.Helper()
+	top := t.TempDir()
+	s := &scene{dir: filepath.Join(top, "work"), home: filepath.Join(top, "home"), intruded: filepath.Join(top, "intruded")}
+	bin := filepath.Join(top, "bin")
+	for _, folder := range []string{s.dir, s.home, bin} {
+		if err := os.Mkdir(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(bin, "intrude"), []byte("#!/bin/sh\n: >'"+s.intruded+"'\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	build := exec.Command("go", "build", "-o", bin, "./cmd/leasehold")
+	build.Dir = filepath.Join("..", "..", "..")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	s.env = []string{
+		"PATH=" + bin + ":/usr/local/bin:/usr/bin:/bin", "HOME=" + s.home, "TERM=xterm", "LANG=C.UTF-8",
+		"LEASEHOLD_FILE=" + filepath.Join(top, "locks.db"), "AWS_EC2_METADATA_DISABLED=true",
+	}
+	return s
+}
+
+// store has somebody hold keys for a while, whose records stay. A key with a line break
+// is held alone.
+func (s *scene) store(t *testing.T, owner string, keys ...string) {
+	t.Helper()
+	together := []string{"run", "-q"}
+	for _, key := range keys {
+		if strings.Contains(key, "\n") {
+			s.leasehold(t, owner, "run", "-q", "--key="+key, "--", "true")
+		} else {
+			together = append(together, "--key="+key)
+		}
+	}
+	s.leasehold(t, owner, append(together, "--", "true")...)
+}
+
+// leasehold runs the command as somebody else does.
+func (s *scene) leasehold(t *testing.T, owner string, args ...string) {
+	t.Helper()
+	cmd := exec.Command(filepath.Join(filepath.Dir(s.dir), "bin", "leasehold"), args...)
+	cmd.Env = append(slices.Clone(s.env), "LEASEHOLD_OWNER="+owner)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%q as %q: %v: %s", args, owner, err, out)
+	}
+}
+
+// write makes a file in the directory of the shell.
+func (s *scene) write(t *testing.T, name string) {
+	t.Helper()
+	if err := os.WriteFile(filepath.Join(s.dir, name), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// calm asserts that nothing which others have named was run.
+func (s *scene) calm(t *testing.T, line string) {
+	t.Helper()
+	if _, err := os.Stat(s.intruded); err == nil {
+		t.Fatalf("with %q on the line, what somebody else has named was run", line)
+	}
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), "file") {
+			t.Fatalf("with %q on the line, there is a file %q", line, e.Name())
+		}
+	}
+}
+
+// populate has others name keys, owners and files: of each hostile beginning two keys,
+// which TAB could complete to what they have in common.
+func (s *scene) populate(t *testing.T) {
+	t.Helper()
+	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}
+	for i, name := range hostile {
+		first = append(first, fmt.Sprintf("key%d/%s1", i, name))
+		second = append(second, fmt.Sprintf("key%d/%s2", i, name))
+		mixed = append(mixed, "mixed/"+name)
+		s.write(t, fmt.Sprintf("file%d-%s", i, name))
+	}
+	s.store(t, "`intrude`", first...)
+	s.store(t, "$(intrude)", second...)
+	s.store(t, "(intrude)", mixed...)
+	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // for break, which offers what is held
+}
+
+// TestTABRunsNothingThatAnotherHasNamed types lines into each shell. TAB, TAB again, and
+// Enter run nothing that stands in a key, in an owner's name or in the name of a
+// file; what is plain is completed all the same.
+func TestTABRunsNothingThatAnotherHasNamed(t *testing.T) {
+	s := newScene(t)
+	s.populate(t)
+	for _, shell := range shells {
+		t.Run(shell.name, func(t *testing.T) {
+			_ = os.Remove(s.intruded) // by the shell before
+			term := shell.start(t, s.dir, s.home, s.env)
+			plainKeysAreCompleted(t, s, term)
+			hostileKeysAreNot(t, s, term)
+			filesAreCompletedAndNotRun(t, s, term)
+			nothingOfAListRuns(t, s, term)
+		})
+	}
+}
+
+// plainKeysAreCompleted says that TAB does something. Keys are read for a second at most:
+// on a busy machine TAB completes one later or not at all, so it is pressed again.
+func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
+	t.Helper()
+	for line, want := range map[string]string{"leasehold get pl": "leasehold get plain/one", "leasehold get mix": "leasehold get mixed/one"} {
+		term.press(line, tab)
+		done := term.line()
+		for began := time.Now(); done == line && time.Since(began) < patience; done = term.line() {
+			term.press(tab)
+		}
+		if strings.TrimSpace(done) != want {
+			t.Errorf("%q is completed to %q", line, done)
+		}
+		s.enter(t, term)
+	}
+}
+
+// hostileKeysAreNot says that TAB leaves the line as it is if every key that fits has
+// more in it than a shell reads as itself.
+func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
+	t.Helper()
+	for i := range hostile {
+		line := fmt.Sprintf("leasehold get key%d/", i)
+		term.press(line)
+		for range 2 {
+			if got := s.tab(t, term); got != line {
+				t.Errorf("%q is completed to %q", line, got)
+			}
+		}
+		s.enter(t, term)
+	}
+}
+
+// filesAreCompletedAndNotRun says that the shell, which completes and quotes names of
+// files, does not evaluate what then stands on the line, at the next TAB or at Enter.
+func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
+	t.Helper()
+	for i, name := range hostile {
+		line := fmt.Sprintf("leasehold run free -- cat file%d-", i)
+		term.press(line)
+		if s.tab(t, term) == line {
+			t.Errorf("%q is not completed to the file with %q", line, name)
+		}
+		s.tab(t, term)
+		term.press(" ")
+		s.tab(t, term)
+		s.tab(t, term)
+		s.enter(t, term)
+	}
+}
+
+// nothingOfAListRuns has TAB offer all that there is.
+func nothingOfAListRuns(t *testing.T, s *scene, term *terminal) {
+	t.Helper()
+	for _, line := range []string{
+		"leasehold get ", "leasehold get -", "leasehold run ", "leasehold run --key ", "leasehold break ",
+		"leasehold ls --table ", "leasehold run --data ", "leasehold ls --file ",
+	} {
+		term.press(line)
+		for range 3 {
+			s.tab(t, term)
+		}
+		s.enter(t, term)
+	}
+}
+
+// tab presses TAB and returns the line that it leaves.
+func (s *scene) tab(t *testing.T, term *terminal) string {
+	t.Helper()
+	term.press(tab)
+	line := term.line()
+	s.calm(t, line)
+	return line
+}
+
+// enter has the line run.
+func (s *scene) enter(t *testing.T, term *terminal) {
+	t.Helper()
+	line := term.line()
+	term.press(enter)
+	term.awaitPrompt()
+	s.calm(t, line)
+}

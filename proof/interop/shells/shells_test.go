@@ -1,0 +1,102 @@
+//go:build linux
+
+package shells
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/install"
+)
+
+// shell is a shell that leasehold completion has a script for.
+type shell struct {
+	name     string
+	packages []string // of Debian, if it is not there
+	file     string   // of the packages, that is looked for
+	settings string   // the file in HOME that it reads
+	command  []string // after the name
+	text     string   // of the settings
+}
+
+// All three list what fits without a question, and say what is to be completed in the
+// prompt's line alone, so that nothing but the line under test is edited.
+var shells = []shell{
+	{
+		name: "bash", packages: []string{"bash", "bash-completion"}, file: "/usr/share/bash-completion/bash_completion",
+		settings: ".bashrc", command: []string{"--noprofile", "-i"},
+		text: `
+. /usr/share/bash-completion/bash_completion
+. <(leasehold completion bash)
+bind 'set completion-query-items 0'
+bind 'set page-completions off'
+bind 'set enable-bracketed-paste off'
+bind -x '"\C-t": tell'
+tell() { printf '%s\0' "$READLINE_LINE" >"$LINES_TO"; }
+PROMPT_COMMAND='PS1="prompt$((++prompts))>"'
+unset HISTFILE
+`,
+	},
+	{
+		name: "zsh", packages: []string{"zsh"}, file: "/usr/bin/zsh",
+		settings: ".zshrc", command: []string{"--no-globalrcs", "-i"},
+		text: `
+autoload -Uz compinit
+compinit -u -D
+. <(leasehold completion zsh)
+LISTMAX=100000
+unsetopt prompt_sp
+unset zle_bracketed_paste
+tell() { printf '%s\0' "$BUFFER" >"$LINES_TO" }
+zle -N tell
+bindkey '^T' tell
+precmd() { PS1="prompt$((++prompts))>" }
+`,
+	},
+	{
+		// Enter in its pager leaves the pager alone; what it shows is taken over first.
+		name: "fish", packages: []string{"fish"}, file: "/usr/bin/fish",
+		settings: ".config/fish/config.fish", command: []string{"-i"},
+		text: `
+leasehold completion fish | source
+set -g fish_greeting
+set -g fish_autosuggestion_enabled 0
+function tell
+    printf '%s\0' (commandline | string collect) >$LINES_TO
+end
+bind \ct tell
+bind \r 'commandline -a " "; commandline -f execute'
+set -g prompts 0
+function number_prompt --on-event fish_prompt
+    set -g prompts (math $prompts + 1)
+end
+function fish_prompt
+    echo -n "prompt$prompts>"
+end
+`,
+	},
+}
+
+// start starts the shell in dir with its settings in home.
+func (s shell) start(t *testing.T, dir, home string, env []string) *terminal {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	if err := install.DebianFile(ctx, s.file, s.packages...); err != nil {
+		t.Skip(err)
+	}
+	settings := filepath.Join(home, s.settings)
+	// fish makes its pages of completions in the background unless they are there.
+	for _, folder := range []string{filepath.Dir(settings), filepath.Join(home, ".local/share/fish/generated_completions")} {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(settings, []byte(s.text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return newTerminal(t, dir, append(env, "HOME="+home, "ZDOTDIR="+home), append([]string{s.name}, s.command...))
+}

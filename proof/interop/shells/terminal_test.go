@@ -1,0 +1,161 @@
+//go:build linux
+
+package shells
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold/proof/interop/process"
+)
+
+// patience bounds every wait for a shell.
+const patience = time.Minute
+
+// Keys, as a terminal sends them. What tell does is in each shell's settings: it writes
+// the line that is being edited to the pipe, once the shell has done with the keys
+// before it.
+const (
+	tab   = "\t"
+	enter = "\r"
+	tell  = "\x14" // Ctrl-T
+)
+
+// terminal is a shell on a terminal, for the test's goroutine.
+type terminal struct {
+	t      *testing.T
+	keys   *os.File
+	screen *screen
+	lines  *os.File
+	told   *bufio.Reader
+	prompt int
+}
+
+// newTerminal starts a shell in dir, which prompts with prompt1>, prompt2>, … and
+// writes to the pipe that LINES names. It ends with the test.
+func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
+	t.Helper()
+	pipe := filepath.Join(t.TempDir(), "lines")
+	if err := unix.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	lines, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that it neither waits for the shell nor ends with it
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, tty, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	// So wide that no line wraps.
+	if err := pty.Setsize(keys, &pty.Winsize{Rows: 200, Cols: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(command[0], command[1:]...)
+	cmd.Dir, cmd.Env = dir, append(env, "LINES_TO="+pipe)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = tty, tty, tty
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	shell, err := process.Start(cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = tty.Close() // the shell has its own
+	term := &terminal{t: t, keys: keys, screen: &screen{changed: make(chan struct{})}, lines: lines, told: bufio.NewReader(lines)}
+	drawn := make(chan struct{})
+	go func() {
+		defer close(drawn)
+		_, _ = bufio.NewReader(keys).WriteTo(term.screen) // until the shell has ended
+	}()
+	t.Cleanup(func() {
+		if err := shell.Kill(); err != nil {
+			t.Error(err)
+		}
+		_, _ = keys.Close(), lines.Close() // nobody is at the other end
+		<-drawn
+	})
+	term.awaitPrompt()
+	return term
+}
+
+// press sends keys.
+func (term *terminal) press(keys ...string) {
+	term.t.Helper()
+	if _, err := term.keys.WriteString(strings.Join(keys, "")); err != nil {
+		term.t.Fatalf("%v; the screen: %q", err, term.screen)
+	}
+}
+
+// line returns the line that is being edited.
+func (term *terminal) line() string {
+	term.t.Helper()
+	if err := term.lines.SetReadDeadline(time.Now().Add(patience)); err != nil {
+		term.t.Fatal(err)
+	}
+	term.press(tell)
+	line, err := term.told.ReadString(0)
+	if err != nil {
+		term.t.Fatalf("the shell does not tell its line: %v; the screen: %q", err, term.screen)
+	}
+	return strings.TrimSuffix(line, "\x00")
+}
+
+// awaitPrompt waits for the next prompt.
+func (term *terminal) awaitPrompt() {
+	term.t.Helper()
+	term.prompt++
+	if want := fmt.Sprintf("prompt%d>", term.prompt); !term.screen.shows(want) {
+		term.t.Fatalf("no %s; the screen: %q", want, term.screen)
+	}
+}
+
+// screen is all that was written to a terminal. It is safe for concurrent use.
+type screen struct {
+	mu      sync.Mutex
+	all     []byte
+	changed chan struct{} // closed, and made anew, by Write
+}
+
+// Write never fails.
+func (s *screen) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.all = append(s.all, p...)
+	close(s.changed)
+	s.changed = make(chan struct{})
+	return len(p), nil
+}
+
+// shows waits until want has been written.
+func (s *screen) shows(want string) bool {
+	for late := time.After(patience); ; {
+		s.mu.Lock()
+		found, changed := bytes.Contains(s.all, []byte(want)), s.changed
+		s.mu.Unlock()
+		if found {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-late:
+			return false
+		}
+	}
+}
+
+func (s *screen) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.all[max(0, len(s.all)-4<<10):])
+}

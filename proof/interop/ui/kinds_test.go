@@ -1,0 +1,126 @@
+//go:build linux
+
+package ui
+
+import (
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	lib "github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/proof/interop/browser"
+)
+
+// inLock is an expression that is true if the view of one lock contains the words.
+func inLock(words ...string) string {
+	return js(words) + `.every((w) => document.getElementById("lock").innerText.includes(w))`
+}
+
+func TestElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--every", "300ms")
+	lead := func(name string) *running {
+		return s.start("elect", "scheduler", "LEASEHOLD_OWNER="+name, "--value", name+":8080", "-l", "5s",
+			"--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")
+	}
+	first := lead("node-a")
+	term := first.line()
+	p.Wait(says("scheduler", "held", term))
+	p.to("?lock=scheduler&as=election")
+	p.Wait(inLock("Term", "Leader", "node-a:8080", term))
+	second := lead("node-b")
+	first.kill()
+	next := second.line()
+	p.Wait(inLock("node-a:8080", "node-b:8080", term, next, "took over from "+term))
+}
+
+func TestSessionIsShownWithTheLocksUnderIt(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})
+	for _, key := range []string{"customer/1", "customer/2", "customer/3"} {
+		if _, err := c.Acquire(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.Wait(says("customer/2", "held", "in a session") + ` && /\d+\.\ds of 5s/.test(` + rowOf("customer/2") + `.innerText)`)
+	p.to("?kind=session")
+	p.Wait(`document.querySelector(".row").innerText.includes("session of 3 locks")`)
+	p.Run(`document.querySelector(".row a").click()`)
+	p.Wait(inLock("3 locks under this session", "customer/1", "customer/3"))
+}
+
+func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	s.hold("job", "--data", `{"step":"aggregate","of":3}`)
+	p.Wait(says("job", "held"))
+	p.to("?lock=job")
+	shows := func(as, words string) {
+		t.Helper()
+		p.Run(`[...document.querySelectorAll("[data-as]")].find((b) => b.dataset.as === ` + js(as) + `).click()`)
+		p.Wait(`document.getElementById("data").textContent.includes(` + js(words) + `)`)
+	}
+	shows("text", `{"step":"aggregate","of":3}`)
+	shows("JSON", strings.Join([]string{"{", `  "step": "aggregate",`, `  "of": 3`, "}"}, "\n"))
+	shows("hex", "7b 22 73 74 65 70")
+}
+
+// An owner's name can turn the direction of the text behind it, and a key can look like
+// another's.
+func TestNothingThatOthersWroteTurnsTextOrIsUnseenOnThePage(t *testing.T) {
+	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
+	s := newScene(t, "native")
+	p := s.ui("--allow-break")
+	locks := s.client(lib.Config{Owner: "ops\u202e\u009b\u00a0b\U000e0041"})
+	_, err := locks.Acquire(t.Context(), key, lib.WithData([]byte("seen\u2066\u001bc\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const unseen = `/(?![\n\t ])[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\p{Variation_Selector}]/u`
+	isSeen := func(where string) {
+		t.Helper()
+		found := browser.Eval[string](p.Page, `[document.body.textContent, document.title, ...[...document.querySelectorAll("[title]")].map((e) => e.title)].find((s) => `+unseen+`.test(s)) ?? ""`)
+		if found != "" {
+			t.Errorf("%s has %q", where, found)
+		}
+	}
+	p.Wait(`document.getElementById("list").innerText.includes(` + js(key2) + `)`)
+	isSeen("the list")
+	p.to("?lock=" + url.QueryEscape(key))
+	p.Wait(inLock(key2, `ops\u202e\u009b\u00a0b\udb40\udc41`, `seen\u2066\u001bc`))
+	isSeen("the lock")
+	p.Run(`document.querySelector("#lock button.danger").click()`)
+	p.Wait(`document.getElementById("typed")`)
+	isSeen("the dialog")
+	p.Type(key2 + "\tstuck\r")
+	p.Wait(`document.querySelector(".result.broken")`)
+	p.Wait(inLock("stuck"))
+	isSeen("the lock that was broken")
+}
+
+// An owner's name can be a sentence, and a reason too.
+func TestPageQuotesNamesOfOthersInSentences(t *testing.T) {
+	const speech = "nobody: it is free; run leasehold break job"
+	s := newScene(t, "native")
+	p := s.ui("--every", every)
+	locks := s.client(lib.Config{Owner: speech})
+	lock, err := locks.Acquire(t.Context(), "job")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.to("?lock=job")
+	p.Wait(inLock(`"` + speech + "/"))
+	if err := locks.Break(t.Context(), lock.Record(), lib.WithReason(speech)); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(inLock(`was broken by "`+speech+"/", `": "`+speech+`"`))
+	if _, err := s.client(lib.Config{Owner: strings.Repeat("o", 255)}).Acquire(t.Context(), "job"); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(inLock(`"` + strings.Repeat("o", 100) + "…"))
+	if long := strings.Repeat("o", 201); browser.Eval[bool](p.Page, `[...document.querySelectorAll("#lock table, .who")].some((e) => e.innerText.includes(`+js(long)+`))`) {
+		t.Error("an owner is shown whole, however long")
+	}
+}

@@ -1,0 +1,276 @@
+//go:build linux
+
+package ui
+
+import (
+	"encoding/json"
+	"net"
+	"os/user"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/browser"
+)
+
+// every is how often a table is read where a test bounds by it, and polls are two readings:
+// as far apart as a machine at work needs to draw what it has read.
+const (
+	every = "3s"
+	polls = 2 * 3 * time.Second
+)
+
+func TestWhatTheTableHoldsIsWhatThePageShowsWithinTwoPolls(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--every", every)
+	var holders []*holder
+	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
+		h := s.hold(key)
+		p.WaitFor(polls, says(key, "held", h.token))
+		holders = append(holders, h)
+	}
+	holders[0].interrupt()
+	p.WaitFor(polls, says("deploy/prod", "released"))
+	next := s.hold("deploy/prod")
+	p.WaitFor(polls, says("deploy/prod", "held", next.token))
+
+	want := map[string]string{}
+	for line := range strings.Lines(s.run("ls", "--all", "--json")) {
+		var r struct {
+			Key   string `json:"key"`
+			State string `json:"state"`
+			Token json.Number
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			t.Fatal(err)
+		}
+		want[r.Key] = r.State + " " + r.Token.String()
+	}
+	got := browser.Eval[map[string]string](p.Page, `Object.fromEntries([...document.querySelectorAll(".row")].map((r) =>
+		[r.querySelector("a").textContent, r.querySelector(".c-state").textContent + " " + r.querySelector(".c-token").textContent]))`)
+	if js(got) != js(want) {
+		t.Errorf("the page shows %v, the table holds %v", got, want)
+	}
+}
+
+func TestBarRunsDownAndJumpsBackAtARenewal(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	s.hold("job", short...)
+	p.Wait(says("job", "held"))
+	p.Run(`globalThis.full = () => Number(/scaleX\(([0-9.e-]+)\)/.exec(` + rowOf("job") + `.querySelector(".bar i").style.transform)[1])`)
+	p.Run(`globalThis.seen = []; const t = setInterval(() => { seen.push(full()); if (seen.length > 400) clearInterval(t) }, 20)`)
+	p.Wait(`seen.some((v, i) => i > 0 && v > seen[i - 1] + 0.1) && seen.filter((v, i) => i > 0 && v < seen[i - 1]).length > 20`)
+}
+
+func TestKilledHolderTurnsDeadAfterItsLease(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--every", every)
+	h := s.hold("job", short...)
+	p.Wait(says("job", "held"))
+	h.kill()
+	p.WaitFor(2*time.Second+polls, says("job", "dead"))
+	p.to("?lock=job")
+	p.Wait(`document.querySelector("#lock .pill.dead") && document.querySelector(".died")`)
+	stood := browser.Eval[float64](p.Page, `(() => {
+		const g = document.querySelector(".grant");
+		const [lived, died] = [g.querySelector(".lived"), g.querySelector(".died")].map((r) => Number(r.getAttribute("x")));
+		return died - lived;
+	})()`)
+	if stood <= 0 {
+		t.Errorf("it died %v pixels after it was granted", stood)
+	}
+	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 5000`) // more than two leases
+	const held = `Number(/^(\d+)s$/.exec(document.querySelector("[aria-label=Grants] tbody td:nth-child(5)").innerText)[1])`
+	if s := browser.Eval[float64](p.Page, held); s > 4 {
+		t.Errorf("a holder that died at once held it for %v s", s)
+	}
+}
+
+func TestTakeoverAppearsOnTheTimelineWithBothTokens(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--every", "300ms")
+	first := s.hold("job", append([]string{"LEASEHOLD_OWNER=first"}, long...)...)
+	p.Wait(says("job", "held", first.token))
+	p.to("?lock=job")
+	waiter := s.wait("job", append([]string{"LEASEHOLD_OWNER=second"}, long...)...)
+	first.kill()
+	token := waiter.line()
+	p.Wait(`document.querySelector(".arrow.takeover")`)
+	p.Wait(js([]string{first.token, token}) + `.every((t) => document.querySelector("svg .grant[data-token='" + t + "']"))`)
+	p.Wait(js([]string{"second", "took it over from first", first.token, token}) +
+		`.every((w) => [...document.querySelectorAll("#lock table")].at(-1).innerText.includes(w))`)
+}
+
+func TestBreakWorksAndASecondPageSeesIt(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--allow-break", "--every", every)
+	h := s.hold("import/7")
+	p.to("?lock=import/7")
+	second := p.Another()
+	second.Open(p.origin() + "/?lock=import/7")
+	second.Wait(`document.querySelector("#lock .pill.held")`)
+
+	p.Wait(`!document.querySelector("#lock button.danger").hidden`)
+	p.Run(`document.querySelector("#lock button.danger").click()`)
+	p.Wait(`document.getElementById("typed") && ` + js([]string{h.token, "Token", "Held since", "Last renewal", "Layout"}) +
+		`.every((w) => document.querySelector("#dialog dl").innerText.includes(w)) && !document.querySelector("#dialog pre")`)
+	p.Type("import/")
+	if !browser.Eval[bool](p.Page, `document.querySelector("#dialog button[type=submit]").disabled`) {
+		t.Error("half of the key is enough")
+	}
+	p.Type("7\tstuck since noon\r")
+	p.Wait(`document.querySelector(".result.broken")`)
+	const told = `document.getElementById("lock").innerText.includes("stuck since noon")`
+	second.WaitFor(polls, told+` && document.querySelector("#lock .pill.released")`)
+	p.Wait(told)
+	select {
+	case <-h.process.Ended():
+	case <-time.After(patience):
+		t.Error("its holder works on")
+	}
+	me, err := user.Current()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out := s.run("get", "import/7", "--json"); !strings.Contains(out, `"broken":{"by":"`+me.Username+"@") {
+		t.Errorf("the record does not say that this user broke it: %s", out)
+	}
+	if said := p.server.stderr.String(); !strings.Contains(said, "broke the grant of import/7") || !strings.Contains(said, "stuck since noon") {
+		t.Errorf("the server says %q", said)
+	}
+}
+
+func TestGrantThatHasChangedIsNotBroken(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui("--allow-break")
+	first := s.hold("job")
+	p.to("?lock=job")
+	p.Wait(`!document.querySelector("#lock button.danger").hidden`)
+	p.Run(`document.querySelector("#lock button.danger").click()`)
+	p.Wait(`document.getElementById("typed")`)
+	first.interrupt()
+	second := s.hold("job")
+	p.Type("job\r")
+	p.Wait(`document.querySelector(".result.changed")?.textContent.includes("Nothing was broken")`)
+	p.Wait(`document.getElementById("dialog").innerText.includes(` + js(second.token) + `)`)
+	if out := s.run("get", "job", "--json"); !strings.Contains(out, second.token) || !strings.Contains(out, `"held"`) {
+		t.Errorf("the record: %s", out)
+	}
+}
+
+func TestWithoutAllowBreakThereIsNothingToBreakWith(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	s.hold("job")
+	p.to("?lock=job")
+	p.Wait(`document.querySelector(".card")`)
+	if !browser.Eval[bool](p.Page, `document.querySelector("#lock button.danger").hidden`) {
+		t.Error("there is a button")
+	}
+	status := browser.Eval[int](p.Page, `fetch("/break", {method: "POST", headers: {"Content-Type": "application/json", Authorization: "Bearer " + localStorage.getItem("leasehold-token")},
+		body: JSON.stringify({key: "job", grant: "g", version: "v", typed: "job", reason: ""})}).then((r) => r.status)`)
+	if status != 403 {
+		t.Errorf("a request: %d", status)
+	}
+}
+
+// freePort returns an address that nobody listens on.
+func freePort(t *testing.T) string {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
+	s := newScene(t, "native")
+	flags := []string{"--addr", freePort(t), "--token-file", "token"}
+	p := s.ui(flags...)
+	h := s.hold("job")
+	p.Wait(says("job", "held", h.token))
+	p.server.kill()
+	p.Wait(`/stale since \d\d:\d\d:\d\d/.test(document.getElementById("banner").textContent) && document.getElementById("live").textContent === "stale"`)
+	if !browser.Eval[bool](p.Page, says("job", h.token)) {
+		t.Error("what was known is not shown any more")
+	}
+	again := s.start(append([]string{"ui"}, flags...)...)
+	again.line()
+	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
+	next := s.hold("other")
+	p.Wait(says("other", "held", next.token))
+}
+
+func TestPageWithoutAnswerShowsBannerAndNoHolderExpiring(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	h := s.hold("job", "-l", "6s")
+	s.hold("other")
+	p.Wait(says("job", "held", h.token))
+	p.Wait(says("other", "held"))
+	p.Wait(`document.querySelector(".state.held .count").textContent === "2" && document.getElementById("counts").hidden`)
+	p.Run(`globalThis.amber = false; new MutationObserver(() => { amber ||= document.querySelector(".row.expiring, .row.dead, .pill.expiring, .pill.dead") !== null })
+		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
+	if err := s.local.process.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	const told = `/stale since \d\d:\d\d:\d\d: it does not answer/.test(document.getElementById("banner").textContent) &&
+		document.getElementById("live").textContent === "stale"`
+	p.WaitFor(6*time.Second, told)
+	const unknown = `/not known since \d\d:\d\d:\d\d/`
+	p.Wait(unknown + `.test(` + rowOf("job") + `.innerText) && ` + rowOf("job") + `.classList.contains("unknown")`)
+	p.Wait(unknown + `.test(document.getElementById("counts").textContent) && [...document.querySelectorAll(".state .count")].every((c) => c.textContent === "")`)
+	p.Run(rowOf("job") + `.querySelector("a").click()`)
+	p.Wait(unknown + `.test(document.querySelector("#lock .pill").textContent) && ` + unknown + `.test(document.querySelector(".card").innerText)`)
+	p.Wait(`(globalThis.from ??= performance.now()) && performance.now() - from > 6000`) // the lease
+	if browser.Eval[bool](p.Page, "amber") {
+		t.Error("a holder that nobody could look at is said to be expiring or dead")
+	}
+	if err := s.local.process.Continue(); err != nil {
+		t.Fatal(err)
+	}
+	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
+}
+
+func TestPageSaysWhatToDoWhenARestartedServerHasAnotherToken(t *testing.T) {
+	s := newScene(t, "native")
+	flags := []string{"--addr", freePort(t)}
+	p := s.ui(flags...)
+	p.server.kill()
+	p.Wait(`document.getElementById("live").textContent === "stale"`)
+	again := s.start(append([]string{"ui"}, flags...)...)
+	url := again.line()
+	p.Wait(`document.getElementById("banner").textContent.includes("Open the URL that leasehold ui printed")`)
+	p.Open(url)
+	p.Wait(`document.getElementById("live").textContent === "live"`)
+}
+
+func TestReadingCanBeStoppedAndGoesOn(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	p.Wait(`/^[0-9.]+ read units\/s$/.test(document.getElementById("reading").textContent)`)
+	const set = `(v) => { const r = document.getElementById("rate"); r.value = v; r.dispatchEvent(new Event("change")) }`
+	p.Run(`(` + set + `)("0")`)
+	p.Wait(`document.getElementById("banner").textContent.startsWith("Reading is stopped")`)
+	h := s.hold("job")
+	p.Wait(`document.getElementById("reading").textContent === "0.0 read units/s"`)
+	if browser.Eval[bool](p.Page, `Boolean(`+rowOf("job")+`)`) {
+		t.Error("it was read all the same")
+	}
+	p.Run(`(` + set + `)("100")`)
+	p.Wait(says("job", "held", h.token))
+}
+
+func TestDeadHoldersComeFirstUnlessSortedOtherwise(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	s.hold("a")
+	s.hold("b", short...).kill()
+	s.hold("c")
+	const shown = `[...document.querySelectorAll(".row")].map((r) => r.querySelector("a").textContent).join()`
+	p.Wait(says("b", "dead") + ` && ` + shown + ` === "b,a,c"`)
+	p.Run(`document.querySelector(".columns [data-sort=key] button").click()`)
+	p.Wait(shown + ` === "a,b,c"`)
+}

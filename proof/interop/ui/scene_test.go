@@ -1,0 +1,286 @@
+//go:build linux
+
+package ui
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/browser"
+	"github.com/leasehold-go/leasehold/proof/interop/process"
+)
+
+// chromium is the browser of all tests.
+var chromium browser.Shared
+
+// patience bounds every wait for a process.
+const patience = 30 * time.Second
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	chromium.Stop()
+	if command.dir != "" {
+		_ = os.RemoveAll(command.dir)
+	}
+	os.Exit(code)
+}
+
+// command is the command, built once.
+var command struct {
+	once sync.Once
+	dir  string
+	err  error
+}
+
+// leasehold returns the path of the command.
+func leasehold(t testing.TB) string {
+	t.Helper()
+	command.once.Do(func() {
+		if command.dir, command.err = os.MkdirTemp("", "leasehold-ui-"); command.err != nil { //nolint:usetesting // it outlives the first test
+			return
+		}
+		build := exec.Command("go", "build", "-o", command.dir, "./cmd/leasehold")
+		build.Dir = filepath.Join("..", "..", "..")
+		if out, err := build.CombinedOutput(); err != nil {
+			command.err = errors.New(string(out))
+		}
+	})
+	if command.err != nil {
+		t.Fatal(command.err)
+	}
+	return filepath.Join(command.dir, "leasehold")
+}
+
+// scene is a lock table, and the processes that contend for its locks.
+type scene struct {
+	t   testing.TB
+	dir string
+	env []string
+
+	local *running // serves the table
+}
+
+// newScene serves the embedded engine, with an empty table in the layout.
+func newScene(t testing.TB, layout string) *scene {
+	t.Helper()
+	s := &scene{t: t, dir: t.TempDir()}
+	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED=true", "GORACE=atexit_sleep_ms=0",
+		"AWS_ACCESS_KEY_ID=local", "AWS_SECRET_ACCESS_KEY=local"}
+	s.local = s.start("local", "--addr", "127.0.0.1:0")
+	s.env = append(s.env, "AWS_ENDPOINT_URL_DYNAMODB="+s.local.line(), "LEASEHOLD_TABLE=locks", "LEASEHOLD_LAYOUT="+layout)
+	s.run("table", "create")
+	return s
+}
+
+// newFileScene is a scene in a local store.
+func newFileScene(t testing.TB) *scene {
+	t.Helper()
+	s := &scene{t: t, dir: t.TempDir()}
+	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "LEASEHOLD_FILE=" + filepath.Join(s.dir, "locks.db"), "GORACE=atexit_sleep_ms=0"}
+	s.run("table", "create") // ui does not make the file
+	return s
+}
+
+// run runs the command to its end, and returns what it printed.
+func (s *scene) run(args ...string) string {
+	s.t.Helper()
+	cmd := s.command(args...)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("leasehold %s: %v\n%s", strings.Join(args, " "), err, stderr.String())
+	}
+	return string(out)
+}
+
+// command is the command with these arguments, and with those that are variables of
+// leasehold in its environment.
+func (s *scene) command(args ...string) *exec.Cmd {
+	s.t.Helper()
+	cmd := exec.Command(leasehold(s.t))
+	cmd.Dir, cmd.Env = s.dir, slices.Clip(s.env)
+	for _, arg := range args {
+		if strings.HasPrefix(arg, "LEASEHOLD_") {
+			cmd.Env = append(cmd.Env, arg)
+		} else {
+			cmd.Args = append(cmd.Args, arg)
+		}
+	}
+	return cmd
+}
+
+// running is the command while it runs.
+type running struct {
+	t       testing.TB
+	args    string
+	process *process.Process
+	lines   chan string
+	stderr  *process.Tail
+}
+
+// start starts the command. It is killed when the test ends.
+func (s *scene) start(args ...string) *running {
+	s.t.Helper()
+	r := &running{t: s.t, args: strings.Join(args, " "), lines: make(chan string, 100), stderr: &process.Tail{}}
+	cmd := s.command(args...)
+	cmd.Stderr = r.stderr
+	in, out := io.Pipe()
+	cmd.Stdout = out
+	var err error
+	if r.process, err = process.Start(cmd); err != nil {
+		s.t.Fatal(err)
+	}
+	go func() {
+		<-r.process.Ended()
+		_ = out.Close()
+	}()
+	go func() {
+		defer close(r.lines)
+		for lines := bufio.NewScanner(in); lines.Scan(); {
+			r.lines <- lines.Text()
+		}
+	}()
+	s.t.Cleanup(r.kill)
+	return r
+}
+
+// line is the next line that it prints.
+func (r *running) line() string {
+	r.t.Helper()
+	select {
+	case line, ok := <-r.lines:
+		if ok {
+			return line
+		}
+		r.t.Fatalf("leasehold %s ended: %v\n%s", r.args, r.process.Err(), r.stderr)
+	case <-time.After(patience):
+		r.t.Fatalf("leasehold %s prints nothing\n%s", r.args, r.stderr)
+	}
+	return ""
+}
+
+// kill ends it with SIGKILL.
+func (r *running) kill() {
+	if err := r.process.Kill(); err != nil {
+		r.t.Error(err)
+	}
+}
+
+// interrupt ends it as Ctrl-C does.
+func (r *running) interrupt() {
+	r.t.Helper()
+	if err := r.process.Signal(syscall.SIGINT); err != nil {
+		r.t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	select {
+	case <-r.process.Ended():
+	case <-ctx.Done():
+		r.t.Fatalf("leasehold %s goes on after Ctrl-C\n%s", r.args, r.stderr)
+	}
+}
+
+// holder is a process that holds a key.
+type holder struct {
+	*running
+	token string
+}
+
+// hold starts a process that holds the key until it ends, and returns once it does.
+func (s *scene) hold(key string, flags ...string) *holder {
+	s.t.Helper()
+	h := &holder{running: s.wait(key, flags...)}
+	h.token = h.line()
+	return h
+}
+
+// wait starts a process that waits for the key and then holds it.
+func (s *scene) wait(key string, flags ...string) *running {
+	s.t.Helper()
+	args := append([]string{"run", key}, flags...)
+	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
+}
+
+// short makes leases of two seconds, long of five: for what the page can tell only if
+// it looks several times in a lease, whatever the machine does beside.
+var (
+	short = []string{"-l", "2s", "-g", "200ms"}
+	long  = []string{"-l", "5s"}
+)
+
+// page is a page of leasehold ui.
+type page struct {
+	*browser.Page
+	url    string
+	server *running
+}
+
+// ui starts leasehold ui and opens its page.
+func (s *scene) ui(flags ...string) *page {
+	s.t.Helper()
+	tab := chromium.Page(s.t)
+	server := s.start(append([]string{"ui"}, flags...)...)
+	p := &page{Page: tab, url: server.line(), server: server}
+	p.Open(p.url)
+	p.Wait(`document.getElementById("live").textContent === "live"`)
+	return p
+}
+
+// origin is the URL without what follows the port.
+func (p *page) origin() string {
+	u, err := url.Parse(p.url)
+	if err != nil {
+		panic(err)
+	}
+	return u.Scheme + "://" + u.Host
+}
+
+// to goes to another view of the page, as a link does.
+func (p *page) to(query string) {
+	p.Open(p.origin() + "/" + query)
+	p.Wait(`document.getElementById("live").textContent === "live"`)
+}
+
+// js writes a value as JavaScript.
+func js(v any) string {
+	b, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return string(b)
+}
+
+// rowOf is an expression for the row of a key.
+func rowOf(key string) string {
+	return `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === ` + js(key) + `)`
+}
+
+// says is an expression that is true if the row of a key contains the words.
+func says(key string, words ...string) string {
+	return js(words) + `.every((w) => ` + rowOf(key) + `.innerText.includes(w))`
+}
+
+// read returns the content of a file.
+func read(t testing.TB, path ...string) string {
+	t.Helper()
+	b, err := os.ReadFile(filepath.Join(path...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}

@@ -1,0 +1,149 @@
+//go:build linux
+
+package ui
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/browser"
+)
+
+func TestKeyboardReachesEverything(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	for _, key := range []string{"a/1", "b/2", "b/3"} {
+		s.hold(key)
+	}
+	p.Wait(`document.querySelectorAll(".row").length === 3`)
+	p.Type("/")
+	p.Wait(`document.activeElement.id === "q"`)
+	p.Run(`document.activeElement.select()`) // the driver sends the character though the page has taken the key
+	p.Type("b/")
+	p.Wait(`document.activeElement.id === "q" && document.querySelectorAll(".row").length === 2 && location.search === "?q=b%2F"`)
+	p.Run(`document.getElementById("grid").focus()`)
+	const down, enter, escape = "\u0301", "\r", "\u001b"
+	p.Type(down + down)
+	p.Wait(`document.getElementById(document.getElementById("grid").getAttribute("aria-activedescendant")).innerText.includes("b/3")`)
+	p.Type(enter)
+	p.Wait(`document.activeElement.id === "lock-title" && document.activeElement.textContent === "b/3"`)
+	p.Type("u")
+	p.Wait(`document.getElementById("zone").textContent === "Times: UTC" && location.search.includes("tz=utc")`)
+	p.Type(escape)
+	p.Wait(`document.activeElement.id === "grid" && document.querySelectorAll(".row").length === 2`)
+	p.Type("?")
+	p.Wait(`document.getElementById("dialog").open && document.getElementById("dialog").innerText.includes("back to all locks")`)
+	p.Type(escape)
+	p.Wait(`!document.getElementById("dialog").open`)
+}
+
+func TestWhatTheFooterSaysWorksOnAFreshPageAndFromTheSearchField(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	for _, key := range []string{"a/1", "b/2", "b/3"} {
+		s.hold(key)
+	}
+	const down, up, enter, escape = "\u0301", "\u0304", "\r", "\u001b"
+	const active = `document.getElementById(document.getElementById("grid").getAttribute("aria-activedescendant"))?.innerText`
+	opened := func(key string) {
+		t.Helper()
+		p.Wait(`document.getElementById("lock-title")?.textContent === ` + js(key) + ` && !document.getElementById("lock").hidden`)
+	}
+	fresh := func() {
+		t.Helper()
+		p.to("")
+		p.Wait(`document.querySelectorAll(".row").length === 3 && document.activeElement === document.body`)
+	}
+	fresh()
+	p.Type(down + down)
+	p.Wait(active + `.includes("b/2")`)
+	p.Type(up)
+	p.Wait(active + `.includes("a/1")`)
+	p.Type(enter)
+	opened("a/1")
+	fresh()
+	p.Type(enter)
+	opened("a/1")
+	fresh()
+	p.Type("/")
+	p.Wait(`document.activeElement.id === "q"`)
+	p.Run(`document.activeElement.select()`) // the driver sends the character though the page has taken the key
+	p.Type("b/")
+	p.Wait(`document.querySelectorAll(".row").length === 2`)
+	p.Type(enter)
+	opened("b/2")
+	p.Type(escape)
+	p.Run(`document.getElementById("q").focus()`)
+	p.Type(down)
+	p.Wait(`document.activeElement.id === "grid" && ` + active + `.includes("b/3")`)
+	p.Type("/")
+	p.Wait(`document.activeElement.id === "q"`)
+}
+
+func TestLinkOpensTheSameViewAgain(t *testing.T) {
+	s := newScene(t, "native")
+	p := s.ui()
+	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
+		s.hold(key, "LEASEHOLD_OWNER=runner")
+	}
+	p.Wait(`document.querySelectorAll(".row").length === 3`)
+	p.Run(`const set = (id, v) => { const e = document.getElementById(id); e.value = v; e.dispatchEvent(new Event("input")) };
+		set("prefix", "import/"); set("owner", "runner");
+		document.querySelector("[data-state=held]").click();
+		const key = document.querySelector(".columns [data-sort=key] button"); key.click(); key.click()`)
+	shown := `[...document.querySelectorAll(".row")].sort((a, b) => a.ariaRowIndex - b.ariaRowIndex).map((r) => r.querySelector("a").textContent).join()`
+	p.Wait(shown + ` === "import/8,import/7"`)
+	link := browser.Eval[string](p.Page, "location.href")
+	other := p.Another()
+	other.Open(link)
+	other.Wait(shown + ` === "import/8,import/7" && document.getElementById("prefix").value === "import/"`)
+
+	p.Run(`document.querySelector(".row a").click()`)
+	p.Wait(`document.querySelector(".grant")`)
+	p.Run(`document.querySelector("[data-span='5m']").click()`)
+	link = browser.Eval[string](p.Page, "location.href")
+	other.Open(link)
+	other.Wait(`document.querySelector(".grant") && document.querySelector("[data-span='5m']").ariaPressed === "true"`)
+	p.Run(`history.back()`)
+	p.Wait(shown + ` === "import/8,import/7"`)
+}
+
+// TestAxeFindsNothingSerious in any view, in the light and in the dark.
+func TestAxeFindsNothingSerious(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	axe, err := browser.Axe(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newScene(t, "native")
+	p := s.ui("--allow-break")
+	s.hold("job", "--data", "text")
+	dead := s.hold("stuck", short...)
+	dead.kill()
+	p.Wait(says("stuck", "dead"))
+	for _, view := range []struct{ name, query, prepare, ready string }{
+		{"list", "", "", `document.querySelectorAll(".row").length === 2`},
+		{"lock", "?lock=job", "", `document.querySelector(".grant")`},
+		{"dead", "?lock=stuck", "", `document.querySelector(".died")`},
+		{"break", "?lock=job", `document.querySelector("#lock button.danger").click()`, `document.getElementById("typed")`},
+		{"help", "", `document.getElementById("help").click()`, `document.querySelector("dialog[open] kbd")`},
+	} {
+		for _, dark := range []bool{false, true} {
+			p.Dark(dark)
+			p.to(view.query)
+			if view.prepare != "" {
+				p.Wait(`!document.querySelector("#lock button.danger")?.hidden`)
+				p.Run(view.prepare)
+			}
+			p.Wait(view.ready)
+			browser.Eval[any](p.Page, axe+"; true")
+			found := browser.Eval[[]string](p.Page, `axe.run().then((r) => r.violations.filter((v) => v.impact === "serious" || v.impact === "critical")
+				.map((v) => v.id + ": " + v.help + ": " + v.nodes.map((n) => n.html + " " + n.any.map((a) => a.message).join()).join(" | ")))`)
+			for _, f := range found {
+				t.Errorf("%s, dark: %v: %s", view.name, dark, f)
+			}
+		}
+	}
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"io"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	cyclonedx "github.com/CycloneDX/cyclonedx-go"
+)
+
+// The commit that is checked out is built, not the files that are being edited.
+func TestReleaseIsTheSameWhenItIsBuiltAgain(t *testing.T) {
+	here := []platform{{runtime.GOOS, runtime.GOARCH}}
+	c, err := checkedOut(t.Context(), "../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	first, err := releaseOf(t.Context(), "../..", c, here)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := releaseOf(t.Context(), "../..", c, here)
+	if err := errors.Join(err, same(first, second)); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, f := range first {
+		names = append(names, f.name)
+	}
+	if len(first) != 3 || names[2] != "SHA256SUMS" || strings.Count(string(first[2].content), "\n") != 2 {
+		t.Errorf("the release has %v", names)
+	}
+	var bill cyclonedx.BOM
+	for _, f := range first {
+		if strings.HasSuffix(f.name, ".cdx.json") {
+			if err := json.Unmarshal(f.content, &bill); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	listed := false
+	for _, c := range *bill.Components {
+		listed = listed || c.Name == "github.com/aws/aws-sdk-go-v2/service/dynamodb" && strings.HasPrefix(c.PackageURL, "pkg:golang/") && c.Version != ""
+	}
+	if !listed || bill.Metadata.Component.Name != mainModule {
+		t.Errorf("the bill of materials is of %s, and lists %d modules", bill.Metadata.Component.Name, len(*bill.Components))
+	}
+}
+
+func TestDifferenceBetweenTwoBuildsIsNamed(t *testing.T) {
+	a, b := []file{{name: "x", content: []byte("1")}}, []file{{name: "x", content: []byte("2")}}
+	if err := same(a, b); err == nil || !strings.Contains(err.Error(), "x is not the same") {
+		t.Error(err)
+	}
+	if err := same(a, nil); err == nil {
+		t.Error("a file that is missing is no difference")
+	}
+}
+
+func TestEveryFileOfAnArchiveHasTheTimeOfTheCommit(t *testing.T) {
+	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
+	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
+	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}
+
+	archive, err := pack("d", files, platform{os: "linux"}, at)
+	if err != nil || archive.name != "d.tar.gz" {
+		t.Fatal(archive.name, err)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(archive.content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for r := tar.NewReader(z); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, h.Name+" "+h.FileInfo().Mode().String())
+		if !h.ModTime.Equal(at) || h.Uid != 0 || h.Uname != "" {
+			t.Errorf("%s: %v, user %d %q", h.Name, h.ModTime, h.Uid, h.Uname)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the archive has %q", got)
+	}
+
+	archive, err = pack("d", files, platform{os: "windows"}, at)
+	if err != nil || archive.name != "d.zip" {
+		t.Fatal(archive.name, err)
+	}
+	r, err := zip.NewReader(bytes.NewReader(archive.content), int64(len(archive.content)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	got = nil
+	for _, f := range r.File {
+		got = append(got, f.Name+" "+f.Mode().String())
+		if !f.Modified.Equal(at) {
+			t.Errorf("%s: %v", f.Name, f.Modified)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the archive has %q", got)
+	}
+}
+
+func TestEveryCommandAndTopicHasAPage(t *testing.T) {
+	files, err := manual(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := map[string]string{}
+	for _, f := range files {
+		pages[path.Base(f.name)] = string(f.content)
+	}
+	for _, name := range []string{
+		"leasehold.1", "leasehold-run.1", "leasehold-table-create.1", "leasehold-exit-codes.1", "leasehold-environment.1",
+		"leasehold.bash", "_leasehold", "leasehold.fish", "leasehold.ps1",
+	} {
+		if pages[name] == "" {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	if _, ok := pages["leasehold-watchdog.1"]; ok {
+		t.Error("a command that is hidden has a page")
+	}
+	if page := pages["leasehold-exit-codes.1"]; !strings.Contains(page, "\n  123       the lock was lost") {
+		t.Errorf("the table of exit codes is not kept as it is:\n%s", page)
+	}
+}

@@ -1,0 +1,158 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/coreos/go-systemd/v22/unit"
+	"github.com/moby/buildkit/frontend/dockerfile/instructions"
+	"github.com/moby/buildkit/frontend/dockerfile/parser"
+	"gopkg.in/yaml.v3"
+)
+
+// blocks are the blocks of one language in the documents, by the page's name.
+func blocks(t *testing.T, language string) map[string][]string {
+	t.Helper()
+	paths, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := map[string][]string{}
+	for _, path := range paths {
+		page, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range strings.Split(string(page), "\n```"+language+"\n")[1:] {
+			text, _, _ := strings.Cut(part, "\n```")
+			found[filepath.Base(path)] = append(found[filepath.Base(path)], text+"\n")
+		}
+	}
+	return found
+}
+
+func TestYAMLOfTheGuidesIsWhatItsReaderExpects(t *testing.T) {
+	kinds := map[string]int{}
+	pages := blocks(t, "yaml")
+	for _, text := range pages["kubernetes.md"] {
+		for documents := yaml.NewDecoder(strings.NewReader(text)); ; {
+			var object struct {
+				APIVersion string `yaml:"apiVersion"`
+				Kind       string
+				Metadata   struct{ Name string }
+			}
+			if err := documents.Decode(&object); errors.Is(err, io.EOF) {
+				break
+			} else if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			kinds[object.Kind]++
+			if object.APIVersion == "" || object.Metadata.Name == "" {
+				t.Errorf("an object without a version or a name:\n%s", text)
+			}
+		}
+	}
+	for _, kind := range []string{"Job", "CronJob", "Deployment", "Service", "ServiceAccount"} {
+		if kinds[kind] == 0 {
+			t.Errorf("docs/kubernetes.md has no %s", kind)
+		}
+	}
+	for _, text := range pages["ci.md"] {
+		var pipeline map[string]any
+		if err := yaml.Unmarshal([]byte(text), &pipeline); err != nil || len(pipeline) == 0 {
+			t.Errorf("%v\n%s", err, text)
+		}
+	}
+}
+
+// Sections, and the settings that a reader must find.
+var (
+	sections = []string{"Unit", "Service", "Timer", "Install"}
+	needed   = []string{"Unit/Description", "Service/ExecStart", "Service/KillMode", "Timer/OnCalendar"}
+)
+
+func TestUnitsOfTheGuideAreUnits(t *testing.T) {
+	found := map[string]int{}
+	dir := t.TempDir()
+	var paths []string
+	for _, text := range blocks(t, "ini")["systemd.md"] {
+		options, err := unit.DeserializeOptions(strings.NewReader(text))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		for _, o := range options {
+			found[o.Section+"/"+o.Name]++
+			if !slices.Contains(sections, o.Section) || o.Value == "" {
+				t.Errorf("[%s] %s=%s", o.Section, o.Name, o.Value)
+			}
+		}
+		first, _, _ := strings.Cut(text, "\n")
+		path := filepath.Join(dir, filepath.Base(first))
+		// Verify asks whether the program is there.
+		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "/usr/local/bin/", "/bin/true /")), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, path)
+	}
+	for _, name := range needed {
+		if found[name] == 0 {
+			t.Errorf("docs/systemd.md has no %s", name)
+		}
+	}
+	analyze, err := exec.LookPath("systemd-analyze")
+	if err != nil {
+		return // which this test can do without
+	}
+	if out, err := exec.Command(analyze, append([]string{"verify"}, paths...)...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+func TestImageIsStaticAndItsUserIsNotRoot(t *testing.T) {
+	text, err := os.ReadFile("../../cmd/leasehold/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	parsed, err := parser.Parse(bytes.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, w := range parsed.Warnings {
+		t.Errorf("%s %v", w.Short, w.Detail)
+	}
+	stages, arguments, err := instructions.Parse(parsed.AST, nil)
+	if err != nil || len(arguments) > 0 || len(stages) != 2 {
+		t.Fatalf("%d stages, %d arguments, %v", len(stages), len(arguments), err)
+	}
+	var user, entry string
+	static := false
+	for _, c := range stages[0].Commands {
+		if run, ok := c.(*instructions.RunCommand); ok {
+			static = static || strings.HasPrefix(strings.Join(run.CmdLine, " "), "CGO_ENABLED=0 go build -trimpath -ldflags='-s -w' ")
+		}
+	}
+	for _, c := range stages[1].Commands {
+		switch c := c.(type) {
+		case *instructions.UserCommand:
+			user = c.User
+		case *instructions.EntrypointCommand:
+			entry = strings.Join(c.CmdLine, " ")
+		}
+	}
+	if stages[1].BaseName != "scratch" || !static {
+		t.Errorf("the image is %s, static: %v", stages[1].BaseName, static)
+	}
+	if id, _, _ := strings.Cut(user, ":"); id == "" || strings.Trim(id, "0123456789") != "" || strings.Trim(id, "0") == "" {
+		t.Errorf("user %q is root, or not a number: Kubernetes could not tell", user)
+	}
+	if entry != "/usr/local/bin/leasehold" {
+		t.Errorf("it starts %q", entry)
+	}
+}

@@ -1,0 +1,29 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"strings"
+)
+
+// The version of Go that releases are built with. The workflow installs it, and the
+// Dockerfile builds with it: the same commit gives the same bytes only with the same Go.
+//
+//go:embed go-version
+var goVersionFile string
+
+// releaseGo is that version as Go says it, such as go1.26.8.
+func releaseGo() string { return "go" + strings.TrimSpace(goVersionFile) }
+
+// requireReleaseGo returns an error if another Go would build the release of module.
+func requireReleaseGo(ctx context.Context, module string) error {
+	installed, err := output(ctx, module, nil, "go", "env", "GOVERSION")
+	if err != nil {
+		return err
+	}
+	if got := strings.TrimSpace(installed); got != releaseGo() {
+		return fmt.Errorf("this is %s, and a release is built with %s: install that, or change proof/release/go-version and the Dockerfile", got, releaseGo())
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"gopkg.in/yaml.v3"
+)
+
+// workflow is the part of a workflow of GitHub that may do harm.
+type workflow struct {
+	Permissions map[string]string `yaml:"permissions"`
+	Jobs        map[string]job    `yaml:"jobs"`
+}
+
+type job struct {
+	Permissions map[string]string `yaml:"permissions"`
+	Steps       []step            `yaml:"steps"`
+}
+
+type step struct {
+	Uses string         `yaml:"uses"`
+	Run  string         `yaml:"run"`
+	With map[string]any `yaml:"with"`
+}
+
+// pinned matches the use of an action at one commit, with its version.
+var pinned = regexp.MustCompile(`^\s*(- )?uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+
+// what a job needs beyond reading, because of a step.
+func (s step) needs() map[string]string {
+	switch {
+	case strings.HasPrefix(s.Uses, "actions/attest-build-provenance@"):
+		return map[string]string{"id-token": "write", "attestations": "write"}
+	case strings.HasPrefix(s.Run, "gh release create "):
+		return map[string]string{"contents": "write"}
+	}
+	return nil
+}
+
+// workflowProblems says what is wrong with a workflow.
+func workflowProblems(text string) (problems []string) {
+	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
+	var w workflow
+	if err := yaml.Unmarshal([]byte(text), &w); err != nil || len(w.Jobs) == 0 {
+		bad("it has no jobs: %v", err)
+	}
+	for line := range strings.Lines(text) {
+		if line = strings.TrimRight(line, "\n"); strings.Contains(line, "uses:") && !pinned.MatchString(line) {
+			bad("not pinned by its commit, with the version as a comment: %s", line)
+		}
+	}
+	if !maps.Equal(w.Permissions, map[string]string{"contents": "read"}) {
+		bad("every job may %v", w.Permissions)
+	}
+	for name, j := range w.Jobs {
+		need, checksOut := map[string]string{}, false
+		for _, s := range j.Steps {
+			maps.Copy(need, s.needs())
+			if strings.HasPrefix(s.Uses, "actions/checkout@") {
+				checksOut = true
+				if s.With["persist-credentials"] != false {
+					bad("%s: the checkout keeps credentials", name)
+				}
+			}
+		}
+		if !maps.Equal(j.Permissions, need) {
+			bad("%s: it may %v, and needs %v", name, j.Permissions, need)
+		}
+		if len(need) > 0 && checksOut {
+			bad("%s: it may write, and checks out what it could run", name)
+		}
+	}
+	return problems
+}
+
+// workflows are the workflows of the repository.
+func workflows(t *testing.T) map[string]string {
+	t.Helper()
+	paths, err := filepath.Glob("../../.github/workflows/*")
+	if err != nil || len(paths) == 0 {
+		t.Fatal(paths, err)
+	}
+	texts := map[string]string{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		texts[filepath.Base(path)] = string(text)
+	}
+	return texts
+}
+
+func TestEveryActionIsPinnedAndEveryJobMayDoWhatItNeedsAlone(t *testing.T) {
+	for name, text := range workflows(t) {
+		for _, problem := range workflowProblems(text) {
+			t.Errorf("%s: %s", name, problem)
+		}
+	}
+}
+
+func TestWorkflowThatTrustsTooMuchIsNamed(t *testing.T) {
+	sound := workflows(t)["release.yml"]
+	for what, change := range map[string][2]string{
+		"an action by its tag":               {"@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2", "@v4"},
+		"an action by half a digest":         {"@11bd71901bbe5b1630ceea73d27597364c9af683", "@11bd719"},
+		"a digest without its version":       {" # v4.2.2", ""},
+		"a checkout that keeps credentials":  {"          persist-credentials: false\n", ""},
+		"a checkout that says it keeps them": {"persist-credentials: false", "persist-credentials: true"},
+		"jobs that all may write":            {"contents: read", "contents: write"},
+		"jobs with the default":              {"permissions:\n  contents: read\n", ""},
+		"a job that may too much":            {"contents: write", "packages: write\n      contents: write"},
+		"a job that may too little":          {"      attestations: write\n", ""},
+		"a job that builds and may write":    {"    needs: check\n", "    needs: check\n    permissions: {contents: write}\n"},
+		"a job that publishes a checkout": {
+			"      - uses: actions/download-artifact@",
+			"      - uses: actions/checkout@11bd71901bbe5b1630ceea73d27597364c9af683 # v4.2.2\n        with: {persist-credentials: false}\n      - uses: actions/download-artifact@",
+		},
+	} {
+		changed := strings.Replace(sound, change[0], change[1], 1)
+		if changed == sound {
+			t.Errorf("%s: the workflow has no %q to change", what, change[0])
+		}
+		if problems := workflowProblems(changed); len(problems) == 0 {
+			t.Errorf("%s passes", what)
+		}
+	}
+}
+
+// installsGo are the steps that install Go.
+func installsGo(t *testing.T, text string) (steps []step) {
+	t.Helper()
+	var w workflow
+	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(w.Jobs)) {
+		for _, s := range w.Jobs[name].Steps {
+			if strings.HasPrefix(s.Uses, "actions/setup-go@") {
+				steps = append(steps, s)
+			}
+		}
+	}
+	return steps
+}
+
+func TestReleaseAndTheImageAreBuiltWithOneExactGo(t *testing.T) {
+	version := strings.TrimPrefix(releaseGo(), "go")
+	if !regexp.MustCompile(`^1\.\d+\.\d+$`).MatchString(version) {
+		t.Errorf("proof/release/go-version says %q", version)
+	}
+	steps := installsGo(t, workflows(t)["release.yml"])
+	for _, s := range steps {
+		if s.With["go-version-file"] != "proof/release/go-version" || s.With["go-version"] != nil {
+			t.Errorf("a release installs Go by %v", s.With)
+		}
+		// Any workflow run of the repository can put something into the cache.
+		if s.With["cache"] != false {
+			t.Errorf("a release uses a cache: %v", s.With)
+		}
+	}
+	if len(steps) == 0 {
+		t.Error("nothing installs Go")
+	}
+	image, err := os.ReadFile("../../cmd/leasehold/Dockerfile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := regexp.MustCompile(`(?m)^FROM golang:` + regexp.QuoteMeta(version) + `-bookworm@sha256:[0-9a-f]{64} AS build$`)
+	if !base.Match(image) {
+		t.Errorf("the Dockerfile does not build with Go %s of one digest", version)
+	}
+}
+
+func TestNoReleaseIsBuiltWithAnotherGo(t *testing.T) {
+	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
+	script := "#!/bin/sh\necho go1.0.1\n"
+	if err := os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", programs+string(filepath.ListSeparator)+os.Getenv("PATH"))
+	err := dist(t.Context(), "../..", out)
+	if err == nil || !strings.Contains(err.Error(), "this is go1.0.1, and a release is built with "+releaseGo()) {
+		t.Error(err)
+	}
+	if _, err := os.Stat(out); err == nil {
+		t.Error("it has made the release all the same")
+	}
+}
+
+func TestWhatIsPublishedIsAttestedFirst(t *testing.T) {
+	var w workflow
+	if err := yaml.Unmarshal([]byte(workflows(t)["release.yml"]), &w); err != nil {
+		t.Fatal(err)
+	}
+	attested, published := -1, -1
+	for i, s := range w.Jobs["publish"].Steps {
+		switch {
+		case strings.HasPrefix(s.Uses, "actions/attest-build-provenance@") && s.With["subject-path"] == "dist/*":
+			attested = i
+		case strings.HasPrefix(s.Run, "gh release create ") && strings.HasSuffix(s.Run, " dist/*"):
+			published = i
+		}
+	}
+	if attested < 0 || published < attested {
+		t.Errorf("dist/* is attested in step %d, and published in step %d", attested, published)
+	}
+}

@@ -1,0 +1,156 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// eachHolder runs a test for a lock of each in every trouble that its renewals meet. Function seek has another client acquire its key. It begins one and a half periods after the grant.
+func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
+	for kind, config := range configs {
+		t.Run(kind, func(t *testing.T) {
+			for i, x := range troubles {
+				if leftOut(i) {
+					continue
+				}
+				t.Run(x.name, func(t *testing.T) {
+					lab.InBubble(t, func(t *testing.T, w *lab.World) {
+						s := newIdleScene(t, w, config())
+						lock := w.Acquire(s.c, "job")
+						lab.Elapse(7500 * time.Millisecond)
+						s.begin(x)
+						test(t, s, x, lock, func(ctx context.Context) (*leasehold.Lock, error) { return s.other.Acquire(ctx, "job") })
+						s.end()
+						_ = s.c.Close(t.Context())
+						_ = s.other.Close(t.Context())
+					})
+				})
+			}
+		})
+	}
+}
+
+func TestHolderInTroubleKeepsLockExactlyWhileTrusted(t *testing.T) {
+	eachHolder(t, func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
+		until := lock.TrustedUntil()
+		if left := time.Until(until); left < 10*time.Second || left > 18*time.Second {
+			t.Fatalf("trusted for %v", left)
+		}
+		lab.Elapse(time.Until(until) - time.Millisecond)
+		if err := lock.Err(); err != nil {
+			t.Errorf("lost before its trust was over: %v", err)
+		}
+		if !lock.TrustedUntil().Equal(until) {
+			t.Errorf("trusted until %v, and no renewal can have succeeded since %v", lock.TrustedUntil(), until)
+		}
+		lab.Elapse(2 * time.Millisecond)
+		var lost *leasehold.LostError
+		if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired || lost.Err == nil {
+			t.Fatalf("after its trust: %v", err)
+		}
+		for _, part := range []string{"job", "in table locks", x.advice} {
+			if !strings.Contains(lost.Error(), part) {
+				t.Errorf("%q is missing in: %v", part, lost)
+			}
+		}
+		for _, target := range x.is {
+			if !errors.Is(lost.Err, target) && !errors.Is(target, leasehold.ErrTableNotFound) {
+				t.Errorf("it does not match %v: %v", target, lost.Err)
+			}
+		}
+	})
+}
+
+func TestAcquireWaitsUntilHolderInTroubleHasStopped(t *testing.T) {
+	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
+		granted := make(chan error, 1)
+		go func() {
+			theirs, err := seek(t.Context())
+			if lock.Err() == nil {
+				t.Error("another was granted the key while its holder trusted it")
+			}
+			if err == nil && theirs.Err() != nil {
+				t.Error(theirs.Err())
+			}
+			granted <- err
+		}()
+		began := time.Now()
+		if err := <-granted; err != nil {
+			t.Error(err)
+		}
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("after %v", took)
+		}
+	})
+}
+
+func TestHolderGoesOnRenewingOnceTheCauseIsGone(t *testing.T) {
+	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
+		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // a pause between two renewals is a second at most
+		s.end()
+		lab.Elapse(2 * time.Second)
+		if left := time.Until(lock.TrustedUntil()); lock.Err() != nil || left < 10*time.Second {
+			t.Fatalf("trusted for %v more: %v", left, lock.Err())
+		}
+		lab.Elapse(5 * time.Minute)
+		if err := lock.Err(); err != nil {
+			t.Error(err)
+		}
+		if err := lock.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if theirs, err := seek(t.Context()); err != nil || theirs.Token() <= lock.Token() {
+			t.Errorf("then: %v", err)
+		}
+	})
+}
+
+func TestWaitGoesOnThroughTroubleThatPasses(t *testing.T) {
+	for kind, config := range configs {
+		for _, x := range troubles {
+			t.Run(kind+"/"+x.name, func(t *testing.T) {
+				lab.InBubble(t, func(t *testing.T, w *lab.World) {
+					s := newScene(t, w, config())
+					ended := make(chan error, 1)
+					go func() { ended <- acquired(s.c.Acquire(t.Context(), "theirs")) }()
+					lab.Elapse(10 * time.Second)
+					s.begin(x)
+					lab.Elapse(10 * time.Second)
+					select {
+					case err := <-ended:
+						if x.passes || x.denies || x.writes {
+							t.Errorf("it ended: %v", err)
+						}
+						if op := (*leasehold.OpError)(nil); !errors.As(err, &op) {
+							t.Errorf("it ended with %v", err)
+						}
+					default:
+						if !x.passes && !x.denies && !x.writes {
+							t.Error("it goes on, though it cannot succeed")
+						}
+						s.end()
+						w.Release(s.theirs)
+						lab.Elapse(5 * time.Second)
+						select {
+						case err := <-ended:
+							if err != nil {
+								t.Error(err)
+							}
+						default:
+							t.Error("the key is free, and the wait goes on")
+						}
+					}
+					s.end()
+					_ = s.c.Close(t.Context())
+					_ = s.other.Close(t.Context())
+				})
+			})
+		}
+	}
+}

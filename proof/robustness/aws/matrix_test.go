@@ -1,0 +1,204 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// configs are how locks may be renewed.
+var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
+
+// patience is how long a call in trouble is waited for.
+const patience = 5 * time.Second
+
+// meets reports whether a request of the operation meets the trouble.
+func (op operation) meets(x trouble) bool {
+	return !x.writes || !op.reads || op.transacts
+}
+
+func TestNoTroubleEverGrantsAndEachSaysWhatToDo(t *testing.T) {
+	var seen results
+	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
+		s.begin(x)
+		began := time.Now()
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		err := op.do(ctx, s)
+		took := time.Since(began)
+		if !op.meets(x) {
+			if err != nil {
+				t.Errorf("it meets no trouble: %v", err)
+			}
+			return
+		}
+		for _, key := range op.grants {
+			if item := s.Item(key); item != nil && key != "passed" {
+				t.Errorf("the table has a record of %s", key)
+			}
+		}
+		seen.note(x, op, err)
+		switch {
+		case err == nil:
+			t.Fatal("no error")
+		case !x.passes && took > time.Second, x.passes && took < patience, took > patience+op.grace:
+			t.Errorf("it took %v", took)
+		case op.watches && x.passes:
+			if !errors.Is(err, errNothing) {
+				t.Errorf("it yielded %v", err)
+			}
+			return
+		}
+		x.check(t, op, err)
+		s.recover(t, op)
+	})
+	if want := len(configs) * cells(); seen.cells < want {
+		t.Logf("%d of %d cells were run: the page is not compared", seen.cells, want)
+		return
+	}
+	seen.compare(t)
+}
+
+// cells are how many pairs of an operation and a trouble meet.
+func cells() (n int) {
+	for _, x := range troubles {
+		for _, op := range operations {
+			if op.meets(x) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// check says what is wrong with the error of a call that has met trouble.
+func (x trouble) check(t *testing.T, op operation, err error) {
+	t.Helper()
+	var failed *leasehold.OpError
+	var commit *leasehold.CommitError
+	own := x.cancels && op.commits
+	if own && !errors.As(err, &commit) || !own && !errors.As(err, &failed) {
+		t.Errorf("of type %T: %v", err, err)
+	}
+	if failed != nil && failed.Op != op.op {
+		t.Errorf("operation %q, want %q", failed.Op, op.op)
+	}
+	unknown := errors.Is(err, leasehold.ErrUnknownOutcome)
+	must := x.passes && x.silent && op.writes
+	if may := must || x.passes && op.hasty; unknown && !may || !unknown && must {
+		t.Errorf("unknown outcome %v: %v", unknown, err)
+	}
+	if x.passes && !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("it does not match the end of its context: %v", err)
+	}
+	for _, target := range x.is {
+		if !errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) {
+			t.Errorf("it does not match %v: %v", target, err)
+		}
+	}
+	advice := x.advice
+	switch {
+	case own: // of the caller's own writes only the caller knows
+		advice = ""
+	case errors.Is(err, leasehold.ErrUnknownOutcome) && !strings.Contains(err.Error(), advice):
+		advice = "no answer has settled it: look at what is there"
+	}
+	parts := []string{"leasehold: ", advice, " table locks"}
+	if op.name != "Client.Close" { // of several locks, it names one
+		parts = append(parts, op.op, op.key)
+	}
+	for _, part := range parts {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("%q is missing in: %v", part, err)
+		}
+	}
+	if strings.Contains(err.Error(), "\n") && !op.joins {
+		t.Errorf("of several lines: %q", err)
+	}
+	var api smithy.APIError
+	if !x.passes && !own && !errors.As(err, &api) {
+		t.Errorf("it does not keep the SDK's error: %v", err)
+	}
+}
+
+// recover ends the trouble, and says what does not go on by itself.
+func (s *scene) recover(t *testing.T, op operation) {
+	t.Helper()
+	s.end()
+	lab.Elapse(3 * time.Second) // whatever is on its way yet
+	again := op.do
+	if op.again != nil {
+		again = op.again
+	}
+	if err := again(t.Context(), s); err != nil {
+		t.Errorf("once more, without trouble: %v", err)
+	}
+	lab.Elapse(25 * time.Second) // longer than a lease
+	if !strings.Contains(op.ends, "job") && s.lock.Err() != nil {
+		t.Errorf("a lease later a lock is lost that was held: %v", s.lock.Err())
+	}
+	if !strings.Contains(op.ends, "left") && s.group.Err() != nil {
+		t.Errorf("a lease later locks are lost that were held: %v", s.group.Err())
+	}
+}
+
+func TestCallGoesOnByItselfOnceTheCauseIsGone(t *testing.T) {
+	const lasts = 2 * time.Second
+	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
+		if !x.passes || !op.meets(x) {
+			return
+		}
+		s.begin(x)
+		time.AfterFunc(lasts, s.end)
+		began := time.Now()
+		if err := op.do(t.Context(), s); err != nil {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		if took := time.Since(began); took < lasts || took > lasts+5*time.Second {
+			t.Errorf("it took %v, the trouble %v", took, lasts)
+		}
+		lab.Elapse(25 * time.Second) // longer than a lease
+		for _, held := range s.c.Held() {
+			if held.Err() != nil {
+				t.Errorf("%v is lost: %v", held.Key(), held.Err())
+			}
+		}
+	})
+}
+
+// leftOut reports whether a cell is left out: the race detector has one in eight, and
+// make check runs all of them without it.
+func leftOut(i int) bool { return lab.Race && i%8 != 0 }
+
+// eachCell runs a test for every operation in every trouble.
+func eachCell(t *testing.T, test func(t *testing.T, s *scene, x trouble, op operation)) {
+	for kind, config := range configs {
+		t.Run(kind, func(t *testing.T) {
+			for i, x := range troubles {
+				t.Run(x.name, func(t *testing.T) {
+					for j, op := range operations {
+						if leftOut(i + j) {
+							continue
+						}
+						t.Run(op.name, func(t *testing.T) {
+							lab.InBubble(t, func(t *testing.T, w *lab.World) {
+								s := newScene(t, w, config())
+								test(t, s, x, op)
+								s.end()
+								_ = s.c.Close(t.Context())
+								_ = s.other.Close(t.Context())
+							})
+						})
+					}
+				})
+			}
+		})
+	}
+}

@@ -1,0 +1,187 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// vault gives credentials unless it has an error.
+type vault struct {
+	mu  sync.Mutex
+	err error
+}
+
+func (v *vault) Retrieve(context.Context) (sdk.Credentials, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return sdk.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, v.err
+}
+
+func (v *vault) set(err error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.err = err
+}
+
+// scene is a client with a network and a source of credentials of its own, before
+// trouble begins. Its locks are held, and so is the key of another client.
+type scene struct {
+	*lab.World
+	c     *leasehold.Client
+	wire  *lab.Wire
+	vault vault
+
+	lock   *leasehold.Lock  // "job"
+	group  *leasehold.Group // "left" and "right"
+	other  *leasehold.Client
+	theirs *leasehold.Lock // "theirs"
+	grant  leasehold.Grant // of "passed", by another process; zero under a shared lease
+}
+
+func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
+	t.Helper()
+	return newSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
+}
+
+// newSceneOver is newScene whose client sends through what is put before its wire.
+func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
+	t.Helper()
+	s := newIdleSceneOver(t, w, cfg, through)
+	s.lock = w.Acquire(s.c, "job")
+	s.group = w.AcquireAll(s.c, leasehold.Keys("left", "right"))
+	s.theirs = w.Acquire(s.other, "theirs")
+	s.grant = w.Detach(w.Acquire(s.other, "passed"))
+	return s
+}
+
+// newIdleScene is newScene without any lock.
+func newIdleScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
+	t.Helper()
+	return newIdleSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
+}
+
+func newIdleSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
+	t.Helper()
+	s := &scene{World: w.Work()}
+	s.wire = w.Wire()
+	s.c = w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Credentials = through(s.wire), &s.vault }), cfg)
+	s.other, _ = w.Client(lab.Config())
+	return s
+}
+
+// begin begins the trouble; end ends it.
+func (s *scene) begin(x trouble) {
+	s.wire.SetFault(x.answer)
+	s.vault.set(x.vault)
+}
+
+func (s *scene) end() { s.begin(trouble{}) }
+
+// operation is a call of the public API.
+type operation struct {
+	name      string
+	op        string // in the text of its errors
+	key       string // in the text of its errors
+	grants    []string
+	writes    bool          // to what exists: without an answer its outcome is unknown
+	reads     bool          // nothing but reads
+	transacts bool          // its reads are a transaction
+	watches   bool          // it yields nothing while there is trouble
+	commits   bool          // writes of the caller's own
+	joins     bool          // the errors of several locks
+	hasty     bool          // at its end it does not wait to learn that no answer is missing
+	ends      string        // whose locks
+	grace     time.Duration // it may take beyond the end of its context
+	do        func(ctx context.Context, s *scene) error
+	again     func(ctx context.Context, s *scene) error // what to do once it has failed; nil: the same
+}
+
+func acquired[T any](_ T, err error) error { return err }
+
+var errNothing = errors.New("nothing was seen")
+
+// operations are in the order of the page.
+var operations = []operation{
+	{name: "Acquire", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
+		return acquired(s.c.Acquire(ctx, "free"))
+	}},
+	{name: "TryAcquire", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
+		return acquired(s.c.TryAcquire(ctx, "free"))
+	}},
+	{name: "Do", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
+		return s.c.Do(ctx, "free", func(context.Context, *leasehold.Lock) error { return nil })
+	}},
+	{name: "AcquireAll", op: "acquire", key: "free", grace: 2 * time.Second, grants: []string{"free", "more"}, do: func(ctx context.Context, s *scene) error {
+		return acquired(s.c.AcquireAll(ctx, leasehold.Keys("free", "more")))
+	}},
+	{name: "AcquireAny", op: "acquire", key: "free", grants: []string{"free", "more"}, do: func(ctx context.Context, s *scene) error {
+		return acquired(s.c.AcquireAny(ctx, leasehold.Keys("free", "more")))
+	}},
+	{name: "Election.Campaign", op: "acquire", key: "free", grants: []string{"free"}, do: func(ctx context.Context, s *scene) error {
+		e, err := election.New(s.c, "free")
+		if err != nil {
+			return err
+		}
+		return acquired(e.Campaign(ctx, "me"))
+	}},
+	{name: "Client.Resume", op: "resume", key: "passed", writes: true, grants: []string{"passed"}, do: func(ctx context.Context, s *scene) error {
+		return acquired(s.c.Resume(ctx, s.grant))
+	}},
+	{name: "Lock.Renew", op: "renew", key: "job", writes: true, do: func(ctx context.Context, s *scene) error { return s.lock.Renew(ctx) }},
+	{name: "Lock.Commit", op: "commit", key: "job", writes: true, commits: true, do: func(ctx context.Context, s *scene) error {
+		return s.lock.Commit(ctx, lab.Writes(lab.Note("a", "1")))
+	}},
+	{name: "Lock.CommitAndRelease", op: "commit", key: "job", writes: true, commits: true, hasty: true, joins: true, ends: "job", do: func(ctx context.Context, s *scene) error {
+		return s.lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
+	}, again: func(ctx context.Context, s *scene) error { return s.lock.Release(ctx) }},
+	{name: "Group.Commit", op: "commit", key: "left", writes: true, commits: true, do: func(ctx context.Context, s *scene) error {
+		return s.group.Commit(ctx, lab.Writes(lab.Note("a", "1")))
+	}},
+	{name: "Lock.Read", op: "read", key: "job", reads: true, transacts: true, do: func(ctx context.Context, s *scene) error {
+		return acquired(s.lock.Read(ctx, nil))
+	}},
+	{name: "Lock.Release", op: "release", key: "job", writes: true, ends: "job", do: func(ctx context.Context, s *scene) error { return s.lock.Release(ctx) }},
+	{name: "Group.Release", op: "release", key: "left", writes: true, joins: true, ends: "left", do: func(ctx context.Context, s *scene) error { return s.group.Release(ctx) }},
+	{name: "Client.Close", op: "release", writes: true, ends: "job, left", do: func(ctx context.Context, s *scene) error { return s.c.Close(ctx) },
+		again: func(ctx context.Context, s *scene) error { return acquired(s.other.Acquire(ctx, "job")) }},
+	{name: "Client.Break", op: "break", key: "theirs", writes: true, do: func(ctx context.Context, s *scene) error {
+		return s.c.Break(ctx, s.theirs.Record())
+	}},
+	{name: "Client.Get", op: "get", key: "theirs", reads: true, do: func(ctx context.Context, s *scene) error {
+		return acquired(s.c.Get(ctx, "theirs"))
+	}},
+	{name: "Client.List", op: "list", reads: true, do: func(ctx context.Context, s *scene) error {
+		for _, err := range s.c.List(ctx) {
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}},
+	{name: "Client.Watch", op: "watch", key: "theirs", reads: true, watches: true, do: func(ctx context.Context, s *scene) error {
+		for _, err := range s.c.Watch(ctx, "theirs") {
+			return err
+		}
+		return errNothing
+	}},
+	{name: "Election.Observe", op: "watch", key: "theirs", reads: true, watches: true, do: func(ctx context.Context, s *scene) error {
+		e, err := election.New(s.c, "theirs")
+		if err != nil {
+			return err
+		}
+		for _, err := range e.Observe(ctx) {
+			return err
+		}
+		return errNothing
+	}},
+}

@@ -1,0 +1,89 @@
+package aws
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// eachHeld runs a test for a lock of each client.
+func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lock)) {
+	for kind, config := range configs {
+		t.Run(kind, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				s := newIdleScene(t, w, config())
+				test(t, s, w.Acquire(s.c, "job"))
+			})
+		})
+	}
+}
+
+// Here the engine's own table goes, as an operator's tool deletes one to make it anew.
+func TestHolderOfDeletedTableIsTrustedAndNewTableServes(t *testing.T) {
+	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
+		lab.Elapse(7500 * time.Millisecond)
+		drop(t, s)
+		until := lock.TrustedUntil()
+		if _, err := s.other.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrTableNotFound) {
+			t.Errorf("without a table: %v", err)
+		}
+		lab.Elapse(time.Until(until) - time.Millisecond)
+		if lock.Err() != nil || !lock.TrustedUntil().Equal(until) {
+			t.Errorf("before its trust was over: %v, trusted until %v", lock.Err(), lock.TrustedUntil())
+		}
+		lab.Elapse(2 * time.Millisecond)
+		wantLost(t, lock, leasehold.LostExpired)
+		if err := lock.Err(); !errors.As(err, new(*types.ResourceNotFoundException)) || !strings.Contains(err.Error(), "leasehold table create") {
+			t.Errorf("it does not say what to do about the table: %v", err)
+		}
+		create(t, s)
+		for _, c := range []*leasehold.Client{s.c, s.other} {
+			s.Release(s.Acquire(c, "job"))
+		}
+	})
+}
+
+// A table that is empty shows no holder: to delete one breaks every lock in it.
+func TestHolderIsToldByTheNextRenewalThatTheTableWasMadeAnew(t *testing.T) {
+	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
+		lab.Elapse(time.Second)
+		drop(t, s)
+		create(t, s)
+		lab.Elapse(6 * time.Second) // a renewal period, and its spread
+		wantLost(t, lock, leasehold.LostBroken)
+		if again := s.Acquire(s.c, "job"); again.Token() <= lock.Token() {
+			t.Errorf("token %d, after %d", again.Token(), lock.Token())
+		}
+	})
+}
+
+func wantLost(t *testing.T, lock *leasehold.Lock, reason leasehold.LostReason) {
+	t.Helper()
+	var lost *leasehold.LostError
+	if err := lock.Err(); !errors.As(err, &lost) || lost.Reason != reason {
+		t.Errorf("want a loss of the kind %q, got %v", reason, err)
+	}
+}
+
+func drop(t *testing.T, s *scene) {
+	t.Helper()
+	if _, err := s.Engine.Client().DeleteTable(t.Context(), &dynamodb.DeleteTableInput{TableName: sdk.String("locks")}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func create(t *testing.T, s *scene) {
+	t.Helper()
+	if err := table.Create(t.Context(), s.Engine.Client(), table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+}

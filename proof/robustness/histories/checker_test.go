@@ -1,0 +1,106 @@
+package histories
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// at is an operation by hand: it takes the time from the first to the second.
+func at(from, to int64, in asked, out told) porcupine.Operation {
+	if out.unknown {
+		to = math.MaxInt64
+	}
+	return porcupine.Operation{Input: in, Call: from, Output: out, Return: to}
+}
+
+func granted(from, to, token int64) porcupine.Operation {
+	return at(from, to, asked{verb: acquire, token: token}, told{token: token})
+}
+
+func permit(i int, from, to, token int64) porcupine.Operation {
+	return at(from, to, asked{verb: acquire, key: i, token: token}, told{token: token})
+}
+
+func under(v verb, from, to, token int64) porcupine.Operation {
+	return at(from, to, asked{verb: v, token: token}, told{})
+}
+
+func unknown(v verb, from, token int64) porcupine.Operation {
+	return at(from, 0, asked{verb: v, token: token}, told{unknown: true})
+}
+
+func shows(v verb, from, to, token, n int64) porcupine.Operation {
+	return at(from, to, asked{verb: v, token: token}, told{n: n})
+}
+
+func writes(at64, token int64, refused bool) porcupine.Operation {
+	return at(at64, at64, asked{verb: write, token: token}, told{refused: refused})
+}
+
+func of(ops ...porcupine.Operation) []porcupine.Operation { return ops }
+
+// What the checker does not refuse, no history shows.
+func TestHistoryThatNoLockCouldHaveIsRefused(t *testing.T) {
+	two := semaphoreModel()
+	for name, h := range map[string]struct {
+		model porcupine.Model
+		ops   []porcupine.Operation
+	}{
+		"two holders at once":                  {lockModel, of(granted(0, 10, 1), granted(20, 30, 2), under(end, 40, 40, 1))},
+		"two holders, the first never ends":    {lockModel, of(granted(0, 10, 1), granted(20, 30, 2))},
+		"a token that goes back":               {lockModel, of(granted(0, 10, 5), under(end, 20, 20, 5), granted(30, 40, 4))},
+		"a token that is granted twice":        {lockModel, of(granted(0, 10, 5), under(end, 20, 20, 5), granted(30, 40, 5))},
+		"an end that nobody believed in":       {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 2))},
+		"a commit of a stale grant":            {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(30, 40, 2), under(commit, 50, 60, 1), shows(look, 90, 91, 0, 1))},
+		"a commit of a released grant":         {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), under(release, 20, 30, 1), under(commit, 50, 60, 1), shows(look, 90, 91, 0, 1))},
+		"a commit that landed twice":           {lockModel, of(granted(0, 10, 1), under(commit, 20, 30, 1), shows(look, 90, 91, 0, 2))},
+		"a commit that is gone":                {lockModel, of(granted(0, 10, 1), under(commit, 20, 30, 1), shows(look, 90, 91, 0, 0))},
+		"a failed commit that landed":          {lockModel, of(granted(0, 10, 1), shows(look, 90, 91, 0, 1))},
+		"an unknown commit that landed twice":  {lockModel, of(granted(0, 10, 1), unknown(commit, 20, 1), shows(look, 90, 91, 0, 2))},
+		"an unknown commit that came too late": {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), under(release, 20, 25, 1), unknown(commit, 30, 1), shows(look, 90, 91, 0, 1))},
+		"a read of what was before":            {lockModel, of(granted(0, 10, 1), under(commit, 20, 30, 1), shows(read, 40, 50, 1, 0))},
+		"a read of a stale grant":              {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(30, 40, 2), shows(read, 50, 60, 1, 0))},
+		"a stale write that is accepted":       {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(30, 40, 2), writes(50, 2, false), writes(60, 1, false))},
+		"a holder's write that is refused":     {lockModel, of(granted(0, 10, 1), writes(20, 1, true))},
+		"a write under nobody's token":         {lockModel, of(granted(0, 10, 1), writes(20, 2, false))},
+		"a permit that two have":               {two, of(permit(0, 0, 10, 1), permit(0, 20, 30, 2))},
+		"a permit's token that goes back":      {two, of(permit(1, 0, 10, 5), at(20, 20, asked{verb: end, key: 1, token: 5}, told{}), permit(1, 30, 40, 4))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("TMPDIR", t.TempDir()) // where it draws the history
+			p := problem(h.model, h.ops)
+			if p == "" {
+				t.Fatal("accepted")
+			}
+			if !strings.Contains(p, "no lock could have said this (Illegal)") || !strings.Contains(p, "to look at it: /") {
+				t.Error(p)
+			}
+		})
+	}
+}
+
+// And what it refuses without a reason hides what it would find.
+func TestHistoryThatALockCouldHaveIsAccepted(t *testing.T) {
+	two := semaphoreModel()
+	for name, h := range map[string]struct {
+		model porcupine.Model
+		ops   []porcupine.Operation
+	}{
+		"one after the other":                {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(5, 30, 2))},
+		"tokens with gaps":                   {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(30, 40, 7))},
+		"a commit after trust":               {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), under(commit, 15, 30, 1), shows(look, 90, 91, 0, 1))},
+		"an unknown commit that landed":      {lockModel, of(granted(0, 10, 1), unknown(commit, 20, 1), shows(look, 90, 91, 0, 1))},
+		"an unknown commit that did not":     {lockModel, of(granted(0, 10, 1), unknown(commit, 20, 1), shows(look, 90, 91, 0, 0))},
+		"a stale write before the new one's": {lockModel, of(granted(0, 10, 1), under(end, 20, 20, 1), granted(30, 40, 2), writes(50, 1, false), writes(60, 2, false), writes(70, 1, true))},
+		"permits as many as there are":       {two, of(permit(0, 0, 10, 1), permit(1, 0, 12, 1))},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if p := problem(h.model, h.ops); p != "" {
+				t.Error(p)
+			}
+		})
+	}
+}

@@ -1,0 +1,113 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"strconv"
+	"sync"
+	"testing"
+
+	"github.com/anishathalye/porcupine"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// usually is how many histories there are of all locks together; fewer under the
+// race detector, which takes five times as long.
+func usually() uint64 {
+	if lab.Race {
+		return 500
+	}
+	return 20_000
+}
+
+// always is what histories of every lock show.
+var always = []string{"acquire", "end of trust", "release", "commit", "commit, unknown", "commit and release", "read", "write", "write, refused", "look"}
+
+func TestMutexHistories(t *testing.T) { forSeeds(t, 2, mutexes, lockModel, always...) }
+
+func TestSemaphoreHistories(t *testing.T) {
+	forSeeds(t, 4, semaphores, semaphoreModel(), always...)
+}
+
+// mutexes are locks that one holds.
+var mutexes = sharing{key: "m", acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
+	ctx, cancel := w.waits()
+	defer cancel()
+	lock, err := p.client.Acquire(ctx, p.how.key, opts...)
+	return lock, asked{verb: acquire}, err
+}}
+
+// semaphores have several permits.
+var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
+	ctx, cancel := w.waits()
+	defer cancel()
+	var keys []leasehold.Key
+	first := w.IntN(permits)
+	for i := range permits {
+		keys = append(keys, leasehold.Key{Partition: fmt.Sprint(p.how.key, "/", (first+i)%permits)})
+	}
+	lock, err := p.client.AcquireAny(ctx, keys, opts...)
+	if err != nil {
+		return nil, asked{}, err
+	}
+	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
+}}
+
+// waits is for how long a worker waits for a lock.
+func (w *worker) waits() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
+}
+
+// forSeeds plays histories, one of so many of all there are, and checks them.
+// A thousand show, between them, everything that is wanted.
+func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
+	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
+	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {
+		first, count, wanted = seed, 1, nil
+	}
+	var mu sync.Mutex
+	tally := map[string]int{}
+	workers := uint64(runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for i := range workers {
+		wg.Go(func() {
+			for seed := first + i; seed < first+count && !t.Failed(); seed += workers {
+				ops := play(t, seed, how).operations()
+				mu.Lock()
+				for _, op := range ops {
+					tally[kind(op.Input.(asked), op.Output.(told))]++
+				}
+				mu.Unlock()
+				if p := problem(model, ops); p != "" {
+					t.Errorf("seed %d: %s\nagain: LEASEHOLD_HISTORY=%d go test -run '^%s$' ./histories", seed, p, seed, t.Name())
+				}
+			}
+		})
+	}
+	wg.Wait()
+	t.Logf("%d histories, seeds %d to %d: %v", count, first, first+count-1, tally)
+	for _, w := range wanted {
+		if tally[w] == 0 && count >= 1000 && !t.Failed() {
+			t.Errorf("no history shows any %q", w)
+		}
+	}
+}
+
+func mustCount(t *testing.T, name string, otherwise uint64) uint64 {
+	s := os.Getenv(name)
+	if s == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(s, 10, 64)
+	if err != nil {
+		t.Fatal(fmt.Errorf("%s: %w", name, err))
+	}
+	return n
+}

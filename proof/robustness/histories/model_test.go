@@ -1,0 +1,152 @@
+package histories
+
+import (
+	"fmt"
+
+	"github.com/anishathalye/porcupine"
+)
+
+// verb is what an operation does.
+type verb string
+
+const (
+	acquire verb = "acquire"
+	end     verb = "end of trust"
+	release verb = "release"
+	commit  verb = "commit"
+	read    verb = "read"
+	write   verb = "write"
+	look    verb = "look"
+)
+
+// asked is the input of an operation.
+type asked struct {
+	verb  verb
+	key   int   // which permit of a semaphore; 0: the lock
+	token int64 // 0: not known before the answer
+	frees bool  // a commit that releases
+}
+
+// told is its output.
+type told struct {
+	token   int64 // granted
+	n       int64 // what a read or a look showed
+	refused bool  // a write, by its target
+	unknown bool  // it may have landed, or may yet
+}
+
+// key is one lock, as it ought to be.
+type key struct {
+	holder  int64 // the token of the client that believes that it holds the key; 0 if none does
+	newest  int64 // the highest token granted
+	grant   int64 // the current grant; 0 if it has ended
+	counter int64 // what commits have added
+	seen    int64 // the highest token that the target has seen
+}
+
+// step is the key after an operation, and whether it could have taken place.
+//
+// An operation whose outcome is unknown always can: where it finds that it must
+// not land it does nothing. It never has to land, since its time does not end: it
+// can come after the last look.
+func (k key) step(in asked, out told) (bool, key) {
+	switch in.verb {
+	case acquire:
+		if k.holder != 0 || out.token <= k.newest {
+			return false, k
+		}
+		k.holder, k.newest, k.grant = out.token, out.token, out.token
+	case end:
+		if k.holder != in.token {
+			return false, k
+		}
+		k.holder = 0
+	case release:
+		k = k.without(in.token)
+	case commit:
+		if k.grant != in.token {
+			return out.unknown, k
+		}
+		k.counter++
+		if in.frees {
+			k = k.without(in.token)
+		}
+	case read:
+		return k.grant == in.token && k.counter == out.n, k
+	case write:
+		if in.token > k.newest || out.refused != (in.token < k.seen) {
+			return false, k
+		}
+		if !out.refused {
+			k.seen = in.token
+		}
+	case look:
+		return k.counter == out.n, k
+	}
+	return true, k
+}
+
+// without is the key once a grant stands no longer.
+func (k key) without(token int64) key {
+	if k.grant == token {
+		k.grant = 0
+	}
+	return k
+}
+
+// lockModel is the model of a mutex.
+var lockModel = porcupine.Model{
+	Init: func() any { return key{} },
+	Step: func(state, in, out any) (bool, any) {
+		ok, k := state.(key).step(in.(asked), out.(told))
+		return ok, k
+	},
+	Equal:             func(a, b any) bool { return a == b },
+	DescribeOperation: func(in, out any) string { return describe(in.(asked), out.(told)) },
+	DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
+}
+
+const permits = 2 // of a semaphore
+
+// semaphoreModel is the model of a semaphore.
+func semaphoreModel() porcupine.Model {
+	m := lockModel
+	m.Init = func() any { return [permits]key{} }
+	m.Step = func(state, in, out any) (bool, any) {
+		s, i := state.([permits]key), in.(asked)
+		ok, k := s[i.key].step(i, out.(told))
+		s[i.key] = k
+		return ok, s
+	}
+	return m
+}
+
+// kind is what sort of operation one was, and of answer.
+func kind(in asked, out told) string {
+	s := string(in.verb)
+	if in.frees {
+		s += " and release"
+	}
+	if out.unknown {
+		s += ", unknown"
+	}
+	if out.refused {
+		s += ", refused"
+	}
+	return s
+}
+
+// describe spells an operation.
+func describe(in asked, out told) string {
+	s := kind(in, out)
+	switch in.verb {
+	case acquire:
+		return fmt.Sprintf("%s: key %d, token %d", s, in.key, out.token)
+	case look:
+		return fmt.Sprintf("%s: key %d shows %d", s, in.key, out.n)
+	case read:
+		return fmt.Sprintf("%s: key %d, token %d, shows %d", s, in.key, in.token, out.n)
+	default:
+		return fmt.Sprintf("%s: key %d, token %d", s, in.key, in.token)
+	}
+}

@@ -1,0 +1,128 @@
+package histories
+
+import (
+	"context"
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// drawn returns the chance of one thing in a history. All chance comes from the
+// seed, and from nothing whose order the scheduler of Go could change.
+func drawn(seed uint64, what ...any) *rand.Rand {
+	h := fnv.New64a()
+	_, _ = fmt.Fprintln(h, what...)
+	return rand.New(rand.NewPCG(seed, h.Sum64()))
+}
+
+func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
+
+// asks says what a request asks of which keys, without what is random in it, and
+// for whom.
+func asks(r *lab.Request) string {
+	who, _ := r.Context().Value(workerKey{}).(string)
+	return fmt.Sprintf("%s of %s, in %d bytes, commits %t, for %s", r.Op, strings.Join(r.Keys(), ", "), len(r.Body), r.Commits(), who)
+}
+
+// Each process has instants of its own, a slot in every cycle: no two reach the
+// table at one.
+const (
+	slot  = 100 * time.Nanosecond
+	cycle = 10 * slot
+)
+
+// after sleeps for about d, until an instant that is this process's own.
+func (p *process) after(d time.Duration, r *rand.Rand) {
+	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(p.id)*slot + upTo(r, slot))
+	time.Sleep(time.Until(until))
+}
+
+// network is what becomes of a request of the process.
+func (p *process) network(r *lab.Request) (*http.Response, error) {
+	what := asks(r)
+	p.mu.Lock()
+	n := p.asked[what]
+	p.asked[what]++
+	p.mu.Unlock()
+	rng := drawn(p.seed, "fate", p.id, what, n)
+	late := upTo(rng, lease*3/2)
+	there, back := upTo(rng, 2*time.Millisecond), upTo(rng, 2*time.Millisecond)
+	apply := r.Send
+	refuse := func(status int, code string) func() (*http.Response, error) {
+		return func() (*http.Response, error) { return lab.Refusal(status, code), nil }
+	}
+	hang := func() (*http.Response, error) { return lab.Cut(r) }
+	switch f := rng.IntN(100); {
+	case p.isDead():
+		return hang()
+	case f < 60:
+		return p.pass(r, rng, there, back, apply)
+	case f < 66: // the request is lost
+		return hang()
+	case f < 74: // the reply is lost
+		_, _ = p.pass(r, rng, there, back, apply)
+		return hang()
+	case f < 76:
+		_, _ = p.pass(r, rng, there, back, apply)
+		return nil, lab.ErrReset
+	case f < 84: // the request is late, perhaps too late for its caller
+		return p.pass(r, rng, late, back, apply)
+	case f < 87: // the reply is late
+		return p.pass(r, rng, there, late, apply)
+	case f < 92: // the network repeats it
+		go func() {
+			p.after(late, drawn(p.seed, "copy", late))
+			_, _ = r.Send()
+		}()
+		return p.pass(r, rng, there, back, apply)
+	case f < 94:
+		return p.pass(r, rng, there, back, refuse(400, "ThrottlingException"))
+	case f < 96:
+		return p.pass(r, rng, there, back, func() (*http.Response, error) { return lab.Conflict(r.Call), nil })
+	case f < 97:
+		return p.pass(r, rng, there, back, refuse(500, "InternalServerError"))
+	case f < 98: // the next one has good credentials again
+		codes := []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"}
+		return p.pass(r, rng, there, back, refuse(400, codes[rng.IntN(len(codes))]))
+	default: // it has landed all the same
+		_, _ = p.pass(r, rng, there, back, apply)
+		return lab.Refusal(503, "ServiceUnavailable"), nil
+	}
+}
+
+// pass delivers a request, and its answer if that is still waited for. A process
+// that stands still sends nothing, and hears of nothing.
+func (p *process) pass(r *lab.Request, rng *rand.Rand, there, back time.Duration, answer func() (*http.Response, error)) (*http.Response, error) {
+	type reply struct {
+		res *http.Response
+		err error
+	}
+	replied := make(chan reply, 1)
+	go func() {
+		p.after(there+p.standsStill(), rng)
+		res, err := answer()
+		p.after(back, rng)
+		if d := p.standsStill(); d > 0 {
+			p.after(d, rng)
+		}
+		replied <- reply{res, err}
+	}()
+	select {
+	case r := <-replied:
+		return r.res, r.err
+	case <-r.Context().Done():
+		return nil, r.Context().Err()
+	}
+}
+
+type workerKey struct{}
+
+// onBehalf lets the network tell whose request it has.
+func onBehalf(who string) context.Context {
+	return context.WithValue(context.Background(), workerKey{}, who)
+}

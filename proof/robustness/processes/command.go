@@ -1,0 +1,150 @@
+//go:build linux
+
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// commandVariable has an errand: a process that finds it is CMD of a leasehold run.
+const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
+
+// errand is what CMD is to do.
+type errand struct {
+	Who     string // as the leasehold run that it is of
+	Journal string
+	Place   place
+	Lease   time.Duration
+	Seed    uint64
+	Hold    time.Duration // how long it lasts; 0: as chance has it
+}
+
+// BeCommand does the errand that this process was started with, if there is one,
+// and exits.
+func BeCommand() {
+	text := os.Getenv(commandVariable)
+	if text == "" {
+		return
+	}
+	var e errand
+	err := json.Unmarshal([]byte(text), &e)
+	if err == nil {
+		err = e.run()
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// run believes for a while, as CMD does that asks nobody: while it runs, the key is
+// its own. A signal ends it at once.
+func (e errand) run() error {
+	key := os.Getenv("LEASEHOLD_KEY")
+	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)
+	if err != nil {
+		return fmt.Errorf("LEASEHOLD_TOKEN: %w", err)
+	}
+	j, err := openJournal(e.Journal, e.Who)
+	if err != nil {
+		return err
+	}
+	defer j.close()
+	tables, err := e.Place.open()
+	if err != nil {
+		return err
+	}
+	defer tables.close()
+	chance := rand.New(rand.NewPCG(e.Seed, 2))
+	event := Event{Key: key, Grant: 1, Token: token}
+	say := func(k Kind) {
+		said := event
+		said.Kind, said.Lease = k, e.Lease
+		j.write(said)
+	}
+	event.Text = strconv.Itoa(os.Getpid())
+	say(Granted)
+	enough := now() + time.Duration(chance.Int64N(int64(400*time.Millisecond)))
+	if chance.IntN(3) == 0 {
+		enough += e.Lease
+	}
+	if e.Hold != 0 {
+		enough = now() + e.Hold
+	}
+	for n := 1; now() < enough; n++ {
+		say(Believes)
+		if chance.IntN(3) == 0 {
+			write := event
+			write.Kind, write.Plain, write.Write = Sent, true, fmt.Sprintf("%s/%d", e.Who, n)
+			j.write(write)
+			ctx, cancel := context.WithTimeout(context.Background(), e.Lease)
+			write.Kind = answer(tables.add(ctx, key, e.Who, token, false), false)
+			cancel()
+			j.write(write)
+		}
+		pass(context.Background(), time.Duration(1+chance.Int64N(int64(10*time.Millisecond))))
+	}
+	say(Over)
+	return nil
+}
+
+// buildCommand builds the command leasehold.
+func buildCommand(t testing.TB) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), "leasehold")
+	if out, err := exec.Command("go", "build", "-C", "../../..", "-o", binary, "./cmd/leasehold").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	return binary
+}
+
+// commandRun is a leasehold run.
+type commandRun struct {
+	binary string
+	at     place
+	key    string
+	lease  time.Duration
+	shell  string        // starts CMD as "$0"; empty: CMD is this program
+	hold   time.Duration // how long CMD lasts; 0: as chance has it
+}
+
+// aChild is a shell that has CMD in the background.
+const aChild = `"$0" & wait`
+
+// command adds a leasehold run that starts anew whenever it has ended.
+func (c *crew) command(r commandRun) {
+	home := c.t.TempDir()
+	c.add(true, func(who string) *exec.Cmd {
+		cmd := again(commandVariable, errand{
+			Who: who, Journal: c.path, Place: r.at, Lease: r.lease, Seed: c.chance().Uint64(), Hold: r.hold,
+		})
+		cmd.Path, cmd.Args = r.binary, []string{"leasehold", "run", r.key, "--file", r.at.File, "--lease", r.lease.String()}
+		cmd.Args = append(cmd.Args, "--")
+		if r.shell != "" {
+			cmd.Args = append(cmd.Args, "sh", "-c", r.shell)
+		}
+		cmd.Args = append(cmd.Args, mustExecutable())
+		cmd.Env = append(cmd.Env, "HOME="+home, "XDG_STATE_HOME="+home)
+		c.journal.write(Event{Who: who, Kind: Asked, Key: r.key, Lease: r.lease})
+		return cmd
+	})
+}
+
+// mustExecutable is the path of this program.
+func mustExecutable() string {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	return path
+}

@@ -1,0 +1,414 @@
+//go:build linux
+
+package processes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/proof/interop/process"
+)
+
+// crew is a number of workers at one place, who are started again when they die.
+type crew struct {
+	t       testing.TB
+	name    string
+	seed    uint64
+	path    string // of the journal
+	journal *journal
+	watcher *watcher
+	tables  *tables // not by the workers' network
+	locks   *leasehold.Client
+	inLine  []string // the keys for which workers wait in line
+
+	mu    sync.Mutex
+	turns int // of victim
+	rand  *rand.Rand
+	slots []*slot
+	over  bool
+	ended sync.WaitGroup
+}
+
+// slot is the place of one worker in a crew.
+type slot struct {
+	crew  *crew
+	name  string
+	start func(who string) *exec.Cmd
+	ends  bool // its processes end by themselves, and the next one begins
+
+	// Under the crew's mutex.
+	process *process.Process // nil: the next one has not begun
+	who     string
+	busy    bool // somebody torments it
+	killed  bool // by us
+	fault   bool // likewise, as one of the kills that were asked for
+	head    bool // of a line, when it was killed
+}
+
+// newCrew opens a journal and the tables, which it creates. At is where the tests
+// see them, the workers' own network aside.
+func newCrew(t testing.TB, name string, at place) *crew {
+	t.Helper()
+	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
+	c.rand = rand.New(rand.NewPCG(c.seed, 0))
+	var err error
+	if c.journal, err = openJournal(c.path, "tormentor"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.journal.close)
+	t.Cleanup(c.keepJournal)
+	if c.watcher, err = watch(c.path); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.watcher.close)
+	if c.tables, err = at.open(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.tables.close)
+	if err := c.tables.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if c.locks, err = leasehold.New(c.tables.db, leasehold.Config{Table: lockTable}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.kill)
+	return c
+}
+
+// worker adds a worker with a task.
+func (c *crew) worker(task task) {
+	c.add(false, func(who string) *exec.Cmd {
+		task := task // each process has a name and a seed of its own
+		task.Who, task.Journal, task.Seed = who, c.path, c.chance().Uint64()
+		return again(workerVariable, task)
+	})
+}
+
+// again is this program once more, with a task.
+func again(variable string, task any) *exec.Cmd {
+	text, err := json.Marshal(task)
+	if err != nil {
+		panic(err)
+	}
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), variable+"="+string(text))
+	return cmd
+}
+
+// add starts a process, and another whenever it has ended.
+func (c *crew) add(ends bool, start func(who string) *exec.Cmd) {
+	s := &slot{crew: c, name: fmt.Sprintf("%s-%d", c.name, len(c.slots)), start: start, ends: ends}
+	c.mu.Lock()
+	c.slots = append(c.slots, s)
+	c.mu.Unlock()
+	c.ended.Go(s.run)
+}
+
+func (s *slot) run() {
+	for life := 1; ; life++ {
+		who := fmt.Sprintf("%s.%d", s.name, life)
+		cmd := s.start(who)
+		said := &process.Tail{}
+		cmd.Stderr = said
+		p, err := process.Start(cmd)
+		if err != nil {
+			s.crew.t.Errorf("%s did not start: %v", who, err)
+			return
+		}
+		s.crew.mu.Lock()
+		over := s.crew.over
+		s.process, s.who, s.killed, s.fault, s.head = p, who, over, false, false
+		s.crew.mu.Unlock()
+		if over {
+			_ = p.Kill()
+		}
+		<-p.Ended()
+		gone := now()
+		s.crew.mu.Lock()
+		s.process = nil
+		bySignal := signalOf(p.Err()) == syscall.SIGKILL
+		killed, fault, head := s.killed && bySignal, s.fault && bySignal, s.head
+		over = s.crew.over
+		s.crew.mu.Unlock()
+		end := Event{At: gone, Who: who, Kind: Ended}
+		if fault {
+			end.Kind, end.Text = Killed, asHead(head)
+		}
+		s.crew.journal.write(end)
+		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // too young to have a handler
+		if !killed && !s.ends && !asked {
+			s.crew.t.Errorf("%s ended by itself: %v\n%s", who, p.Err(), said)
+		}
+		if over {
+			return
+		}
+	}
+}
+
+// chance is a source of its own for one goroutine.
+func (c *crew) chance() *rand.Rand {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
+}
+
+// victim reserves a worker: mostly one who believes, for whom a fault is worst. Where there
+// are lines it is every other time the head of one, who may be handed the key and not know it.
+func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	c.mu.Lock()
+	c.turns++
+	onlyHeads := len(c.inLine) > 0 && c.turns%2 == 0
+	only := onlyHeads || c.turns%5 > 0
+	c.mu.Unlock()
+	for tries := 0; ; tries++ {
+		wanted := c.watcher.holders()
+		if onlyHeads {
+			wanted = c.heads()
+		}
+		c.mu.Lock()
+		var fit []*slot
+		for _, s := range c.slots {
+			if s.process != nil && !s.busy && (!only || tries > 200 || wanted[s.who] != "") {
+				fit = append(fit, s)
+			}
+		}
+		if len(fit) > 0 {
+			s := fit[chance.IntN(len(fit))]
+			s.busy = true
+			p, who := s.process, s.who
+			c.mu.Unlock()
+			return s, p, who
+		}
+		c.mu.Unlock()
+		<-again.C
+	}
+}
+
+// heads are the workers who stand first in a line, with the key of it.
+func (c *crew) heads() map[string]string {
+	heads := map[string]string{}
+	for _, key := range c.inLine {
+		record, err := c.locks.Get(context.Background(), key)
+		switch {
+		case errors.Is(err, leasehold.ErrNotFound): // nobody has asked yet
+		case err != nil:
+			c.t.Errorf("the line of %s: %v", key, err)
+		case len(record.Waiting) > 0:
+			who, _, _ := strings.Cut(record.Waiting[0].Owner, "/")
+			heads[who] = key
+		}
+	}
+	return heads
+}
+
+func (c *crew) spare(s *slot) {
+	c.mu.Lock()
+	s.busy = false
+	c.mu.Unlock()
+}
+
+// torment kills and pauses workers, several at a time. A pause is longer than the
+// lease.
+func (c *crew) torment(kills, pauses, atATime int, lease time.Duration) {
+	faults := append(slices.Repeat([]bool{true}, kills), make([]bool, pauses)...)
+	c.chance().Shuffle(len(faults), func(i, j int) { faults[i], faults[j] = faults[j], faults[i] })
+	queue := make(chan bool, len(faults))
+	for _, f := range faults {
+		queue <- f
+	}
+	close(queue)
+	var all sync.WaitGroup
+	for range atATime {
+		chance := c.chance()
+		all.Go(func() {
+			for kill := range queue {
+				if kill {
+					c.killOne(chance)
+				} else {
+					c.pauseOne(chance, lease)
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// killOne kills a worker, whatever it is doing.
+func (c *crew) killOne(chance *rand.Rand) {
+	for {
+		s, p, who := c.victim(chance)
+		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
+		head := c.heads()[who] != ""
+		c.mu.Lock()
+		alive := s.who == who && s.process == p && !s.fault // else another's kill, which nobody has noticed yet
+		s.killed, s.fault, s.head = s.killed || alive, s.fault || alive, s.head || alive && head
+		c.mu.Unlock()
+		if alive {
+			if err := p.Kill(); err != nil {
+				c.t.Errorf("kill %s: %v", who, err)
+			}
+			alive = signalOf(p.Err()) == syscall.SIGKILL // else it had just ended by itself
+		}
+		c.spare(s)
+		if alive {
+			return
+		}
+	}
+}
+
+// signalOf is the signal that ended a process; 0: it ended by itself.
+func signalOf(err error) syscall.Signal {
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) {
+		return 0
+	}
+	status, ok := exit.Sys().(syscall.WaitStatus)
+	if !ok || !status.Signaled() {
+		return 0
+	}
+	return status.Signal()
+}
+
+// pauseOne stops a worker for longer than its lease.
+func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
+	for {
+		s, p, who := c.victim(chance)
+		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
+		head := c.heads()[who] != ""
+		if p.Stop() == nil { // else it has ended by itself
+			c.journal.write(Event{Who: who, Kind: Stopped, Text: asHead(head)})
+			wait(lease + time.Duration(chance.Int64N(int64(lease/2))))
+			c.journal.write(Event{Who: who, Kind: Continued})
+			if err := p.Continue(); err != nil {
+				c.t.Errorf("continue %s: %v", who, err)
+			}
+			c.spare(s)
+			return
+		}
+		c.spare(s)
+	}
+}
+
+// wait lets time go by that a fault is to last.
+func wait(d time.Duration) { <-time.After(d) }
+
+// finish ends the crew once every key was granted after the last fault, and
+// returns the journal with what is in the tables.
+func (c *crew) finish() []Event {
+	c.t.Helper()
+	c.heal()
+	return c.end()
+}
+
+// end ends the crew, and returns the journal with what is in the tables.
+func (c *crew) end() []Event {
+	c.t.Helper()
+	c.stop()
+	found, err := c.tables.read(c.t.Context())
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	for _, e := range found {
+		c.journal.write(e)
+	}
+	return c.events()
+}
+
+// heal says that nothing is broken any more, and waits until every key was granted
+// again, or has not been for too long.
+func (c *crew) heal() {
+	healed := now()
+	c.journal.write(Event{Kind: Healed, At: healed})
+	keys, longest := map[string]bool{}, time.Duration(0)
+	for _, e := range c.events() {
+		if e.Kind == Asked {
+			keys[e.Key], longest = true, max(longest, e.Lease)
+		}
+	}
+	c.watcher.await(longest+bound, func(e Event) bool {
+		if e.Kind == Granted && e.At > healed {
+			delete(keys, e.Key)
+		}
+		return len(keys) == 0
+	})
+}
+
+// stop asks every process to end, and waits for it.
+func (c *crew) stop() {
+	c.mu.Lock()
+	c.over = true
+	for _, s := range c.slots {
+		if s.process != nil {
+			_ = s.process.Signal(syscall.SIGTERM)
+		}
+	}
+	c.mu.Unlock()
+	gone := make(chan struct{})
+	go func() { c.ended.Wait(); close(gone) }()
+	select {
+	case <-gone:
+	case <-time.After(time.Minute):
+		c.t.Error("a worker did not end within a minute after it was asked to")
+		c.kill()
+	}
+}
+
+// kill ends what is left.
+func (c *crew) kill() {
+	c.mu.Lock()
+	c.over = true
+	for _, s := range c.slots {
+		if s.process != nil {
+			s.killed = true
+			_ = s.process.Signal(syscall.SIGKILL)
+		}
+	}
+	c.mu.Unlock()
+	c.ended.Wait()
+}
+
+// keepJournal keeps the journal of a test that failed.
+func (c *crew) keepJournal() {
+	if !c.t.Failed() {
+		return
+	}
+	kept, err := os.CreateTemp("", c.name+"-*.journal")
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	defer kept.Close()
+	text, err := os.ReadFile(c.path)
+	if err == nil {
+		_, err = kept.Write(text)
+	}
+	c.t.Logf("the journal is in %s (%v)", kept.Name(), err)
+}
+
+// events reads the journal.
+func (c *crew) events() []Event {
+	text, err := os.ReadFile(c.path)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	events, torn := parse(text)
+	if torn > 0 {
+		c.t.Logf("%s: a kill has torn %d lines of the journal", c.name, torn)
+	}
+	return events
+}

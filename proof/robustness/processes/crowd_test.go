@@ -1,0 +1,44 @@
+//go:build linux
+
+package processes
+
+import (
+	"errors"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"testing"
+)
+
+// Three hundred commands that do not wait meet at one file. The kernel queues them for it,
+// so each is told whether it has the key, however busy the machine is.
+func TestCrowdAtOneFileIsAnsweredYesOrNo(t *testing.T) {
+	const crowd = 300
+	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")
+	var mu sync.Mutex // guards codes
+	codes := map[int]int{}
+	var running sync.WaitGroup
+	for range crowd {
+		running.Go(func() {
+			cmd := exec.Command(binary, "run", "--file", file, "-n", "k", "--", "true")
+			said, err := cmd.CombinedOutput()
+			code := 0
+			if failed := (*exec.ExitError)(nil); errors.As(err, &failed) {
+				code = failed.ExitCode()
+			} else if err != nil {
+				t.Error(err)
+			}
+			if code != 0 && code != 75 {
+				t.Errorf("exit code %d: %s", code, said)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			codes[code]++
+		})
+	}
+	running.Wait()
+	t.Logf("exit codes: %v", codes)
+	if codes[0] == 0 {
+		t.Error("nobody was granted the key")
+	}
+}

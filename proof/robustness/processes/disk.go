@@ -1,0 +1,115 @@
+//go:build linux
+
+package processes
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/leasehold-go/leasehold/proof/interop/process"
+)
+
+// diskVariable has the folder to mount a small disk on: a process that finds it is
+// the keeper of that disk.
+const diskVariable = "LEASEHOLD_PROCESSES_DISK"
+
+// diskSize is enough for some thousand commits.
+const diskSize = 8 << 20
+
+// disk is a file system of a few megabytes, in memory and in a mount namespace of
+// its own: when it is full, nothing else is.
+type disk struct {
+	t    testing.TB
+	root string // the disk, as any process sees it
+}
+
+// mountDisk makes a disk that lasts until the test ends.
+func mountDisk(t testing.TB) *disk {
+	t.Helper()
+	at := t.TempDir()
+	cmd := again(diskVariable, at)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if uid := os.Getuid(); uid != 0 { // then a user namespace lends us the right
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
+	}
+	out, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	said := &process.Tail{}
+	cmd.Stdout, cmd.Stderr = in, said
+	keeper, err := process.Start(cmd)
+	in.Close()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := keeper.Kill(); err != nil {
+			t.Error(err)
+		}
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); line != "mounted\n" {
+		t.Fatalf("the keeper of the disk said %q, %v: %s", line, err, said)
+	}
+	return &disk{t, filepath.Join("/proc", strconv.Itoa(keeper.PID()), "root", at)}
+}
+
+// BeDisk keeps a disk, if this process was started for that, until it is killed.
+func BeDisk() {
+	text := os.Getenv(diskVariable)
+	if text == "" {
+		return
+	}
+	var at string
+	err := json.Unmarshal([]byte(text), &at)
+	if err == nil {
+		err = errors.Join(
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // or the disk would be seen outside, too
+			unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d,mode=0700", diskSize)),
+		)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	fmt.Println("mounted")
+	select {}
+}
+
+// fill leaves no room on the disk.
+func (d *disk) fill() {
+	d.t.Helper()
+	f, err := os.Create(filepath.Join(d.root, "filler"))
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer f.Close()
+	for {
+		if _, err = f.Write(make([]byte, 4<<10)); err != nil {
+			break
+		}
+	}
+	if !errors.Is(err, syscall.ENOSPC) {
+		d.t.Errorf("the disk took more than it has room for, and then: %v", err)
+	}
+}
+
+// free gives back the room that fill took.
+func (d *disk) free() {
+	d.t.Helper()
+	if err := os.Remove(filepath.Join(d.root, "filler")); err != nil {
+		d.t.Error(err)
+	}
+}

@@ -1,0 +1,188 @@
+//go:build linux
+
+package processes
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+)
+
+// broken are the rules that a journal breaks, each once, in order.
+func broken(events []Event) []Rule {
+	var rules []Rule
+	for _, v := range Verify(events, bound) {
+		rules = append(rules, v.Rule)
+	}
+	slices.Sort(rules)
+	return slices.Compact(rules)
+}
+
+// must waits for an event of a worker.
+func (c *crew) must(who string, match func(Event) bool, what string) Event {
+	c.t.Helper()
+	e, ok := c.watcher.await(2*bound, func(e Event) bool { return e.Who == who && match(e) })
+	if !ok {
+		c.t.Fatalf("%s: no event: %s", who, what)
+	}
+	return e
+}
+
+func granted(e Event) bool { return e.Kind == Granted }
+
+// first and second are the names of the first two workers of a crew.
+func (c *crew) first() string  { return c.name + "-0.1" }
+func (c *crew) second() string { return c.name + "-1.1" }
+
+// pause stops a worker in its first life.
+func (c *crew) pause(i int) (goOn func()) {
+	c.t.Helper()
+	c.mu.Lock()
+	p, who := c.slots[i].process, c.slots[i].who
+	c.mu.Unlock()
+	if err := p.Stop(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.journal.write(Event{Who: who, Kind: Stopped})
+	return func() {
+		c.journal.write(Event{Who: who, Kind: Continued})
+		if err := p.Continue(); err != nil {
+			c.t.Fatal(err)
+		}
+	}
+}
+
+// A worker whose network is down while another takes over its key. Whoever listens
+// to the lock does nothing wrong; the fence holds even for one that does not.
+func TestWorkerThatDoesNotListenIsFoundByWhatItDoes(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		flaw   Flaw
+		breaks []Rule
+		next   Kind // what becomes of its writes then
+	}{
+		{Sound, nil, Landed}, // under a new grant
+		{DeafToLoss, []Rule{TwoBelieve}, Refused},
+		{NoComparison, []Rule{StaleLanded, TwoBelieve}, Landed},
+	} {
+		t.Run(tc.flaw.String(), func(t *testing.T) {
+			t.Parallel()
+			const lease = time.Second
+			server := engines.Run(t, engines.Dynoxide)
+			n := connect(t, "first", server.Endpoint)
+			at := place{Endpoint: server.Endpoint}
+			c := newCrew(t, "flaw", at)
+			c.worker(task{Place: n.place(), Keys: keysOf(1), Lease: lease, Flaw: tc.flaw, Hold: 6 * bound})
+			c.must(c.first(), granted, "granted")
+			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
+			n.down()
+			took := c.must(c.second(), func(e Event) bool { return e.Kind == Granted && e.Dead != "" }, "a takeover")
+			c.must(c.second(), func(e Event) bool { return e.Kind == Landed && e.Plain }, "a write of the second")
+			n.up()
+			up := now()
+			c.must(c.first(), func(e Event) bool {
+				return e.Kind == tc.next && e.Plain && e.At > up && (e.Token > took.Token) == (tc.flaw == Sound)
+			}, "an answer to a write of the first")
+			if got := broken(c.end()); !slices.Equal(got, tc.breaks) {
+				t.Errorf("broken: %q, want %q", got, tc.breaks)
+			}
+		})
+	}
+}
+
+func TestCrewDetectsDeafWorkerAfterPauseWithoutContention(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		flaw   Flaw
+		breaks []Rule
+	}{{Sound, nil}, {DeafToLoss, []Rule{Outlived}}} {
+		t.Run(tc.flaw.String(), func(t *testing.T) {
+			t.Parallel()
+			const lease = time.Second
+			at := place{File: t.TempDir() + "/locks.db"}
+			c := newCrew(t, "deaf", at)
+			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease, Flaw: tc.flaw, Hold: 6 * bound})
+			c.must(c.first(), granted, "granted")
+			goOn := c.pause(0)
+			wait(lease + lease/2)
+			went := now()
+			goOn()
+			want := Lost
+			if tc.flaw != Sound {
+				want = Believes
+			}
+			c.must(c.first(), func(e Event) bool { return e.Kind == want && e.At > went }, string(want))
+			if got := broken(c.end()); !slices.Equal(got, tc.breaks) {
+				t.Errorf("broken: %q, want %q", got, tc.breaks)
+			}
+		})
+	}
+}
+
+// Replies that come late: a lease that is counted from the reply lasts longer than
+// the record says.
+func TestWorkerThatCountsItsLeaseFromTheReplyIsFound(t *testing.T) {
+	t.Parallel()
+	for _, tc := range []struct {
+		flaw   Flaw
+		breaks []Rule
+	}{{Sound, nil}, {TrustsFromReply, []Rule{TwoBelieve}}} {
+		t.Run(tc.flaw.String(), func(t *testing.T) {
+			t.Parallel()
+			const lease, late = 4 * time.Second, 2 * time.Second
+			server := engines.Run(t, engines.Dynoxide)
+			n := connect(t, "first", server.Endpoint)
+			at := place{Endpoint: server.Endpoint}
+			c := newCrew(t, "late", at)
+			n.add(toxic{"latency", "downstream", map[string]int{"latency": int(late.Milliseconds())}})
+			c.worker(task{Place: n.place(), Keys: keysOf(1), Lease: lease, Flaw: tc.flaw, Hold: 6 * bound, Frozen: true, Idle: true})
+			for again := time.NewTicker(5 * time.Millisecond); ; <-again.C {
+				out, err := c.tables.db.GetItem(t.Context(), &dynamodb.GetItemInput{
+					TableName: aws.String(lockTable), Key: itemKey(keysOf(1)[0]), ConsistentRead: aws.Bool(true),
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if out.Item != nil {
+					break // it is granted, and nobody knows yet
+				}
+			}
+			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
+			c.must(c.second(), granted, "granted")
+			c.must(c.second(), func(e Event) bool { return e.Kind == Over }, "its end")
+			if got := broken(c.end()); !slices.Equal(got, tc.breaks) {
+				t.Errorf("broken: %q, want %q", got, tc.breaks)
+			}
+		})
+	}
+}
+
+// A worker that stands still between its reading and its writing.
+func TestWorkerThatWritesWithoutAFenceIsFound(t *testing.T) {
+	t.Parallel()
+	const lease = time.Second
+	at := place{File: t.TempDir() + "/locks.db"}
+	c := newCrew(t, "bare", at)
+	c.worker(task{Place: at, Keys: keysOf(1), Lease: lease, Flaw: Unfenced})
+	c.must(c.first(), func(e Event) bool { return says(e, hasRead) }, hasRead)
+	goOn := c.pause(0)
+	c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
+	var commits int
+	c.must(c.second(), func(e Event) bool {
+		if e.Kind == Landed && !e.Plain {
+			commits++
+		}
+		return commits == 2
+	}, "two commits of the second")
+	went := now()
+	goOn()
+	c.must(c.first(), func(e Event) bool { return e.Kind == Landed && !e.Plain && e.At > went }, "the write of the first")
+	if got := broken(c.end()); !slices.Contains(got, WrittenOver) {
+		t.Errorf("broken: %q, want %q", got, WrittenOver)
+	}
+}

@@ -1,0 +1,155 @@
+//go:build linux
+
+package processes
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+)
+
+func TestNoNetworkBreaksALock(t *testing.T) {
+	t.Parallel()
+	const lease, workers = time.Second, 8
+	toxics := []toxic{
+		{"timeout", "upstream", map[string]int{"timeout": 0}},     // requests are never answered
+		{"timeout", "downstream", map[string]int{"timeout": 0}},   // requests are served, and never answered
+		{"timeout", "downstream", map[string]int{"timeout": 300}}, // the connection is closed at last
+		{"reset_peer", "upstream", map[string]int{"timeout": 0}},
+		{"reset_peer", "downstream", map[string]int{"timeout": 20}},
+		{"limit_data", "downstream", map[string]int{"bytes": 500}}, // replies end in their middle
+		{"limit_data", "upstream", map[string]int{"bytes": 2500}},  // so do requests
+		{"slow_close", "downstream", map[string]int{"delay": 1500}},
+		{"latency", "upstream", map[string]int{"latency": 300, "jitter": 250}},
+		{"latency", "downstream", map[string]int{"latency": 300, "jitter": 250}},
+		{"bandwidth", "upstream", map[string]int{"rate": 2}}, // kilobytes a second
+		{"bandwidth", "downstream", map[string]int{"rate": 1}},
+		{"slicer", "downstream", map[string]int{"average_size": 40, "size_variation": 30, "delay": 5000}},
+	}
+	late := toxic{"latency", "upstream", map[string]int{"latency": 1800}}
+	for _, e := range engines.All() {
+		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
+			server := engines.Run(t, e)
+			c := newCrew(t, "n"+e.Name[:3], place{Endpoint: server.Endpoint})
+			networks := []*network{connect(t, "one", server.Endpoint), connect(t, "other", server.Endpoint)}
+			for i := range workers {
+				c.worker(task{Place: networks[i%2].place(), Keys: keysOf(4), Lease: lease})
+			}
+			chance := c.chance()
+			// Each fault meets one network or both, while the other half of the
+			// workers may take over what the first half cannot renew.
+			meets := func(what string, hit []*network, fault, mend func(*network)) {
+				c.journal.write(Event{Kind: Broke, Text: fmt.Sprintf("%s, %d networks", what, len(hit))})
+				for _, n := range hit {
+					fault(n)
+				}
+				wait(lease + time.Duration(chance.Int64N(int64(lease))))
+				for _, n := range hit {
+					mend(n)
+				}
+				wait(time.Duration(chance.Int64N(int64(lease))))
+			}
+			some := func() []*network { return [][]*network{networks[:1], networks[1:], networks}[chance.IntN(3)] }
+			for _, x := range toxics {
+				meets(x.Type+" "+x.Stream, some(), func(n *network) { n.add(x) }, (*network).clear)
+			}
+			for range 3 {
+				meets("down", some(), (*network).down, (*network).up)
+			}
+			// Requests of one half arrive when the other has been granted its keys.
+			for i := range 6 {
+				meets("late", networks[i%2:][:1], func(n *network) { n.add(late) }, func(n *network) {
+					wait(lease)
+					n.clear()
+				})
+			}
+			f := verify(t, c.finish())
+			if f.unanswered+f.unheard == 0 || f.losses == 0 || f.takeovers == 0 {
+				t.Error("nothing went unanswered, nobody lost a lock or nobody took one over: nothing was broken")
+			}
+		})
+	}
+}
+
+// DynamoDB Local is left out: it has been seen to lose a write that it had
+// acknowledged 5 ms before it was killed. No lock is safe on such a server.
+func TestNoRestartOfTheServerBreaksALock(t *testing.T) {
+	t.Parallel()
+	const lease, workers = time.Second, 6
+	e := engines.Dynoxide.In(t.TempDir())
+	server := engines.Run(t, e)
+	n := connect(t, e.Name, server.Endpoint)
+	c := newCrew(t, "restart", n.place())
+	for range workers {
+		c.worker(task{Place: n.place(), Keys: keysOf(3), Lease: lease})
+	}
+	chance := c.chance()
+	for range 4 {
+		up := now()
+		if _, ok := c.watcher.await(2*bound, func(e Event) bool { return e.Kind == Granted && e.At > up }); !ok {
+			t.Error("nothing is granted by the new server")
+		}
+		wait(time.Duration(chance.Int64N(int64(lease))))
+		c.journal.write(Event{Kind: Broke, Text: "kill -9 of the server"})
+		if err := server.Stop(); err != nil {
+			t.Fatal(err)
+		}
+		if chance.IntN(2) == 0 { // stay away for longer than a lease
+			wait(lease + lease/2)
+		}
+		server = engines.Run(t, e)
+		n.lead(server.Endpoint)
+	}
+	if f := verify(t, c.finish()); f.denied+f.unanswered+f.unheard == 0 {
+		t.Error("nobody noticed")
+	}
+}
+
+func TestServerWithoutTablesGrantsNothingAndWorkersReportIt(t *testing.T) {
+	t.Parallel()
+	const lease, workers = time.Second, 4
+	server := engines.Run(t, engines.Dynoxide)
+	n := connect(t, "lost", server.Endpoint)
+	c := newCrew(t, "lost", n.place())
+	for range workers {
+		c.worker(task{Place: n.place(), Keys: keysOf(2), Lease: lease, Idle: true})
+	}
+	for _, key := range keysOf(2) {
+		if _, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Key == key }); !ok {
+			t.Fatalf("%s was not granted", key)
+		}
+	}
+	if err := server.Stop(); err != nil {
+		t.Fatal(err)
+	}
+	lost := now()
+	server = engines.Run(t, engines.Dynoxide) // in memory: it begins with nothing
+	n.lead(server.Endpoint)
+	c.journal.write(Event{Kind: Broke, Text: "the tables are lost"})
+	said := map[string]bool{}
+	if _, ok := c.watcher.await(4*bound, func(e Event) bool {
+		if e.Kind == Denied && e.At > lost && says(e, "no such table") {
+			said[e.Who] = true
+		}
+		return len(said) == workers
+	}); !ok {
+		t.Errorf("%d of %d workers said that there is no such table", len(said), workers)
+	}
+	wait(lease) // for the trust of those who held
+	asked := map[string]time.Duration{}
+	for _, e := range c.events() {
+		switch {
+		case e.Kind == Asked:
+			asked[e.Who] = e.At
+		case e.Kind == Granted && asked[e.Who] > lost:
+			t.Errorf("%s was granted %s without a table", e.Who, e.Key)
+		}
+	}
+	if err := c.tables.create(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	verify(t, c.finish())
+}

@@ -1,0 +1,110 @@
+//go:build linux
+
+package processes
+
+import (
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/proof/interop/engines"
+)
+
+// keysOf names the keys of a crew.
+func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
+
+// share is the part of n that the i-th of so many is to have.
+func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
+
+// Processes that wait in the line of the record are killed and paused there, too, and as its
+// head: handed the key while they stand still, or just before they die.
+func TestNoKillAndNoPauseBreaksALockInLine(t *testing.T) {
+	t.Parallel()
+	const scenes, workers, atATime = 5, 8, 4 // as many a scene as in TestNoKillAndNoPauseBreaksALock
+	const longest = 2 * time.Second
+	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
+	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := prepare(t)
+			c.inLine = keysOf(2) // so that four want each key
+			k, p := share(kills, i, scenes), share(pauses, i, scenes)
+			c.torment(k, p, atATime, longest)
+			f := verify(t, c.finish())
+			if f.kills != k || f.pauses != p {
+				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
+			}
+			if f.heads < (k+p)/5 {
+				t.Errorf("only %d of %d faults met the head of a line", f.heads, k+p)
+			}
+			if holders := f.killedHolders + f.pausedHolders; holders < (k+p)/5 {
+				t.Errorf("only %d of %d faults met a holder", holders, k+p)
+			}
+		})
+	}
+	hire := func(c *crew, at place) *crew {
+		for i := range workers {
+			c.worker(task{Place: at, Keys: keysOf(2), Lease: longest / time.Duration(1+i%2), Line: true})
+		}
+		return c
+	}
+	scene(0, "dynoxide", func(t *testing.T) *crew {
+		server := engines.Run(t, engines.Dynoxide)
+		return hire(newCrew(t, "lserver", place{Endpoint: server.Endpoint}), connect(t, "line", server.Endpoint).place())
+	})
+	scene(1, "file", func(t *testing.T) *crew {
+		at := place{File: t.TempDir() + "/locks.db"}
+		return hire(newCrew(t, "lfile", at), at)
+	})
+}
+
+func TestNoKillAndNoPauseBreaksALock(t *testing.T) {
+	t.Parallel()
+	const scenes, workers, atATime = 5, 8, 4
+	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
+	longest := 2 * time.Second
+	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := prepare(t)
+			k, p := share(kills, i, scenes), share(pauses, i, scenes)
+			c.torment(k, p, atATime, longest)
+			f := verify(t, c.finish())
+			if f.kills != k || f.pauses != p {
+				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
+			}
+			if f.killedHolders < k/4 || f.pausedHolders < p/4 {
+				t.Errorf("only %d kills and %d pauses of holders: too few to say anything", f.killedHolders, f.pausedHolders)
+			}
+		})
+	}
+	hire := func(c *crew, at place, shared bool) *crew {
+		for i := range workers { // half of them have the shorter lease
+			c.worker(task{Place: at, Keys: keysOf(4), Lease: longest / time.Duration(1+i%2), Shared: shared})
+		}
+		return c
+	}
+	behind := func(t *testing.T, name string, e engines.Engine, shared bool) *crew {
+		server := engines.Run(t, e)
+		return hire(newCrew(t, name, place{Endpoint: server.Endpoint}), connect(t, e.Name, server.Endpoint).place(), shared)
+	}
+	for i, e := range engines.All() {
+		scene(i, e.Name, func(t *testing.T) *crew { return behind(t, "k"+e.Name[:3], e, false) })
+	}
+	scene(4, "dynoxide, shared leases", func(t *testing.T) *crew { return behind(t, "kshared", engines.Dynoxide, true) })
+	scene(2, "file", func(t *testing.T) *crew {
+		at := place{File: t.TempDir() + "/locks.db"}
+		return hire(newCrew(t, "kfile", at), at, false)
+	})
+	scene(3, "leasehold run", func(t *testing.T) *crew {
+		at := place{File: t.TempDir() + "/locks.db"}
+		c := newCrew(t, "krun", at)
+		binary := buildCommand(t)
+		for i := range workers {
+			c.command(commandRun{
+				binary: binary, at: at, key: keysOf(4)[i%4], lease: longest / time.Duration(1+i%2),
+				shell: []string{"", aChild}[i/4],
+			})
+		}
+		return c
+	})
+}

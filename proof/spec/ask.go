@@ -1,0 +1,141 @@
+//go:build linux
+
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Asker asks history.h for executions of what the code has done.
+type Asker struct {
+	dir        string // with the verifier
+	simulation string // the compiled tests
+	where      string // they run
+}
+
+// NewAsker compiles the model and the simulation. Close removes both.
+func NewAsker(ctx context.Context, c *Checker) (*Asker, error) {
+	dir, err := c.compile(ctx, "history.h", nil, []string{"-DSAFETY", "-O2"})
+	if err != nil {
+		return nil, err
+	}
+	a := &Asker{dir: dir, simulation: filepath.Join(dir, "simulation"), where: filepath.Join(c.dir, "..", "..", "internal", "simulation")}
+	if out, err := run(ctx, a.where, "go", "test", "-c", "-o", a.simulation, "."); err != nil {
+		return nil, errors.Join(fmt.Errorf("the simulation does not compile: %w\n%s", err, out), a.Close())
+	}
+	return a, nil
+}
+
+// Close removes what was compiled.
+func (a *Asker) Close() error { return os.RemoveAll(a.dir) }
+
+// Histories are those of the first seeds of the simulation, or of a variant of it that is broken on
+// purpose.
+func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histories []History, err error) {
+	path := filepath.Join(a.dir, "written")
+	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestWhatIsWrittenIsHandedToTheModels$", "-test.timeout=0") //nolint:gosec // it was compiled a moment ago
+	cmd.Dir = a.where
+	cmd.Env = append(os.Environ(), "LEASEHOLD_WRITES="+path, "LEASEHOLD_BROKEN="+broken, fmt.Sprint("LEASEHOLD_SEEDS=", seeds))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("the simulation: %w\n%s", err, out)
+	}
+	file, err := os.Open(path) //nolint:gosec // in a directory of this program
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	return ReadHistories(file)
+}
+
+// Refusal is a history that the model does not have: there is no execution with the event at
+// At after those before it.
+type Refusal struct {
+	History
+	At int
+}
+
+func (r Refusal) String() string {
+	const before = 12
+	return fmt.Sprintf("%s: the model has no execution with event %d, the last of\n\t%s", r.Name, r.At+1,
+		strings.Join(r.Lines[max(0, r.At-before):min(r.At+1, len(r.Lines))], "\n\t"))
+}
+
+// Refused are those histories that the model does not have.
+func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, error) {
+	const atOnce = 2000 // which take some hundred megabytes
+	var refused []Refusal
+	for some := range slices.Chunk(histories, atOnce) {
+		theirs, err := a.ask(ctx, some)
+		if err != nil {
+			return nil, err
+		}
+		refused = append(refused, theirs...)
+	}
+	return refused, nil
+}
+
+// answer is what the verifier prints of a history: what became of it, and after how many events.
+var answer = regexp.MustCompile(`(?m)^history \d+ (accepted|refused) (\d+)$`)
+
+func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := writeEvents(filepath.Join(a.dir, "events"), histories); err != nil {
+		return nil, err
+	}
+	// A history that is refused ends where no process can go on, which is no error (-E).
+	out, ran := run(ctx, a.dir, filepath.Join(a.dir, "pan"), fmt.Sprintf("-m%d", deepest), "-w22", "-E")
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%d histories took longer than %s", len(histories), patience)
+	}
+	if _, err := Read(out); err != nil {
+		return nil, errors.Join(err, ran)
+	}
+	answers := answer.FindAllStringSubmatch(out, -1)
+	if len(answers) != len(histories) {
+		return nil, fmt.Errorf("of %d histories the verifier tells of %d", len(histories), len(answers))
+	}
+	var refused []Refusal
+	for i, said := range answers {
+		if said[1] == "refused" {
+			at, err := strconv.Atoi(said[2])
+			if err != nil {
+				return nil, err
+			}
+			refused = append(refused, Refusal{histories[i], at})
+		}
+	}
+	return refused, nil
+}
+
+// writeEvents writes histories as events.h reads them.
+func writeEvents(path string, histories []History) error {
+	var all [][]int
+	counts := make([]int, len(histories))
+	for i, h := range histories {
+		events, err := numbersOf(h)
+		if err != nil {
+			return err
+		}
+		counts[i], all = len(events), append(all, events...)
+	}
+	file, err := os.Create(path) //nolint:gosec // in a directory of this program
+	if err != nil {
+		return err
+	}
+	out := bufio.NewWriter(file)
+	for _, numbers := range slices.Concat([][]int{{len(histories)}, counts}, all) {
+		fmt.Fprintln(out, strings.Trim(fmt.Sprint(numbers), "[]"))
+	}
+	return errors.Join(out.Flush(), file.Close())
+}

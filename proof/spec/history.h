@@ -1,0 +1,307 @@
+/*
+ * History. What the code has done to one key, event by event, as the simulation
+ * wrote it down (internal/simulation/writes_test.go): the network and the clients
+ * take the steps that it names, in its order, and no others. Time alone is the
+ * model's own: as many ticks as it likes pass between two events. A history is
+ * accepted if there is an execution with all its events.
+ *
+ * The record, which write lands on it, the trust that an attempt is good for and
+ * the watch of a version are those of record.h, as in the other models; so is
+ * that nobody begins to believe beside another. The rest is here, since a process
+ * of the simulation does more than any client of those models: it seeks, holds,
+ * hands over and gives up a key for several goroutines, in any order.
+ *
+ * Taken from the history, and not asked about: what a request is for, the grants
+ * that it is about, that it is sent, and what a reply shows.
+ */
+#define CLIENTS 4
+#define ATTEMPTS 30 /* of use at one time: a number is used again */
+#define LEASE 3
+#define TWICE 0
+#define SET int
+#define HANDS_OVER
+#define SHORTER
+#define PLACES 8
+
+/* What does not hold is no error, but a step that cannot be taken. */
+#define assert(holds) (holds)
+
+/* Kinds of attempts beside those of record.h. */
+#define JOIN 5
+#define LEAVE 6
+#define GUARD 7
+#define READ 8
+
+/* A place in the line beside the first and those behind it. */
+#define EVERY 100 /* the whole line is removed */
+
+#define isAskedFor(x) true
+#define keeps(x) (kind[x] == JOIN || kind[x] == LEAVE || kind[x] == GUARD)
+#define becomes(x) (keeps(x) -> cur : x)
+#define isInLine(x) ( \
+	line[0] == x || line[1] == x || line[2] == x || line[3] == x || \
+	line[4] == x || line[5] == x || line[6] == x || line[7] == x)
+#define isThere(x) (entry[x] == 0 || line[(kind[x] == HANDOVER -> 0 : place[x])] == entry[x])
+#define isToken(x) (token[x] == 0 || token[x] == turns[grant[cur]])
+#define mayLand(x) (lands(x) && isThere(x) && isToken(x))
+#define landsInLine(x) (kind[x] == JOIN && held(cur) && !isInLine(x) || kind[x] == LEAVE || kind[x] == GUARD && held(cur) && isGrantOf(x))
+#define mayTick (event == 0 && c_expr { !accepted[now.history] })
+
+byte entry[ATTEMPTS + 1]; /* that a write removes from the line, and where it stands */
+byte place[ATTEMPTS + 1];
+byte by[ATTEMPTS + 1];    /* who may name the version: who sent it, or was handed the key by it */
+byte turns[ATTEMPTS + 1]; /* how often a grant was made: a late copy makes it again, under a higher token */
+byte turn[ATTEMPTS + 1];  /* that which its client was shown */
+byte token[ATTEMPTS + 1]; /* that which a write names; 0: none */
+byte line[PLACES];
+byte inLine;
+byte known[CLIENTS];      /* its own attempt of which it heard last that it landed */
+
+/* The event that is to come. */
+#define SENDS 1
+#define MEETS 2
+#define HEARS 3
+#define BELIEVES 4
+#define DOUBTS 5
+int history;
+int at;
+byte event;
+byte x;       /* the attempt; of a belief, the grant */
+byte c;       /* the client */
+byte version; /* that the record shows */
+bool applied;
+
+#include "record.h"
+
+c_decl {
+	\#include "events.h"
+}
+
+/* forget: the number is that of another attempt by now. No record shows the one before. */
+inline forget(v) {
+	i = 1;
+	do
+	:: i <= ATTEMPTS -> names[i] = names[i] & ~only(v); ends[i] = ends[i] & ~only(v); i++
+	:: else -> break
+	od;
+	i = 0;
+	do
+	:: i < CLIENTS ->
+		tried[i] = tried[i] & ~only(v);
+		known[i] = (known[i] == v -> 0 : known[i]);
+		watch[i] = (seen[i] == v -> 0 : watch[i]);
+		seen[i] = (seen[i] == v -> 0 : seen[i]);
+		i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+inline clear() {
+	do
+	:: inLine > 0 -> inLine--; line[inLine] = 0
+	:: else -> break
+	od
+}
+
+inline remove(n) {
+	i = n;
+	do
+	:: i + 1 < PLACES -> line[i] = line[i + 1]; i++
+	:: else -> break
+	od;
+	line[PLACES - 1] = 0;
+	inLine--;
+	i = 0
+}
+
+/* follow is what else a write does that has landed. */
+inline follow() {
+	if
+	:: kind[x] == JOIN -> line[inLine] = x; inLine++
+	:: kind[x] == GUARD -> ends[x] = 0 /* and never again */
+	:: place[x] == EVERY -> clear()
+	:: entry[x] != 0 -> remove(place[x])
+	:: else
+	fi;
+	if
+	:: kind[x] == GRANT || kind[x] == HANDOVER -> turns[grant[x]]++
+	:: else
+	fi
+}
+
+/* told is what the event says. */
+#define told(what) c_expr { events[now.at].what }
+#define sameLine ( \
+	line[0] == told(line[0]) && line[1] == told(line[1]) && line[2] == told(line[2]) && line[3] == told(line[3]) && \
+	line[4] == told(line[4]) && line[5] == told(line[5]) && line[6] == told(line[6]) && line[7] == told(line[7]))
+
+/* own are the versions of grants g that client c may name. */
+inline own(g, set) {
+	i = 1;
+	do
+	:: i <= ATTEMPTS -> set = set | when(by[i] == c && has(g, grant[i]) && !keeps(i) && kind[i] != READ, only(i)); i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+/* endedBy: a write that may end one grant alone names its token. */
+inline endedBy(v) {
+	i = 1;
+	do
+	:: i <= ATTEMPTS -> token[v] = (ends[v] == only(i) -> turn[i] : token[v]); i++
+	:: else -> break
+	od;
+	i = 0
+}
+
+#define ofGrants(set, v) has(set, grant[v])
+#define gives (kind[x] == RELEASE || kind[x] == HANDOVER)
+
+proctype History() {
+	byte i;
+	SET n;
+	do
+	:: atomic {
+		c_expr { !accepted[now.history] };
+		d_step {
+			event = told(event);
+			x = told(attempt);
+			c = told(client);
+			version = told(version);
+			applied = told(applied)
+		};
+		if
+		:: event == SENDS ->
+			d_step {
+				forget(x);
+				kind[x] = told(kind);
+				grant[x] = told(grant);
+				ends[x] = told(ends);
+				brief[x] = told(brief);
+				entry[x] = told(entry);
+				place[x] = told(place);
+				by[x] = c;
+				turns[x] = 0;
+				turn[x] = 0;
+				token[x] = 0;
+				copies[x] = 1; /* it may arrive at any time, and again */
+				left[x] = TRUST - brief[x]
+			};
+			/* Trust ends before it is given up. */
+			!gives || conf[c] == 0 || !ofGrants(ends[x], conf[c]);
+			d_step {
+				if
+				:: kind[x] == GRANT -> n = when(conf[c] == 0, tried[c]) | when(watch[c] == 0, deadVersions(c))
+				:: kind[x] == RENEW || gives -> own(ends[x], n)
+				:: else
+				fi;
+				if
+				:: kind[x] == GUARD || kind[x] == RENEW -> token[x] = turn[grant[x]]
+				:: gives -> endedBy(x)
+				:: else
+				fi;
+				names[x] = n & ~only(x);
+				n = 0;
+				if
+				:: !keeps(x) && kind[x] != READ -> tried[c] = tried[c] | only(x)
+				:: else
+				fi;
+				if
+				:: kind[x] == RENEW && conf[c] != 0 && grant[conf[c]] == grant[x] && left[x] < left[conf[c]] -> left[conf[c]] = left[x]
+				:: else
+				fi
+			}
+		:: event == MEETS && applied ->
+			mayLand(x);
+			d_step {
+				/* A release may end one of several grants. The record goes on showing that one. */
+				grant[x] = (kind[x] == RELEASE -> grant[cur] : grant[x]);
+				cur = becomes(x);
+				follow()
+			};
+			cur == version && sameLine
+		/* A client need not name all that it could take: a grant may be refused wherever the key is held. */
+		:: event == MEETS && !applied ->
+			!mayLand(x) || kind[x] == GRANT && held(cur);
+			cur == version && sameLine
+		:: event == HEARS ->
+			d_step {
+				/* An entry is a grant that may be made from when a look was sent that does not show it. */
+				i = 1;
+				do
+				:: i <= ATTEMPTS ->
+					if
+					:: kind[i] == JOIN && by[i] == c && (version == 0 || grant[version] != i) -> left[i] = (left[x] < TRUST - 1 -> left[x] : TRUST - 1)
+					:: else
+					fi;
+					i++
+				:: else -> break
+				od;
+				i = 0;
+				if
+				:: version != x && kind[x] != READ && !keeps(x) -> tried[c] = tried[c] & ~only(x)
+				:: else
+				fi;
+				if
+				:: held(version) && kind[version] == HANDOVER && kind[grant[version]] == JOIN && by[grant[version]] == c ->
+					by[version] = c;
+					tried[c] = tried[c] | only(version)
+				:: else
+				fi;
+				if
+				:: version != 0 && by[grant[version]] == c && turn[grant[version]] == 0 -> turn[grant[version]] = turns[grant[version]]
+				:: else
+				fi;
+				if
+				:: held(version) && has(tried[c], version) ->
+					known[c] = version;
+					seen[c] = 0;
+					watch[c] = 0;
+					if
+					:: conf[c] != 0 && grant[conf[c]] == grant[version] && believes(c) && kind[version] == RENEW -> conf[c] = version
+					:: else
+					fi
+				:: held(version) && !has(tried[c], version) && seen[c] != version ->
+					seen[c] = version;
+					watch[c] = leaseOf(version) - DRIFT
+				:: held(version) && !has(tried[c], version) && seen[c] == version
+				:: !held(version) -> seen[c] = 0; watch[c] = 0
+				fi
+			}
+		:: event == BELIEVES ->
+			i = known[c];
+			i != 0 && grant[i] == x;
+			i = (kind[i] == HANDOVER && kind[x] == JOIN -> x : i);
+			left[i] > 0;
+			begin(i);
+			i = 0
+		:: event == DOUBTS ->
+			conf[c] != 0 && grant[conf[c]] == x && believes(c);
+			conf[c] = 0
+		fi;
+		d_step {
+			at++;
+			event = 0;
+			x = 0;
+			c = 0;
+			version = 0;
+			applied = false
+		};
+		c_code { reaches(now.history, now.at); } }
+	od
+}
+
+init {
+	do
+	:: history + 1 < c_expr { histories } -> history++
+	:: break
+	od;
+	atomic {
+		at = c_expr { begins_at[now.history] };
+		last = ATTEMPTS;
+		run Clock();
+		run History()
+	}
+}

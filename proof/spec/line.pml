@@ -1,0 +1,333 @@
+/*
+ * Line. The holder of a key hands it to the waiter that stands in line in the
+ * record, in one write that ends one grant and begins the other, or releases it
+ * for anybody. The waiter learns of its grant by a look; it renews the grant,
+ * replaces it by one of its own, or releases it; it leaves the line, or takes
+ * the key over from a holder that died. Another watches the key to take it over,
+ * and so does whoever handed it over. A commit of the waiter is on its way all
+ * the while.
+ *
+ * Promises: no two believe at the same time; no commit lands once another has
+ * been granted the key; no write under one grant of an entry lands on a second
+ * grant of it; whoever has left the line, or taken the key, is handed nothing
+ * any more, but by a join that arrives later.
+ *
+ * Bounds: 6 attempts, the first grant and the join among them, or 5 if the waiter
+ * leaves, or grants itself the key. The join alone arrives twice. A lease
+ * of 3 ticks, that of a hand-over of 2, or of 4 by a holder whose lease is longer
+ * than the waiter's, of which one is the margin; observers' clocks are fast. One
+ * waiter stands in line, once: the entry at index 0 is its, or nobody's. The one
+ * who only watches takes the key over once.
+ * Abstracted: as in grant.pml; whoever removes its own entry knows its place. A
+ * look is one step: a later answer, or none, leaves less trust. A line that is
+ * erased is a join, or a hand-over, that was lost. Left out: that hand-overs are
+ * repeated; how long a dead head blocks the key, which is what the lease in the
+ * record says.
+ *
+ * Rules, each with the variant that goes without it:
+ *   LINE_VERSION: A hand-over to the line writes a version of its own, and not the entry's.
+ *   LINE_STAMP: Trust in a grant from the line counts from before the last look that did not show it.
+ *   SHORT_LEASE: A grant from the line is trusted for the lease of the hand-over, until a renewal has landed.
+ *   OWN_LEASE: A grant from the line is trusted for no longer than the lease of the waiter that was handed it.
+ *   LINE_SHOWN: Whoever was handed the key from the line names the version that it was shown.
+ *   LINE_TOKEN: A guard of a grant from the line names the fencing token.
+ *   OWN_GRANT: After a hand-over to the line without an answer, a release names the releaser's grant alone.
+ *   LINE_HEAD: A hand-over to the line lands only where its entry stands first.
+ *   OWN_ENTRY: A grant to a waiter in line removes its entry.
+ */
+#define CLIENTS 3
+#define ATTEMPTS (6 + MORE)
+#define LEASE 3
+#define TWICE 0
+#ifdef WITHOUT_SHORT_LEASE
+#define TRUSTED TRUST
+#elif defined(WITHOUT_OWN_LEASE)
+#define TRUSTED (lent - MARGIN)
+#else
+#define TRUSTED ((lent < LEASE -> lent : LEASE) - MARGIN)
+#endif
+#define WAITER 1
+
+/* Kinds of attempts that do not touch the grant. */
+#define JOIN 5
+#define LEAVE 6
+
+/* The waiter's entry, which is the number of its join, is the grant that it is to have. */
+#define ENTRY 2
+
+byte lent; /* the lease of a hand-over */
+bool inLine;
+byte turns; /* how often the entry was granted: its tokens */
+byte turn;  /* that which the waiter was shown */
+bool gone;  /* the waiter has removed its entry, and no copy of the join is to come */
+bool since; /* another has been granted the key since the waiter was shown that one */
+bool acted; /* the waiter has left, or granted itself the key; there is one attempt less */
+
+#define maySend (last < (acted -> ATTEMPTS - 1 : ATTEMPTS))
+#define mayAct (last < ATTEMPTS - 1)
+
+#define leaseOf(v) (v == ENTRY || kind[v] == HANDOVER -> lent : LEASE)
+#define keeps(x) (kind[x] == JOIN || kind[x] == LEAVE)
+#ifdef WITHOUT_LINE_VERSION
+#define becomes(x) (keeps(x) -> cur : (kind[x] == HANDOVER -> ENTRY : x))
+#else
+#define becomes(x) (keeps(x) -> cur : x)
+#endif
+#ifdef WITHOUT_LINE_HEAD
+#define isHead true
+#else
+#define isHead inLine
+#endif
+#define handsOver(x) (held(cur) && has(names[x], cur) && isHead)
+#define landsInLine(x) (kind[x] == JOIN && held(cur) && !inLine || kind[x] == LEAVE && inLine)
+
+/* A grant to the waiter has this among its versions: no record shows it. */
+#define MINE only(0)
+#define isMine(x) has(names[x], 0)
+#ifdef WITHOUT_OWN_ENTRY
+#define stays(x) (kind[x] == GRANT)
+#else
+#define stays(x) false
+#endif
+#define onLanding(x) \
+	if \
+	:: kind[x] == JOIN -> inLine = true \
+	:: kind[x] == LEAVE || kind[x] == GRANT && isMine(x) -> \
+		inLine = inLine && stays(x); \
+		gone = (copies[ENTRY] == 0) \
+	:: kind[x] == GRANT && !isMine(x) -> since = since || turn != 0 \
+	:: kind[x] == HANDOVER -> \
+		assert(!gone); /* it is handed to one who has left */ \
+		inLine = false; \
+		turns++ \
+	:: kind[x] == RENEW -> assert(turn == turns) /* it lands on a later grant of the entry */ \
+	:: else \
+	fi
+
+/* A write of a holder is in vain if it names nothing that may be shown yet; and
+ * once nothing more is sent, no watch counts, nor does a line without a hand-over. */
+#define sent(x) (copies[(x <= last -> x : 0)] > 0)
+#define onItsWay(x) when(sent(x), only(x))
+#define mayBeShown (only(cur) | onItsWay(3) | onItsWay(4) | onItsWay(5) | onItsWay(6) | onItsWay(7))
+#define mayHand(x) (sent(x) && kind[(x <= last -> x : 0)] == HANDOVER)
+#define lineCounts (maySend || mayHand(3) || mayHand(4) || mayHand(5) || mayHand(6) || mayHand(7))
+#define isVain(x) (keeps(x) -> !lineCounts : kind[x] != GRANT && !landsAnyhow(x) && (names[x] & mayBeShown) == 0)
+#define alsoTidy \
+	if \
+	:: !lineCounts -> inLine = false; gone = false \
+	:: else \
+	fi; \
+	if \
+	:: !maySend -> seen[0] = 0; seen[1] = 0; seen[2] = 0; watch[0] = 0; watch[1] = 0; watch[2] = 0 \
+	:: else \
+	fi
+
+#include "record.h"
+
+#define isGranted (held(cur) && grant[cur] == ENTRY)
+
+/* drop: nobody asks any more what has become of it. */
+inline drop(x) {
+	hangup(x);
+	left[x] = 0
+}
+
+/* see is notice by the fastest clock. */
+inline see(v) {
+	seen[c] = v;
+	watch[c] = leaseOf(v) - DRIFT
+}
+
+proctype Waiter(byte c) {
+	byte a; /* the attempt that is under way */
+	byte s;
+
+wait:	if
+	:: atomic { !isGranted && left[ENTRY] < TRUSTED -> /* a look that does not show it */
+#ifdef WITHOUT_LINE_STAMP
+		goto answered
+#else
+		left[ENTRY] = TRUSTED;
+		goto wait
+#endif
+		}
+	:: atomic { isGranted -> s = cur; turn = turns; since = false } /* one that does */
+		if
+		:: atomic { left[ENTRY] > 0 -> a = ENTRY; goto hold }
+		:: atomic { mayAct -> /* too little trust is left */
+			acted = true;
+			send(GRANT, last, tried[c] | only(s) | MINE);
+			s = 0;
+			goto take }
+		:: atomic { mayAct -> /* the caller has given up */
+			acted = true;
+			send(RELEASE, ENTRY, only(s));
+			drop(a);
+			goto over }
+		fi
+	:: atomic { maySend && held(cur) && !isGranted && !has(tried[c], cur) && cur != seen[c] -> see(cur); goto wait }
+	:: atomic { held(cur) && has(tried[c], cur) && left[cur] > 0 -> s = cur; a = s; goto hold } /* its own, landed unseen */
+	:: atomic { mayAct && (!held(cur) || has(tried[c], cur) || seen[c] != 0 && watch[c] == 0) ->
+		acted = true;
+		send(GRANT, last, tried[c] | when(watch[c] == 0, deadVersions(c)) | MINE);
+		goto take }
+	:: atomic { mayAct -> /* the caller has given up */
+		acted = true;
+		send(LEAVE, 0, 0);
+		left[a] = 0 }
+		if
+		:: atomic { reply[a] > APPLIED ->
+			s = SHOWN(reply[a]);
+			hangup(a);
+			if
+			:: held(s) && grant[s] == ENTRY && maySend -> send(RELEASE, ENTRY, only(s)); drop(a)
+			:: else
+			fi;
+			goto over }
+		:: atomic { hangup(a); goto over }
+		fi
+	fi;
+#ifdef WITHOUT_LINE_STAMP
+answered: atomic { left[ENTRY] = TRUSTED; goto wait }
+#endif
+
+take:	if
+	:: atomic { reply[a] == APPLIED -> s = a; hangup(a); goto hold }
+	:: atomic { reply[a] > APPLIED -> hangup(a); a = 0; goto wait }
+	:: atomic { tried[c] = tried[c] | only(a); hangup(a); a = 0; goto wait } /* no answer */
+	fi;
+
+hold:	atomic {
+		seen[c] = 0;
+		watch[c] = 0;
+		begin(a);
+		tried[c] = only(s);
+		turn = (a == ENTRY -> turn : 0);
+		a = 0 }
+	do
+	:: atomic { turn != 0 && a == 0 && believes(c) && maySend ->
+		send(RENEW, ENTRY, tried[c]);
+		tried[c] = tried[c] | only(a) }
+	:: atomic { a != 0 && reply[a] == APPLIED && believes(c) -> hangup(a); conf[c] = a }
+	:: atomic { !believes(c) -> goto over }
+	:: atomic { maySend && believes(c) ->
+		conf[c] = 0;
+		if
+		:: a != 0 -> drop(a)
+		:: else
+		fi;
+		send(RELEASE, grant[s], tried[c]);
+		goto over }
+	od;
+
+over:	atomic {
+		conf[c] = 0;
+		if
+		:: a != 0 -> drop(a)
+		:: else
+		fi;
+		a = 0;
+		s = 0;
+		tried[c] = 0;
+		seen[c] = 0;
+		watch[c] = 0 }
+}
+
+#ifdef WITHOUT_OWN_GRANT
+#define ownGrant ENTRY
+#else
+#define ownGrant s
+#endif
+
+/* A client holds the key, by attempt 1, gives it up, and seeks it again. */
+proctype Client(byte c) {
+	byte a;
+	byte s = 1;
+	short n;
+	goto hold;
+
+look:	if
+	:: atomic { maySend && held(cur) && cur != seen[c] -> see(cur); goto look }
+	:: atomic { maySend && (!held(cur) || seen[c] != 0 && watch[c] == 0) ->
+		send(GRANT, last, when(watch[c] == 0, deadVersions(c))) }
+	fi;
+	if
+	:: atomic { reply[a] == APPLIED -> s = a; hangup(a); a = 0; goto hold }
+	:: atomic { reply[a] > APPLIED -> drop(a); a = 0; goto look }
+	fi;
+
+hold:	atomic { seen[c] = 0; watch[c] = 0; begin(s) }
+	if
+	:: atomic { inLine && maySend && conf[c] != 0 ->
+		conf[c] = 0;
+		send(HANDOVER, ENTRY, only(s));
+		drop(a);
+		if
+		:: maySend -> /* no answer */
+			n = only(s) | only(a);
+			send(RELEASE, ownGrant, n);
+			drop(a);
+			n = 0
+		:: true
+		fi }
+	:: atomic { !believes(c) -> conf[c] = 0 }
+	:: atomic { maySend && conf[c] != 0 ->
+		conf[c] = 0;
+		send(RELEASE, s, only(s));
+		drop(a) }
+	fi;
+	atomic { s = 0; a = 0; goto look }
+}
+
+/* An observer takes the key over once, and lets it run out. */
+proctype Observer(byte c) {
+	byte a;
+
+look:	if
+	:: atomic { maySend && held(cur) && cur != seen[c] -> see(cur); goto look }
+	:: atomic { maySend && (!held(cur) || seen[c] != 0 && watch[c] == 0) ->
+		send(GRANT, last, when(watch[c] == 0, deadVersions(c)));
+		seen[c] = 0;
+		watch[c] = 0 }
+	fi;
+	if
+	:: atomic { reply[a] == APPLIED -> hangup(a); begin(a); a = 0 }
+		atomic { !believes(c) -> conf[c] = 0 }
+	:: atomic { reply[a] > APPLIED -> drop(a); a = 0 }
+	fi
+}
+
+/* A commit of the waiter lands at the worst moment after it was sent, if its guard holds. */
+#ifdef WITHOUT_LINE_TOKEN
+#define guarded isGranted
+#else
+#define guarded (isGranted && turn == turns)
+#endif
+proctype Commit() {
+	atomic { turn != 0 && since && guarded -> assert(false) /* another has been granted the key */ }
+}
+
+init {
+	atomic {
+		if
+		:: lent = 2
+		:: lent = 4
+		fi;
+		last = ENTRY;
+		kind[1] = GRANT;
+		grant[1] = 1;
+		left[1] = TRUST;
+		conf[0] = 1;
+		cur = 1;
+		kind[ENTRY] = JOIN;
+		grant[ENTRY] = ENTRY;
+		left[ENTRY] = TRUSTED;
+		tried[WAITER] = only(ENTRY);
+		if
+		:: copies[ENTRY] = 1
+		:: copies[ENTRY] = 2
+		fi;
+		run Network(); run Clock(); run Client(0);
+		run Waiter(WAITER); run Observer(2); run Commit()
+	}
+}

@@ -1,0 +1,85 @@
+//go:build linux
+
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestPageOfTheProtocolListsEveryRuleWithItsModel(t *testing.T) {
+	page, err := os.ReadFile("../../docs/internals/protocol.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, section, _ := strings.Cut(string(page), "\n## Rules\n")
+	section, _, _ = strings.Cut(section, "\n## ")
+	row := regexp.MustCompile("(?m)^\\| (.+?) \\| (\\w+) \\| `(\\w+)` \\|")
+	listed := map[string]bool{}
+	for _, r := range row.FindAllStringSubmatch(section, -1) {
+		listed[fmt.Sprintf("%s: %s: %s", r[2], r[3], r[1])] = true
+	}
+	models, err := Models(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	modelled := map[string]bool{}
+	for _, m := range models {
+		for _, r := range m.Rules {
+			modelled[fmt.Sprintf("%s: %s: %s", m.Name, r.Name, strings.TrimSuffix(r.Text, "."))] = true
+		}
+	}
+	for _, rule := range slices.Sorted(maps.Keys(modelled)) {
+		if !listed[rule] {
+			t.Errorf("docs/internals/protocol.md does not list %q", rule)
+		}
+	}
+	for _, rule := range slices.Sorted(maps.Keys(listed)) {
+		if !modelled[rule] {
+			t.Errorf("docs/internals/protocol.md lists %q, which no model goes without", rule)
+		}
+	}
+}
+
+func TestEveryVariantInAModelIsOfARuleThatSomeModelNames(t *testing.T) {
+	models, err := Models(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := map[string]bool{}
+	for _, m := range models {
+		for _, r := range m.Rules {
+			named[r.Name] = true
+		}
+	}
+	files, err := os.ReadDir(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, f := range files {
+		if !strings.HasSuffix(f.Name(), ".pml") && !strings.HasSuffix(f.Name(), ".h") {
+			continue
+		}
+		text, err := os.ReadFile(f.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, v := range regexp.MustCompile(`\bWITHOUT_(\w+)`).FindAllStringSubmatch(string(text), -1) {
+			used[v[1]] = true
+			if !named[v[1]] {
+				t.Errorf("%s: no model names the rule of WITHOUT_%s", f.Name(), v[1])
+			}
+		}
+	}
+	for rule := range named {
+		if !used[rule] {
+			t.Errorf("no model can go without %s", rule)
+		}
+	}
+}

@@ -83,7 +83,7 @@ func (c *process) oneAfterTheOther(why string) (who string) {
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	if asked := c.lastAsked[self]; asked != "" { // as several releases of one call, whose time is over at one instant
+	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // as several releases of one call, whose time is over at one instant
 		who += ", which has asked for " + asked
 	}
 	c.mu.Unlock()
@@ -99,7 +99,32 @@ func (c *process) asksFor(asks string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.lastAsked[self], c.lastAsked[parent] = asks, asks
+	for _, who := range []string{self, parent} {
+		c.lastAsked[who] = c.lastAsked[who].and(asks, time.Now())
+	}
+}
+
+// asking is what a goroutine has asked for last. Those that it has started may ask at the
+// instant at which it draws a chance, and at the same instant as each other: the scheduler
+// orders them. So a chance goes by what was asked for at earlier instants.
+type asking struct {
+	latest  string // at the instant at: the greatest, if there are several
+	at      time.Time
+	earlier string // the latest before that instant
+}
+
+func (a asking) before(now time.Time) string {
+	if a.at.Equal(now) {
+		return a.earlier
+	}
+	return a.latest
+}
+
+func (a asking) and(asks string, now time.Time) asking {
+	if a.at.Equal(now) {
+		return asking{max(a.latest, asks), now, a.earlier}
+	}
+	return asking{asks, now, a.latest}
 }
 
 // goesAbout notes on whose behalf this goroutine, and those that it starts, call the client.

@@ -10,7 +10,7 @@ import (
 )
 
 func TestOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
-	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]string{}}
+	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]asking{}}
 	sends := func(ctx context.Context, op string, faults ...fault) {
 		r := newRequest(c, lab.Call{Op: op, Body: []byte(`{"Key":{"key":{"S":"a"}}}`)})
 		for _, f := range faults {

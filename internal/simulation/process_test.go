@@ -38,13 +38,13 @@ type process struct {
 	drewAt    time.Time
 	draws     map[string]int    // at that instant, by what for
 	workers   map[string]string // whose calls goroutines go about, by the goroutine; "": nobody's
-	lastAsked map[string]string // what goroutines have asked for last, by the goroutine
+	lastAsked map[string]asking // what goroutines have asked for last, by the goroutine
 	dead      bool
 	closed    bool
 }
 
 func (s *run) newClient(id int, rng *rand.Rand) *process {
-	c := &process{run: s, id: id, asked: map[string]uint64{}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]string{}}
+	c := &process{run: s, id: id, asked: map[string]uint64{}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]asking{}}
 	cfg := lab.Config()
 	c.lease = usualLease
 	if n := len(s.plan.leases); n > 0 {

@@ -4,7 +4,7 @@ package boottime
 
 import "time"
 
-// Now is the wall clock: this system has no known clock that cannot be set, runs on while
-// the machine is suspended, and is the same for all processes. Its risk is that somebody
-// sets it.
+// Now reads the wall clock: this system has no known clock that cannot be set, runs while
+// the machine is suspended, and is the same for all processes. The risk is that the wall
+// clock is set.
 func Now() time.Duration { return time.Duration(time.Now().UnixNano()) }

@@ -1,3 +1,3 @@
-// Package boottime is the clock that runs on while the machine is suspended. It imports next
-// to nothing: the watchdog asks it before other packages are initialized.
+// Package boottime provides a clock that runs while the machine is suspended. It imports
+// next to nothing: the watchdog reads the clock before other packages are initialized.
 package boottime

@@ -363,7 +363,7 @@ func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
 		if err := os.Truncate(path, 0); err != nil {
 			t.Fatal(err)
 		}
-		is(t, doctor(t, env, 2), "store", "fatal", "is not a store any more: the file is empty")
+		is(t, doctor(t, env, 2), "store", "fatal", "is no longer a store: the file is empty")
 		is(t, doctor(t, append(bare(t.TempDir()), "LEASEHOLD_FILE="+t.TempDir()), 2), "store", "fatal", "is a directory: name a file in it")
 	})
 	t.Run("that cannot be made", func(t *testing.T) {

@@ -58,7 +58,7 @@ func TestStoreThatWasTruncatedIsNotTakenForANewOne(t *testing.T) {
 			args = append(args, "--file", file)
 		}
 		_, stderr, code := said(t, env, args...)
-		if code == 0 || !strings.Contains(stderr, "is not a store any more: the file is empty") || !strings.Contains(stderr, "put back a copy") {
+		if code == 0 || !strings.Contains(stderr, "is no longer a store: the file is empty") || !strings.Contains(stderr, "put back a copy") {
 			t.Errorf("%v: exit code %d: %s", args, code, stderr)
 		}
 	}

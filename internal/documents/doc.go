@@ -1,3 +1,3 @@
-// Package documents tests the pages that people read: every link leads somewhere, every test
-// they name exists, and what they quote from the sources is there.
+// Package documents tests the project's pages: every link leads somewhere, every test that
+// they name exists, and every quotation from the sources is accurate.
 package documents

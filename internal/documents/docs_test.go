@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// documents returns the pages that people read, by path.
+// documents returns the project's pages by path.
 func documents(t *testing.T) map[string]string {
 	t.Helper()
 	docs := map[string]string{}
@@ -40,7 +40,7 @@ var (
 	testFunc     = regexp.MustCompile(`(?m)^func ((?:Test|Example|Fuzz)\w*)\(`)
 )
 
-// anchors are the names under which a document's headings can be linked to.
+// anchors returns the names under which a document's headings can be linked to.
 func anchors(text string) map[string]bool {
 	found := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {

@@ -9,13 +9,13 @@ import (
 	"testing"
 )
 
-// sources are the files that pages quote: tests, and programs that tests run.
+// sources matches the files that pages quote: tests, and programs that tests run.
 var sources = []string{
 	"*_test.go", "*/*_test.go", "internal/documents/snippets_test.go", "contrib/*/*_test.go", "examples/*/main.go",
 	"proof/interop/adapters/*.go", "proof/interop/fencing/*.go",
 }
 
-// unquoted are blocks of Go that are in no source.
+// unquoted lists the blocks of Go that are in no source.
 var unquoted = []struct {
 	path, has string // the block's page, and a text that only this block has
 	why       string

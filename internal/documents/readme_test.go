@@ -44,7 +44,8 @@ func TestREADMEShowsTheLinesOfTheDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// TestScripts/demo holds what the demo prints to the first pattern of this script.
+	// The first pattern of this script is what the demo prints: TestScripts/demo checks
+	// that.
 	script, err := os.ReadFile("internal/cli/testdata/script/demo.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +86,7 @@ func TestTableOfLeasesIsWorkedOut(t *testing.T) {
 	}
 }
 
-// An error's name in a document, and in errors.go.
+// These match an error's name in a document and in errors.go.
 var (
 	errorListed   = regexp.MustCompile("`(\\*?)((?:Err[A-Z]\\w*)|(?:[A-Z]\\w*Error))`")
 	errorDeclared = regexp.MustCompile(`(?m)^\t(Err[A-Z]\w*) += |^type ([A-Z]\w*Error) struct`)

@@ -192,7 +192,7 @@ func TestSnippetMigrations(t *testing.T) {
 	}
 }
 
-// provider stands in for goose.Provider.
+// provider replaces goose.Provider.
 type provider struct{ ran int }
 
 // Up counts its calls.

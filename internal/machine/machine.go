@@ -1,11 +1,11 @@
-// Package machine is what a client uses of the machine it runs on: two clocks that
-// nobody can set and one that anybody can, random numbers, memory for what it has
-// observed, and room for requests.
+// Package machine provides the machine that a client runs on: two clocks that cannot be set,
+// a wall clock that can, random numbers, memory for observed records, and limits for
+// requests in flight.
 //
-// Tests bring machines of their own. testing/synctest fakes only one of the two
-// clocks, and a simulation can be repeated only if it chooses everything itself. A
-// client asks the DB that it is made with (Provider). So none of this is in the
-// public API, and nothing is global.
+// Tests provide machines of their own: testing/synctest fakes only one of the two clocks,
+// and a simulation can be repeated only if it chooses everything itself. A client asks the
+// DB that it is made with (Provider). So none of this is in the public API, and nothing is
+// global.
 package machine
 
 import (
@@ -19,28 +19,29 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Machine is what a client uses of a machine.
+// Machine provides a client's clocks, random numbers and limits.
 type Machine struct {
-	// Now reads the two clocks that nobody can set.
+	// Now reads the two clocks that cannot be set.
 	Now func() decide.Instant
 
-	// Wall reads the wall clock: for people, for TTL, and for layouts whose records say
-	// when they expire. Nothing else is decided by it.
+	// Wall reads the wall clock. It is used only for messages, for TTL, and for layouts
+	// whose records contain the time when they expire.
 	Wall func() time.Time
 
-	// Chance draws a number in [0, 1), for pauses and the order of choices.
+	// Chance returns a random number in [0, 1) for pauses and for the order of choices.
 	Chance func() float64
 
-	// Memory is how many keys a client remembers that it does not watch.
+	// Memory is the number of keys that a client remembers without watching them.
 	Memory int
 
-	// Renewals is how many renewals, or releases of Close, may be in flight at once.
+	// Renewals is the limit of renewals, or of releases by Close, that are in flight at
+	// once.
 	Renewals int
 }
 
 // Provider is a DB that provides the machine for the clients made with it.
 type Provider interface {
-	// Machine returns the machine of a client that would run on real.
+	// Machine returns the client's machine, given the real one.
 	Machine(real Machine) Machine
 }
 
@@ -56,12 +57,13 @@ func (db DB) Machine(m Machine) Machine {
 	return m
 }
 
-// started is where the monotonic clock is read from: Go can read that clock only as the
-// Duration since a Time.
+// started is the origin of the monotonic clock: Go can read that clock only as a Duration
+// since a Time.
 var started = time.Now()
 
-// atStart is what the monotonic clock shows then, some 73 years. A synctest bubble begins in
-// the year 2000: what it shows there is above 0 too, which is no time at all to many.
+// atStart is the reading of the monotonic clock at started, some 73 years. In a synctest
+// bubble, which begins in the year 2000, the reading is then above 0 too. Callers may treat
+// 0 as an unset time.
 const atStart = time.Duration(math.MaxInt64 / 4)
 
 // Now reads the clocks of the machine that this process runs on.
@@ -69,9 +71,9 @@ func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
-// BootedAt returns clocks that both follow package time: in a synctest bubble no lease
-// expires because a test takes long. The machine has only just booted at origin: nothing
-// may depend on how long it is up.
+// BootedAt returns clocks that both follow package time, so that in a synctest bubble no
+// lease expires because a test takes long. The machine booted at origin, a moment ago:
+// nothing may depend on its uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {
 		up := durations.Sum(time.Millisecond, time.Since(origin))

@@ -5,7 +5,7 @@ import (
 	"testing/synctest"
 )
 
-// Many take 0 for no time at all, as a field that is not set.
+// Many callers treat 0 as an unset time.
 func TestMonotonicClockIsAboveZeroInABubbleToo(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {

@@ -27,14 +27,14 @@ type Places struct {
 // New returns n places.
 func New(n int) *Places { return &Places{free: n} }
 
-// Take waits for a place for a request that is sent for the first time, and keeps it
-// until leave is called; false: limit ended first.
+// Take waits for a place for a request that is sent for the first time. The request keeps
+// it until leave is called. Take returns false if limit ends first.
 func (p *Places) Take(limit context.Context) (leave func(), ok bool) { return p.wait(limit, &p.first) }
 
-func (p *Places) wait(limit context.Context, line *[]chan struct{}) (leave func(), ok bool) {
+func (p *Places) wait(limit context.Context, queue *[]chan struct{}) (leave func(), ok bool) {
 	given := make(chan struct{})
 	p.mu.Lock()
-	*line = append(*line, given)
+	*queue = append(*queue, given)
 	p.give()
 	p.mu.Unlock()
 	select {
@@ -42,11 +42,11 @@ func (p *Places) wait(limit context.Context, line *[]chan struct{}) (leave func(
 	case <-limit.Done():
 		p.mu.Lock()
 		defer p.mu.Unlock()
-		if i := slices.Index(*line, given); i >= 0 {
-			*line = slices.Delete(*line, i, i+1)
+		if i := slices.Index(*queue, given); i >= 0 {
+			*queue = slices.Delete(*queue, i, i+1)
 			return nil, false
 		}
-		p.free++ // it had its place by then
+		p.free++ // it had received its place by then
 		p.give()
 		return nil, false
 	}
@@ -62,27 +62,27 @@ func (p *Places) wait(limit context.Context, line *[]chan struct{}) (leave func(
 
 // give gives the free places to waiting requests. p.mu is held.
 func (p *Places) give() {
-	for _, line := range []*[]chan struct{}{&p.first, &p.repeated} {
-		for p.free > 0 && len(*line) > 0 {
-			close((*line)[0])
-			*line = (*line)[1:]
+	for _, queue := range []*[]chan struct{}{&p.first, &p.repeated} {
+		for p.free > 0 && len(*queue) > 0 {
+			close((*queue)[0])
+			*queue = (*queue)[1:]
 			p.free--
 		}
 	}
 }
 
-// Effort takes the places for one request and its repetitions. A nil Effort does not
-// wait for places. It is for one goroutine.
+// Effort takes the places for one request and its repetitions. A nil Effort does not wait
+// for places. An Effort is for one goroutine.
 type Effort struct {
 	places *Places
-	leave  func() // the place that the next request has already; nil: none
+	leave  func() // leaves the place that the next request already has; nil if it has none
 }
 
 // Effort returns an effort whose first request has a place already, until leave is
 // called.
 func (p *Places) Effort(leave func()) *Effort { return &Effort{places: p, leave: leave} }
 
-// Take waits for the place of the next request; false: limit ended first.
+// Take waits for the place of the next request. It returns false if limit ends first.
 func (e *Effort) Take(limit context.Context) (leave func(), ok bool) {
 	if e == nil {
 		return func() {}, true

@@ -26,7 +26,7 @@ func TestRequestWaitsUntilAPlaceIsFree(t *testing.T) {
 			t.Fatalf("both places are taken, and sent are %v", order)
 		}
 		a()
-		a() // once more gives no place
+		a() // a second call frees no place
 		synctest.Wait()
 		if !slices.Equal(order, []string{"c", "d"}) {
 			t.Errorf("sent are %v", order)
@@ -47,7 +47,7 @@ func TestRequestThatHangsGivesUpItsPlace(t *testing.T) {
 		if waited := time.Since(began); !ok || waited != time.Second {
 			t.Errorf("there was a place after %v: %t", waited, ok)
 		}
-		hangs() // answered late: its place is another's
+		hangs() // answered late: its place is taken by another request
 		if p.free != 0 {
 			t.Errorf("%d places are free while one request is under way", p.free)
 		}
@@ -103,7 +103,7 @@ func TestWhoEndsWaitingTakesNoPlace(t *testing.T) {
 	})
 }
 
-// Those that were never sent would be given a place that nobody has left.
+// Otherwise, requests that were never sent would be given a place that was never freed.
 func TestWhoLeavesTheHeadOfTheLineFreesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
@@ -117,7 +117,7 @@ func TestWhoLeavesTheHeadOfTheLineFreesNoPlace(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, ok := p.Effort(nil).Take(ctx); ok { // the head of those that are repeated
+		if _, ok := p.Effort(nil).Take(ctx); ok { // the head of the repeated requests
 			t.Error("there was a place")
 		}
 		synctest.Wait()

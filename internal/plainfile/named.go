@@ -7,9 +7,9 @@ import (
 	"os"
 )
 
-// OpenNamed opens a file that the user names and that is there, unless another user may
-// have planted it: a regular one, a device, a FIFO or a stream of this process. Errors
-// name the path.
+// OpenNamed opens an existing file that the user names, unless another user may have
+// planted it. It may be a regular file, a device, a FIFO or a stream of this process.
+// Errors name the path.
 func OpenNamed(path string, flag int) (*os.File, error) {
 	file, err := Named(path)
 	if err != nil {
@@ -24,7 +24,8 @@ func OpenNamed(path string, flag int) (*os.File, error) {
 	return f, openError(path, err)
 }
 
-// openError is an error of the file that was named, and not of one on the way to it.
+// openError returns an error about the named file instead of one about a directory on the
+// way to it.
 func openError(path string, err error) error {
 	if in := (*fs.PathError)(nil); errors.As(err, &in) {
 		return &fs.PathError{Op: "open", Path: path, Err: in.Err}

@@ -9,11 +9,11 @@ import (
 
 const noFollow = 0
 
-// Another is empty: users do not share directories so.
+// Another returns "": on this system users do not share directories in that way.
 func Another(string) string { return "" }
 
-// flock locks nothing: of two processes that replace a file at the same moment, both may
-// believe that they have.
+// flock does not lock: if two processes replace a file at the same moment, both may believe
+// that they succeeded.
 func flock(*os.File) error { return nil }
 
 func ownerName(fs.FileInfo) string          { return "another user" }

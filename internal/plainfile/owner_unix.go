@@ -22,8 +22,8 @@ func ownerOf(info fs.FileInfo) int {
 
 func ownerName(info fs.FileInfo) string { return fmt.Sprintf("user %d", ownerOf(info)) }
 
-// Another returns the name of the user, neither root nor the caller, to whom the nearest
-// directory that exists at or above dir belongs; empty: there is none.
+// Another returns the name of the user who owns the nearest existing directory at or above
+// dir. It returns "" if that is root or the caller.
 func Another(dir string) string {
 	for {
 		info, err := os.Stat(dir)
@@ -54,8 +54,8 @@ func closed(dir fs.FileInfo) bool {
 	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
 }
 
-// mayLead reports whether a link in dir is followed. Another user can give one of root's
-// a second name.
+// mayLead reports whether a link in dir is followed. The link must have one name, since
+// another user can give a second name to a link of root's.
 func mayLead(link, dir fs.FileInfo) bool {
 	return closed(dir) || slices.Contains([]int{0, os.Geteuid()}, ownerOf(link)) && names(link) == 1
 }
@@ -67,8 +67,8 @@ func mayOwn(file, dir fs.FileInfo, owner Owner) bool {
 		slices.Contains([]int{0, os.Geteuid(), ownerOf(dir)}, ownerOf(file))
 }
 
-// mayPass reports whether the way leads through a directory that stands in another. Root
-// alone is held to it: others may share a directory that one of them has made in /tmp.
+// mayPass reports whether a path may lead through the directory next, which is in dir. Only
+// root is restricted: other users may share a directory that one of them has made in /tmp.
 func mayPass(next, dir fs.FileInfo) bool {
 	return os.Geteuid() != 0 || mayOwn(next, dir, Members)
 }

@@ -2,7 +2,7 @@ package plainfile
 
 import "os"
 
-// Place gives a new file its name, which nothing may have, and takes its temporary name.
+// Place renames the temporary file to path. It fails if path exists.
 func Place(temporary, path string) error {
 	if done, err := renameNew(temporary, path); done {
 		return err

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// renameNew renames a file, unless the new name is taken. It never has two names. Some
-// file systems cannot do that: then it is not done.
+// renameNew renames a file unless the new name is taken. The file never has two names. It
+// returns false on file systems that do not support this.
 func renameNew(from, to string) (done bool, err error) {
 	err = unix.Renameat2(unix.AT_FDCWD, from, unix.AT_FDCWD, to, unix.RENAME_NOREPLACE)
 	switch {

@@ -2,5 +2,5 @@
 
 package plainfile
 
-// renameNew: only a link leaves alone what has the name.
+// renameNew returns false: here only a link does not replace an existing file.
 func renameNew(string, string) (done bool, err error) { return false, nil }

@@ -1,25 +1,27 @@
-// Package plainfile opens files in directories that other users of the machine may write
-// to: what is opened is what its name says, and not what somebody has planted there.
+// Package plainfile opens files in directories that other users of the machine may write to.
+// It opens the file that the path names, never one that another user has planted there.
 //
-// The rule, for everything on the way to a file, and for the file: a directory is closed
-// if it belongs to root or the caller, and nobody else may write to it. What stands in a
-// closed one is trusted. In any other
+// This is the rule for the file and for everything on the way to it. A directory is closed if
+// it belongs to root or the caller and no other user may write to it. The contents of a closed
+// directory are trusted. In any other directory
 //
-//   - a link is followed if it belongs to root or the caller,
-//   - a file is used if it belongs to root, the caller or the owner of the directory (Owner
-//     says who else), and has no second name, which may be in a directory of another user,
-//   - a directory is gone through by root under the same condition, members of a group that
-//     alone may write there included. Other users name what they trust.
+//   - a link is followed if it belongs to root or the caller;
+//   - a file is used if it belongs to root, the caller or the owner of the directory (or to
+//     a user that Owner adds) and has no second name, which may be in a directory of another
+//     user;
+//   - root goes through a directory only if that directory satisfies the condition for
+//     files, where members of a group that alone may write there count as owners. Other
+//     users name paths that they trust.
 //
-// So root may be told to write to a home, as by sudo in one, and to a directory of a group;
-// but in /tmp only to what is root's. Whoever owns a directory decides what becomes of the
-// files there: the rule protects from all others, and does not hold names still. An os.Root
-// would, but opens each directory for reading, and on the way there may be one that the
-// caller can only search.
+// So root may be asked to write to a home directory, as with sudo, and to a directory of a
+// group, but in /tmp only to root's own files. The owner of a directory controls the files in
+// it: the rule protects from all other users and does not keep names from changing. An os.Root
+// would keep them, but it opens each directory for reading, and the caller may only be allowed
+// to search a directory on the way.
 //
-// It does not rely on the kernel's own protection (protected_symlinks and the others in
-// proc_sys_fs(5)), which may be off. On Windows, where users do not share directories so,
-// it looks for links at the end of a path only.
+// The package does not rely on the kernel's own protection (protected_symlinks and the others
+// in proc_sys_fs(5)), which may be off. On Windows, users do not share directories in this
+// way. There the package only refuses links at the end of a path.
 package plainfile
 
 import (
@@ -33,29 +35,29 @@ import (
 	"time"
 )
 
-// Owner says whose a file may be in a directory that others than root and the caller may
-// write to. In any other directory nobody can have planted it.
+// Owner lists the users who may own a file in a directory that users other than root and the
+// caller may write to. In any other directory no other user can have planted it.
 type Owner int
 
 const (
-	// Trusted are the caller, root, and the owner of the directory.
+	// Trusted allows the caller, root, and the owner of the directory.
 	Trusted Owner = iota
-	// Members are those, and whoever is of the group of a directory that a group may write to.
+	// Members also allows the members of the directory's group, if that group may write to it.
 	Members
-	// Anybody is whoever may write to the directory.
+	// Anybody allows every user who may write to the directory.
 	Anybody
 )
 
-// Error is why a file is refused.
+// Error is the refusal of a file.
 type Error struct {
 	Path, Why string
-	passes    bool // somebody may be at work on the file just now
+	passes    bool // temporary: another process may be replacing the file now
 }
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// A name may change while it is looked at, since others replace files, too: what is found
-// then is looked at again, so often.
+// A path is resolved again, up to tries times, if it changes meanwhile: other processes
+// replace files too.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -75,9 +77,9 @@ func changed(path string) error {
 	return &Error{Path: path, Why: "changes all the time", passes: true}
 }
 
-// Open opens a regular file that is there, for reading or writing. It follows no link at
-// the end of path, and before it those that the package says. A file with two names (hard
-// links) is refused; with Trusted not in a closed directory.
+// Open opens an existing regular file for reading or writing. It follows no link at the end of
+// path, and before that only the links that the package's rule allows. It refuses a file with
+// two names (hard links); with Trusted, only outside closed directories.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
 	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }
@@ -92,7 +94,7 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := kind(path, found); err != nil { // before it is opened: that could wait, or do something
+	if err := kind(path, found); err != nil { // before the file is opened: opening a FIFO or a device could block or have effects
 		return nil, err
 	}
 	f, err := os.OpenFile(at, flag&^(os.O_CREATE|os.O_TRUNC)|noFollow|syscall.O_NONBLOCK, 0) //nolint:gosec // the user names it; check looks at what was opened
@@ -109,7 +111,7 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	return f, nil
 }
 
-// check refuses what was opened unless it has that name now, and may be used.
+// check refuses an opened file unless it still has that name and may be used.
 func check(f *os.File, path, dir, base string, owner Owner) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -133,7 +135,7 @@ func check(f *os.File, path, dir, base string, owner Owner) error {
 	return mayUse(path, opened, in, owner)
 }
 
-// kind refuses what is not a regular file.
+// kind returns an error unless info is that of a regular file.
 func kind(path string, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -146,7 +148,8 @@ func kind(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// Dir returns the directory of a file, without links: the package says which are followed.
+// Dir returns the directory of a file, without links. The package's rule lists the links that
+// are followed.
 func Dir(path string) (string, error) {
 	dir, _, err := followed(path)
 	return dir, err
@@ -154,9 +157,9 @@ func Dir(path string) (string, error) {
 
 func followed(path string) (dir, base string, err error) { return walk(path, false) }
 
-// Named returns the name without links of the file that a path names, also if its end is
-// a link. It need not exist; what exists is refused unless it may be used. Files that the
-// process has open (IsStream) are left as they are.
+// Named returns the name, without links, of the file that a path names, even if the path ends
+// in a link. The file need not exist; an existing file is refused unless it may be used. The
+// path of an open file of the process (IsStream) is returned unchanged.
 func Named(path string) (string, error) {
 	return again(func() (string, error) { return named(path) })
 }
@@ -187,7 +190,7 @@ func named(path string) (string, error) {
 	return at, mayUse(path, found, in, Trusted)
 }
 
-// mayUse refuses a file that another user may have planted in a directory.
+// mayUse returns an error for a file that another user may have planted in a directory.
 func mayUse(path string, file, in fs.FileInfo, owner Owner) error {
 	if n := names(file); n > 1 && file.Mode().IsRegular() && (owner != Trusted || !closed(in)) {
 		return &Error{Path: path, passes: true, Why: fmt.Sprintf("has %d names (hard links), and one of them may be another user's: find -inum tells, remove the other", n)}
@@ -212,10 +215,10 @@ func IsStream(path string) bool {
 	return strings.HasPrefix(abs, "/dev/fd/") || strings.HasPrefix(abs, "/proc/")
 }
 
-const mostLinks = 40 // as on Linux
+const mostLinks = 40 // the limit of Linux
 
-// walk returns the directory of a path, without links, and the name in it. to the end: a
-// link there is followed, too, and nothing need have the name.
+// walk returns the directory of a path, without links, and the name in it. With toTheEnd it
+// also follows a link at the end of the path, and the file need not exist.
 func walk(path string, toTheEnd bool) (dir, base string, err error) {
 	dir, rest := split(path)
 	for links := 0; len(rest) > 0; {
@@ -254,7 +257,7 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 	return filepath.Join(dir, "."), "", nil
 }
 
-// split returns where a path begins, and the names in it.
+// split returns the root of a path and the names below it.
 func split(path string) (begin string, parts []string) {
 	begin = filepath.VolumeName(path)
 	parts = strings.Split(filepath.ToSlash(path[len(begin):]), "/")
@@ -264,8 +267,8 @@ func split(path string) (begin string, parts []string) {
 	return begin, parts
 }
 
-// step looks at what stands in a directory on the way. to is where it leads if it is a
-// link; empty: it is none.
+// step checks one entry of a directory on the way. It returns the target if the entry is a
+// link, and "" otherwise.
 func step(dir, next string) (to string, err error) {
 	info, err := os.Lstat(next)
 	if err != nil {
@@ -283,7 +286,7 @@ func step(dir, next string) (to string, err error) {
 		return "", &Error{Path: next, Why: "is a directory of " + ownerName(info) + ", in one that others may write to: name a file in a directory of your own"}
 	case !link:
 		return "", nil
-	case names(info) == 0: // another has just taken its place
+	case names(info) == 0: // another file has just replaced it
 		return "", changed(next)
 	case !mayLead(info, in):
 		return "", &Error{Path: next, Why: "is a symbolic link of " + ownerName(info) + ", in a directory that others may write to: name what it points to, if that is meant"}

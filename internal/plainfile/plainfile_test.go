@@ -16,8 +16,8 @@ import (
 
 const stranger = 54321 // a user without an entry in /etc/passwd
 
-// place is a directory of that mode, with a file of the caller's, and a directory
-// elsewhere with another.
+// place makes two directories: dir with the given mode and a file of the caller's, and
+// elsewhere with another file.
 func place(t *testing.T, mode fs.FileMode) (dir, elsewhere string) {
 	t.Helper()
 	top, err := filepath.EvalSymlinks(t.TempDir())
@@ -54,7 +54,7 @@ const (
 	group  = 0o770 | fs.ModeSetgid
 )
 
-// refusal is why a path is refused; empty: it is not.
+// refusal returns the reason that a path is refused, and "" if it is not refused.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
 	var refused *plainfile.Error
@@ -80,7 +80,7 @@ func named(path string) error {
 	return err
 }
 
-// says fails the test unless err is a refusal that says so; "" is for none.
+// says fails the test unless err is a refusal for the reason want, or nil if want is "".
 func says(t *testing.T, what string, err error, want string) {
 	t.Helper()
 	if got := refusal(t, err); want == "" && got != "" || !strings.Contains(got, want) {

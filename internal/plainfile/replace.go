@@ -9,7 +9,8 @@ import (
 	"path/filepath"
 )
 
-// Replace replaces a file as a whole or not at all, even if power fails. It gets that mode.
+// Replace replaces a file entirely or not at all, even if power fails. The new file has the
+// given mode.
 func Replace(path string, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
@@ -20,14 +21,15 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 }
 
 var (
-	// ErrChanged is returned if a file is not the one, or not as, the caller has read it.
+	// ErrChanged is returned if a file has been changed or replaced since the caller read
+	// it.
 	ErrChanged = errors.New("another process has changed it in the meantime")
 	// ErrLocked is returned if another process keeps a file locked for long.
 	ErrLocked = errors.New("another process keeps it locked")
 )
 
-// Swap is Replace of a file that holds before, nil if it did not exist. Of several
-// processes that swap the same content one succeeds; the others get ErrChanged.
+// Swap replaces a file that contains before; nil if it did not exist. If several processes
+// swap the same content, one succeeds and the others get ErrChanged.
 func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
@@ -52,10 +54,10 @@ func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	})
 }
 
-// Alone calls fn with the content of a file, which fn may replace or remove: other
-// processes that call Alone wait. It returns ErrChanged if the file is gone, or has been
-// replaced while it waited. Where files cannot be locked, two processes may call fn at the
-// same moment.
+// Alone calls fn with the content of a file, which fn may replace or remove. Other
+// processes that call Alone wait meanwhile. Alone returns ErrChanged if the file is gone or
+// was replaced while it waited. On systems without file locks two processes may call fn at
+// the same moment.
 func Alone(path string, fn func(content []byte) error) error {
 	f, err := Open(path, os.O_RDONLY, Trusted)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -93,8 +95,8 @@ func syncDir(dir string) {
 	}
 }
 
-// Temporary writes a file beside that of a path, whose name it is to take, and returns
-// its own.
+// Temporary writes a file in the directory of path and returns its name. The caller renames
+// it to path.
 func Temporary(path string, content []byte, mode fs.FileMode) (string, error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

@@ -18,8 +18,8 @@ import (
 	"testing"
 )
 
-// mayOverflow lists the files that add and multiply durations themselves, and why they may.
-// A folder stands for its files.
+// mayOverflow lists the files that may add and multiply durations themselves, with the reason.
+// A folder means all its files.
 var mayOverflow = map[string]string{
 	"internal/durations/durations.go": "it is the arithmetic that saturates",
 }

@@ -11,15 +11,15 @@ import (
 )
 
 // The simulation, and the tests of clocks that jump, set the clocks that the lock is given. It
-// must read no other: not in a new file either.
+// must not read any other clock, not even in a new file.
 func TestLockReadsNoWallClockButItsMachines(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{
 		"client.go New",                // gives the machine its clock
 		"internal/hold/failing.go add", // measures a pause, by the monotonic reading
-		"record.go clockText",          // says how long ago something was, to people
+		"record.go clockText",          // displays how long ago something was
 		"record.go MarshalJSON",
-		"internal/protocol/owner.go NewVersion", // tells people when a version was made
+		"internal/protocol/owner.go NewVersion", // displays when a version was made
 	}
 	var read []string
 	dirs := []string{".", "election", "semaphore", "rwlock"}

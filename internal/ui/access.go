@@ -11,25 +11,25 @@ import (
 	"strings"
 )
 
-// policy is the Content-Security-Policy of every answer: what comes from this server,
-// nothing inline, no frame around it.
+// policy is the Content-Security-Policy of every answer: all content comes from this
+// server, nothing is inline, and no frame surrounds the page.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// guard lets in who has the token, from this server's own pages. What is open is the
-// same for everybody, and says nothing of the table.
+// guard lets in requests with the token from this server's own pages. Open routes are the
+// same for every client and reveal nothing about the table.
 //
-// The token is in the fragment of the URL, which no browser sends, and then in the
-// storage of the page's origin, which has the port. The page sends it in a header. A
-// cookie would go to every port of the host, and so to other users' servers.
+// The token is in the fragment of the URL, which no browser sends, and then in the storage
+// of the page's origin, which includes the port. The page sends it in a header. A cookie
+// would go to every port of the host, and so to other users' servers.
 //
-// A name that somebody else's DNS points at this machine makes the browser take their
-// page for ours. So Host must be a name that nobody else can give out.
+// If an attacker's DNS name points at this machine, the browser treats the attacker's page
+// as one of this server. So Host must be a name that no DNS server can give out.
 type guard struct {
 	token  string
 	hosts  map[string]bool // names that Host may have besides addresses and localhost
-	remote bool            // any address will do, not only those of loopback
-	open   http.Handler    // for everybody
+	remote bool            // any address is allowed, not only those of loopback
+	open   http.Handler    // routes that need no token
 	next   http.Handler
 }
 
@@ -56,7 +56,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// knows reports whether Host is a name of this server that nobody else can give out.
+// knows reports whether Host is a name of this server that no DNS server can give out.
 func (g *guard) knows(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -70,11 +70,12 @@ func (g *guard) knows(hostPort string) bool {
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
-// isFromHere reports whether a request comes from a page of this server, or was typed.
-// One that changes something must be JSON of such a page: no form can send that.
+// isFromHere reports whether a request comes from a page of this server or from a typed
+// URL. A request that changes something must be JSON from such a page: no form can send
+// that.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
-		// A link on another site may open the page, not read anything.
+		// A link on another site may open the page, but not read anything.
 		navigates := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document"
 		if !navigates || r.Method != http.MethodGet || r.URL.Path != "/" {
 			return false
@@ -93,7 +94,7 @@ func (g *guard) hasToken(r *http.Request) bool {
 	return ok && g.isToken(token)
 }
 
-// isOpen reports whether a request is for a file of the page, or for the server's proof.
+// isOpen reports whether a request is for a file of the page or for the server's proof.
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false

@@ -15,7 +15,7 @@ const (
 	here   = "127.0.0.1:4711"
 )
 
-// token lets a page in.
+// token gives a page access.
 var token = tokenFor(secret, named)
 
 // door is a guard with nothing but "inside" behind it.
@@ -43,7 +43,7 @@ func host(h string) func(*http.Request) { return func(r *http.Request) { r.Host 
 
 func known(r *http.Request) { r.Header.Set("Authorization", "Bearer "+token) }
 
-// ours is what a page of this server sends.
+// ours makes r a request from a page of this server.
 func ours(r *http.Request) {
 	known(r)
 	r.Header.Set("Origin", "http://"+here)
@@ -51,8 +51,7 @@ func ours(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 }
 
-// TestTokenIsTakenFromTheHeaderAlone: cookies go to every port of a host, and a
-// query to histories and logs.
+// Cookies go to every port of a host, and a query to histories and logs.
 func TestTokenIsTakenFromTheHeaderAlone(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
 		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
@@ -72,7 +71,7 @@ func TestTokenIsTakenFromTheHeaderAlone(t *testing.T) {
 	}
 }
 
-// TestWithoutTheTokenNothingOfTheTableIsServed but the files of the page.
+// Only the files of the page are served without the token.
 func TestWithoutTheTokenNothingOfTheTableIsServed(t *testing.T) {
 	g := door(false)
 	page, err := fs.Sub(files, "page")

@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// bench is a server over the table of a World, and a page of it.
+// bench is a server over the table of a World, and a page that is connected to it.
 type bench struct {
 	*lab.World
 	server *Server
@@ -28,8 +28,8 @@ type bench struct {
 	page   *listener
 	broke  []string
 
-	rows    map[int]rowView // what the page knows
-	lock    lockView        // that it shows
+	rows    map[int]rowView // the rows that the page has received
+	lock    lockView        // the lock that the page shows
 	status  status
 	hello   hello
 	beats   int
@@ -45,7 +45,7 @@ type counted struct {
 	pages int
 	units float64
 	err   error
-	hung  chan struct{} // while it is there, answers wait for its end
+	hung  chan struct{} // while it is not nil, answers wait until it is closed
 }
 
 func (c *counted) Page(ctx context.Context, at *attempts.Walk) (Page, error) {
@@ -77,7 +77,7 @@ func (c *counted) count(pages int, units float64) error {
 	return c.err
 }
 
-// hang keeps back every answer; the function that it returns ends that.
+// hang delays every answer until end is called.
 func (c *counted) hang() (end func()) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -106,21 +106,21 @@ func (c *counted) answered(ctx context.Context) error {
 	}
 }
 
-// fail has every request fail; nil mends it.
+// fail makes every request fail with err; nil ends that.
 func (c *counted) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = err
 }
 
-// sofar returns the pages and read units that were taken so far.
+// sofar returns the pages and read units that have been read so far.
 func (c *counted) sofar() (pages int, units float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.pages, c.units
 }
 
-// serve starts a server over w's table, which ends with the test, and opens a page.
+// serve starts a server over w's table and opens a page. The server ends with the test.
 func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config)) *bench {
 	t.Helper()
 	proto, err := records.Of(l)
@@ -159,7 +159,7 @@ func serve(t *testing.T, w *lab.World, l layout.Layout, change ...func(*Config))
 	return b
 }
 
-// listen reads what the page was sent.
+// listen reads the messages to the page.
 func (b *bench) listen() {
 	b.T.Helper()
 	for {
@@ -203,7 +203,7 @@ func (b *bench) hear(m []byte) {
 	}
 }
 
-// row is a key as the page knows it.
+// row returns a key as the page has received it.
 func (b *bench) row(key string) rowView {
 	b.T.Helper()
 	b.listen()
@@ -215,7 +215,7 @@ func (b *bench) row(key string) rowView {
 	return rowView{}
 }
 
-// post sends what a page sends, and decodes the answer.
+// post sends a request as the page does and decodes the answer.
 func (b *bench) post(path string, body, to any) int {
 	b.T.Helper()
 	sent, err := json.Marshal(body)
@@ -242,7 +242,7 @@ func (b *bench) show(key, sort string) {
 	b.listen()
 }
 
-// look asks for the grant of a key, as the break dialog shows it.
+// look requests the grant of a key as the break dialog does.
 func (b *bench) look(key, sort string) shownGrant {
 	b.T.Helper()
 	var shown shownGrant
@@ -252,7 +252,7 @@ func (b *bench) look(key, sort string) shownGrant {
 	return shown
 }
 
-// told is what has happened to the lock that is shown.
+// told returns the events of the lock that the page shows.
 func (b *bench) told() string {
 	var all []string
 	for _, e := range b.lock.Events {

@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// mostGone is how many keys without a record are remembered for their history.
+// mostGone is the number of keys without a record whose history is remembered.
 const mostGone = 10_000
 
-// mostBroken is how many breaks through this page are remembered until a look shows
-// what has come of them.
+// mostBroken is the number of breaks through this page that are remembered until a read
+// shows their outcome.
 const mostBroken = 1000
 
-// board is what is known of all keys. It is not safe for concurrent use.
+// board contains everything known about the keys. It is not safe for concurrent use.
 type board struct {
 	proto protocol.Protocol
 	rule  liveness.Rule
@@ -24,13 +24,13 @@ type board struct {
 	entries   map[protocol.Key]*entry
 	lastID    int
 	whole     bool                       // the table has been read to its end once
-	under     map[string]map[*entry]bool // locks by the session that is renewed in their place
-	missing   map[string]liveness.Beat   // of sessions without a row
-	changed   map[*entry]bool            // since they were told of last
+	under     map[string]map[*entry]bool // locks by their session's id
+	missing   map[string]liveness.Beat   // sessions without a row, by id
+	changed   map[*entry]bool            // not sent to the pages yet
 	gone      []*entry                   // those without a record, oldest first
-	forgotten time.Time                  // when the last of gone was
-	broken    map[brokenGrant]string     // through this page, until a look shows it: reasons
-	order     []brokenGrant              // of broken, oldest first
+	forgotten time.Time                  // when the last key of gone was
+	broken    map[brokenGrant]string     // reasons of breaks through this page, until a read shows them
+	order     []brokenGrant              // the keys of broken, oldest first
 }
 
 // brokenGrant names a grant of a key.
@@ -39,12 +39,12 @@ type brokenGrant struct {
 	grant string
 }
 
-// entry is what is known of one key.
+// entry is everything known about one key.
 type entry struct {
 	id      int
 	lock    Lock
 	history History
-	told    rowView // what the pages know
+	told    rowView // the row as sent to the pages
 	toldOf  bool
 }
 
@@ -55,7 +55,7 @@ func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 	}
 }
 
-// see enters what a look at an item has shown.
+// see enters the result of a read of an item.
 func (b *board) see(item protocol.Item, look liveness.Reading) {
 	found := holders.Read(b.proto, item)
 	e := b.entries[found.Key]
@@ -66,7 +66,7 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 		b.entries[found.Key] = e
 	} else {
 		if look.Answered.Before(e.lock.Look.Asked) {
-			return // a later look has been entered
+			return // the result of a later read has been entered
 		}
 		before = &e.lock
 	}
@@ -84,7 +84,7 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 	}
 }
 
-// session is the id of the session that the lock is under, empty if it is under none.
+// session returns the id of the lock's session; empty if it has none.
 func (l Lock) session() string {
 	if l.Holder == nil || l.Kind != holders.KindLock {
 		return ""
@@ -92,7 +92,7 @@ func (l Lock) session() string {
 	return l.Holder.Record.Session
 }
 
-// seeNone enters that a look has shown no item.
+// seeNone enters that a read has found no item.
 func (b *board) seeNone(key protocol.Key, look liveness.Reading) {
 	e := b.entries[key]
 	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {
@@ -124,15 +124,15 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 	}
 }
 
-// touch notes that there are more or fewer locks under a session: a dead one is shown
-// while there are any.
+// touch notes that the number of locks under a session has changed: a dead session is shown
+// while it has locks.
 func (b *board) touch(id string) {
 	if row := b.sessionRow(id); row != nil {
 		b.changed[row] = true
 	}
 }
 
-// sessionRow returns the row of a session, nil if none has been seen.
+// sessionRow returns the row of a session; nil if none has been seen.
 func (b *board) sessionRow(id string) *entry {
 	sharing, ok := b.proto.(protocol.Native)
 	if !ok || id == "" {
@@ -141,14 +141,14 @@ func (b *board) sessionRow(id string) *entry {
 	return b.entries[sharing.SessionKey(id)]
 }
 
-// over reports whether a session is dead and has no locks: there is nothing that
-// anybody would do about it, or wait for.
+// over reports whether a session is dead and has no locks. Such a session is of no interest
+// to an operator or a waiter.
 func (b *board) over(e *entry) bool {
 	return e.lock.Kind == holders.KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
 		(e.lock.Holder == nil || e.lock.Holder.Beat.Dead)
 }
 
-// forget takes an entry from the locks of its session.
+// forget removes an entry from the locks of its session.
 func (b *board) forget(e *entry) {
 	id := e.lock.session()
 	if b.under[id][e] {
@@ -160,8 +160,8 @@ func (b *board) forget(e *entry) {
 	}
 }
 
-// finish enters that the table has been read to its end. What no look has shown since
-// it began is gone.
+// finish enters that the table has been read to its end. A record that has not been read
+// since the pass began is gone.
 func (b *board) finish(pass liveness.Reading) {
 	b.whole = true
 	for key, e := range b.entries {
@@ -174,20 +174,20 @@ func (b *board) finish(pass liveness.Reading) {
 	}
 }
 
-// judge says of the locks under a session whether their holder lives.
+// judge marks the locks under a session as live or dead.
 func (b *board) judge(id string, look liveness.Reading) {
 	if _, ok := b.proto.(protocol.Native); !ok {
 		return
 	}
 	var session liveness.Beat
 	if e := b.sessionRow(id); e != nil && !e.lock.Gone && e.lock.Kind == holders.KindSession {
-		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // it has ended, for good
+		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // it has ended for good
 		if e.lock.Holder != nil {
 			session = e.lock.Holder.Beat
 		}
 		delete(b.missing, id)
 	} else if !b.whole {
-		return // it may be on a page that has not been read yet
+		return // its row may be on a page that has not been read
 	} else {
 		session = b.rule.Next(b.missing[id], protocol.NoRow(protocol.DefaultLease), look)
 		b.missing[id] = session
@@ -210,8 +210,8 @@ func (b *board) judge(id string, look liveness.Reading) {
 	}
 }
 
-// due returns a key whose holder's lease ends before now as it was seen last, so that
-// it is worth a look of its own.
+// due returns a key whose holder's lease, as last observed, ended before now. Such a key is
+// worth a read of its own.
 func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	for key, e := range b.entries {
 		h := e.lock.Holder
@@ -222,7 +222,7 @@ func (b *board) due(now time.Time) (key protocol.Key, ok bool) {
 	return protocol.Key{}, false
 }
 
-// willBreak remembers why a grant is about to be broken.
+// willBreak remembers the reason of a break that is about to happen.
 func (b *board) willBreak(g brokenGrant, reason string) {
 	if _, known := b.broken[g]; !known {
 		b.order = append(b.order, g)
@@ -233,13 +233,14 @@ func (b *board) willBreak(g brokenGrant, reason string) {
 	}
 }
 
-// wontBreak forgets a break that did not happen, or that has been seen.
+// wontBreak forgets a break that did not happen or that a read has shown.
 func (b *board) wontBreak(g brokenGrant) {
 	delete(b.broken, g)
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns what says whether a grant of key was broken through this page, once.
+// wasBroken returns a function that reports once whether a grant of key was broken through
+// this page, and why.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}
@@ -251,7 +252,7 @@ func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	}
 }
 
-// sessionOf is the id in the key of a session's row.
+// sessionOf returns the session id in the key of a session's row.
 func sessionOf(key protocol.Key) string {
 	for i := len(key.Partition) - 1; i >= 0; i-- {
 		if key.Partition[i] == '/' {

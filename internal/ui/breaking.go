@@ -13,36 +13,36 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// shownGrant is a grant as the break dialog shows it and gives it back.
+// shownGrant is a grant as the break dialog shows it and sends it back.
 type shownGrant struct {
 	Key     string `json:"key"`
 	Sort    string `json:"sort,omitempty"`
 	Grant   string `json:"grant"`
 	Version string `json:"version"`
-	Dead    bool   `json:"dead,omitempty"` // shown as dead: one that renews meanwhile is not broken
+	Dead    bool   `json:"dead,omitempty"` // shown as dead: the break is refused if the holder renews meanwhile
 }
 
-// breakRequest is what the dialog sends.
+// breakRequest is the dialog's request.
 type breakRequest struct {
 	shownGrant
-	Typed  string `json:"typed"` // the key, once more
+	Typed  string `json:"typed"` // the key, repeated
 	Reason string `json:"reason"`
 }
 
-// outcome is what has come of a break.
+// outcome is the result of a break.
 type outcome struct {
 	Outcome string          `json:"outcome"` // broken, changed, unknown, refused, failed
 	Message string          `json:"message,omitempty"`
-	Now     json.RawMessage `json:"now,omitempty"` // the grant that was found in place of the one to break, if it has changed
+	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it is not the requested one
 }
 
-// check says what is wrong with a request; "": nothing.
+// check returns the problem of a request; empty if it is valid.
 func (b breakRequest) check() string {
 	switch {
 	case b.Key == "" || b.Grant == "" || b.Version == "":
 		return "The request names no grant."
 	case b.Typed != b.Key:
-		return "The key that was typed is another one."
+		return "The typed key does not match."
 	case protocol.ReasonProblem(b.Reason) != "":
 		return "Nothing was broken: " + protocol.ReasonProblem(b.Reason) + "."
 	case strings.ContainsFunc(b.Reason, unicode.IsControl):
@@ -51,13 +51,13 @@ func (b breakRequest) check() string {
 	return ""
 }
 
-// isIn reports whether the grant that was shown is in a record and, if it was shown as dead,
-// has not been renewed.
+// isIn reports whether a record contains the grant that was shown. If the grant was shown as
+// dead, it must not have been renewed.
 func (g shownGrant) isIn(r leasehold.Record) bool {
 	return !r.Released && holders.GrantOf(r) == g.Grant && (!g.Dead || r.Version == g.Version)
 }
 
-// breakGrant is the route of a break.
+// breakGrant serves the route of a break.
 func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 	var asked breakRequest
 	if !decode(w, r, &asked) {
@@ -71,7 +71,7 @@ func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: problem})
 		return
 	}
-	// Not by the request's context: who closes the page has asked for it all the same.
+	// The break continues if the user closes the page: the request's context would end it.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
 	defer cancel()
 	status, out := s.tryBreak(ctx, asked)
@@ -102,12 +102,13 @@ func (s *Server) tryBreak(ctx context.Context, asked breakRequest) (int, outcome
 		s.scan.board.wontBreak(brokenGrant{key, asked.Grant})
 		s.scan.mu.Unlock()
 	}
-	// So that every page shows it at once.
+	// Read the key so that every page shows the break at once.
 	_ = s.scan.lookAt(ctx, key)
 	return s.broke(asked, r, err)
 }
 
-// broke says what has come of a break, to the page and to whoever started the server.
+// broke returns the result of a break for the page, and reports it to the operator who
+// started the server.
 func (s *Server) broke(asked breakRequest, r leasehold.Record, err error) (int, outcome) {
 	var changed *leasehold.ChangedError
 	switch {
@@ -116,15 +117,15 @@ func (s *Server) broke(asked breakRequest, r leasehold.Record, err error) (int, 
 		return http.StatusOK, outcome{Outcome: "broken", Message: "The grant is broken: the key is free. Its holder learns of it at its next renewal; until then only fenced writes are safe."}
 	case errors.Is(err, leasehold.ErrHolderUntold):
 		s.cfg.Broke(r, asked.Reason)
-		return http.StatusOK, outcome{Outcome: "broken", Message: "The grant is broken: the key is free. Its holder could not be told, and may work on for up to twenty minutes: only fenced writes are safe. " + s.cfg.Explain(err)}
+		return http.StatusOK, outcome{Outcome: "broken", Message: "The grant is broken: the key is free. Its holder could not be notified, and may work on for up to twenty minutes: only fenced writes are safe. " + s.cfg.Explain(err)}
 	case errors.Is(err, leasehold.ErrUnknownOutcome):
 		s.cfg.Broke(r, asked.Reason)
-		return http.StatusGatewayTimeout, outcome{Outcome: "unknown", Message: "Nobody knows whether the grant is broken: " + s.cfg.Explain(err)}
+		return http.StatusGatewayTimeout, outcome{Outcome: "unknown", Message: "It is not known whether the grant is broken: " + s.cfg.Explain(err)}
 	case errors.As(err, &changed):
 		now, _ := json.Marshal(s.shownNow(changed.Now))
 		return http.StatusConflict, outcome{Outcome: "changed", Now: now, Message: "Nothing was broken: the key was released, renewed or granted again since you looked. Look again."}
 	case errors.Is(err, leasehold.ErrNotFound):
-		return http.StatusConflict, outcome{Outcome: "changed", Message: "Nothing was broken: the key has no record any more."}
+		return http.StatusConflict, outcome{Outcome: "changed", Message: "Nothing was broken: the key's record is gone."}
 	}
 	return http.StatusBadGateway, outcome{Outcome: "failed", Message: s.cfg.Explain(err)}
 }

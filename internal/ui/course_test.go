@@ -28,14 +28,14 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// A request reaches the table, and its answer the one who asked.
+// These are the delays of a request and of its answer.
 const (
 	thither = 30 * time.Millisecond
 	hither  = 20 * time.Millisecond
 	trip    = thither + hither
 )
 
-// slow is a network between the table and those who look on.
+// slow is a slow network between the table and the observers.
 type slow struct{ next aws.HTTPClient }
 
 func (s slow) Do(r *http.Request) (*http.Response, error) {
@@ -45,14 +45,14 @@ func (s slow) Do(r *http.Request) (*http.Response, error) {
 	return out, err
 }
 
-// stage is a table on which a course of records is played, before three who look on.
+// stage is a table in which a sequence of records is played before three observers.
 type stage struct {
 	*testing.T
 	began   time.Time
 	layout  layout.Layout
-	skew    time.Duration // by which all vouch for their clocks; 0: nobody does
+	skew    time.Duration // the MaxSkew of every client; zero if none sets it
 	proto   protocol.Protocol
-	db, far *dynamodb.Client // far: over the slow network
+	db, far *dynamodb.Client // far is over the slow network
 	send    *attempts.Sender
 	job     protocol.Key // the lock
 }
@@ -87,7 +87,7 @@ func (s *stage) write(w *protocol.Write) {
 	}
 }
 
-// actor is somebody who holds a lock, or has a session.
+// actor holds a lock or has a session.
 type actor struct {
 	s       *stage
 	proto   protocol.Protocol
@@ -108,7 +108,7 @@ func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string)
 
 func (s *stage) lock() *actor { return s.grant(s.proto, s.job, "") }
 
-// shared is a lock under a session, and that session.
+// shared grants a lock under a new session.
 func (s *stage) shared() *actor {
 	s.Helper()
 	s.grant(s.proto, s.job, sessionID)
@@ -151,16 +151,16 @@ func (s *stage) damage(key protocol.Key) {
 	}
 }
 
-// verdict is what one who looks on says of a holder.
+// verdict is an observer's judgement of a holder.
 type verdict struct {
 	what string        // live, dead, free, damaged
-	at   time.Duration // dead: since when; from the beginning
+	at   time.Duration // since when the holder is dead, from the beginning
 }
 
-// looksOn is one of the three.
+// looksOn is an observer.
 type looksOn func(s *stage, of leasehold.Record) verdict
 
-// asWaiter looks as somebody does who wants the key.
+// asWaiter observes a key as a waiter does.
 func asWaiter(s *stage, of leasehold.Record) verdict {
 	errDamaged := errors.New("damaged")
 	clock := func() decide.Instant { d := time.Since(s.began); return decide.Instant{Mono: d, Boot: d} }
@@ -210,7 +210,7 @@ func asWaiter(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-// asCommand looks as ls --check, get --check and break do.
+// asCommand observes a key as ls --check, get --check and break do.
 func asCommand(s *stage, of leasehold.Record) verdict {
 	locks, err := leasehold.New(s.far, leasehold.Config{Table: "locks", Layout: s.layout})
 	if err != nil {
@@ -227,7 +227,7 @@ func asCommand(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-// asPage looks as the page does: all pages of the table, again and again.
+// asPage observes a key as the page does: it reads the whole table repeatedly.
 func asPage(s *stage, of leasehold.Record) verdict {
 	scan := newScanner(Config{Source: NewTable(s.far, "locks", nil, s.proto, s.layout.Capabilities()), Rate: 100, Every: time.Second}, s.proto, liveness.RuleOf(s.proto, s.layout.Capabilities()), s.began)
 	for {
@@ -268,8 +268,8 @@ func TestWaiterCommandAndPageGiveOneAnswerOfEachHolder(t *testing.T) {
 	every := clocked.Capabilities().LeaseStep
 	for name, course := range map[string]struct {
 		layout layout.Layout
-		play   func(s *stage) (then func()) // before anybody looks, and after
-		want   []verdict                    // of each holder; at: at the earliest, and at most two trips later; 0: any
+		play   func(s *stage) (then func()) // plays records before the observers begin and, by then, after that
+		want   []verdict                    // verdicts on the holders; at is the earliest time, two trips before the latest; zero allows any
 	}{
 		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", trip + lease}}},
 		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() {
@@ -351,7 +351,7 @@ func TestWaiterCommandAndPageGiveOneAnswerWhereClocksAreVouchedFor(t *testing.T)
 	}
 }
 
-// giveOneAnswer has the three look on, and compares what they say of each holder.
+// giveOneAnswer runs the three observers and compares their verdicts on each holder.
 func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(s *stage) (then func()), wants []verdict) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, l, skew)
@@ -382,7 +382,7 @@ func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(
 	})
 }
 
-// listed are the records of the holders, in the order of their tokens.
+// listed returns the records of the holders in the order of their tokens.
 func (s *stage) listed() ([]leasehold.Record, error) {
 	locks, err := leasehold.New(s.db, leasehold.Config{Table: "locks", Layout: s.layout})
 	if err != nil {

@@ -1,41 +1,41 @@
-// Package ui serves a page in the browser over the state of a lock table.
+// Package ui serves a page that shows a lock table in the browser.
 //
 //	observe.go   what a change of a record means: grant, renewal, takeover...
-//	state.go     how a key stands
-//	history.go   what is remembered of a key: its grants and what happened
-//	view.go      what the page is told of a key
-//	pace.go      how fast the table may be read
-//	scan.go      reads the table again and again, once for all pages
+//	state.go     the state of a key
+//	history.go   the remembered grants and events of a key
+//	view.go      the messages to the page about keys
+//	pace.go      the limit of read units per second
+//	scan.go      reads the table repeatedly, once for all pages
 //	source.go    the requests to DynamoDB
-//	stream.go    tells the pages what has changed
+//	stream.go    sends changes to the pages
 //	breaking.go  breaks the grant that was shown, and no other
-//	access.go    who may ask
+//	access.go    access control
 //	proof.go     how a page and a server prove themselves to each other
 //	server.go    the routes
-//	page/        what is served: plain HTML, CSS and modules
+//	page/        the files that are served: plain HTML, CSS and modules
 //
-// Decisions are pure functions over what was read and when. Requests and clocks
-// are in scan.go and source.go.
+// Decisions are pure functions over records and the times when they were read. Requests and
+// clocks are in scan.go and source.go.
 //
-// # Who proves what to whom
+// # How a page and a server trust each other
 //
-// Other users of the machine may listen on the port before a server and after it, and
-// on every other port while it runs. So each server has a name of its own, which is
-// random and ends in .localhost: to the browser that is an origin that nobody else has
-// served or will serve, in which nobody has left a service worker. The browser finds it
-// at both loopback addresses, and the command listens on both.
+// Other users of the machine may listen on the port before a server and after it, and on
+// every other port while it runs. So each server has a random name of its own that ends in
+// .localhost. To the browser that name is an origin that no other server has used or will
+// use, so no service worker was left in it. The browser resolves the name to both loopback
+// addresses, and the command listens on both.
 //
-// A server has a secret. Whom it lets in it tells the secret, and the page keeps it in
-// its memory, not where another page of the origin finds it. From it are made:
+// A server has a secret. It sends the secret only to pages that it lets in. A page keeps it
+// in memory, where another page of the origin cannot find it. Two values are made from it:
 //
-//   - the token, HMAC(secret, "page" and the server's name and port). It is in the URL,
-//     and in each request. It lets in the page, to this server and no other: the next one
-//     has another name.
+//   - the token, HMAC(secret, "page" and the server's name and port). It is in the URL, and
+//     in each request. It gives the page access to this server only: the next server has
+//     another name.
 //   - the proof, HMAC(secret, "server" and a nonce of the page and the server's name and
 //     port). The page asks for it each time before it connects again, and sends nothing to
-//     who does not have it.
+//     a server without it.
 //
 // A server that was restarted with the same secret and port proves itself under its new
-// name. The page makes the token for that, and goes there. Its secret was never sent to
-// who had the port meanwhile, and the old token opens nothing.
+// name. The page makes the token for that name and goes there. The secret was never sent to
+// a program that used the port meanwhile, and the old token opens nothing.
 package ui

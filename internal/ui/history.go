@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// Bounds of what is remembered of one key: the newest.
+// These bound the history of one key: the newest entries are kept.
 const (
 	mostSpans  = 200
 	mostEvents = 500
@@ -16,24 +16,24 @@ type Span struct {
 	Grant    string
 	Owner    string
 	Token    int64
-	Value    string    // its data as text: what a leader shows
-	From, To time.Time // To is zero while it lasts
+	Value    string    // its data as text, which a leader sets
+	From, To time.Time // To is zero while the grant lasts
 	Began    EventKind
 	Ended    EventKind
-	Before   string    // the grant that it was taken over or handed on from
+	Before   string    // the grant that was taken over or handed over
 	DiedAt   time.Time // the end of its lease; zero unless the holder died
 	Renewals int
 	Beats    []time.Time // the newest renewals
 }
 
-// History is what is remembered of a key since this server started.
+// History is the remembered history of a key since this server started.
 type History struct {
-	Since  time.Time // what was before has been forgotten; zero: nothing has
+	Since  time.Time // earlier grants and events have been forgotten; zero if none has
 	Spans  []Span
 	Events []Event
 }
 
-// add enters what a look has shown.
+// add enters the result of a read.
 func (h *History) add(now Lock, events []Event) {
 	for _, e := range events {
 		h.Events = append(h.Events, e)
@@ -99,7 +99,7 @@ func (h *History) end(grant string, how EventKind, at time.Time) {
 	}
 }
 
-// span returns the grant's span that lasts, nil if there is none.
+// span returns the grant's current span; nil if there is none.
 func (h *History) span(grant string) *Span {
 	for i := len(h.Spans) - 1; i >= 0; i-- {
 		if s := &h.Spans[i]; s.Grant == grant && s.To.IsZero() {
@@ -109,7 +109,7 @@ func (h *History) span(grant string) *Span {
 	return nil
 }
 
-// newest drops all but the last n, and what they occupied once that is as much again.
+// newest returns the last n. It copies them if there are more, so that the others are freed.
 func newest[T any](all []T, n int) []T {
 	if len(all) <= n {
 		return all

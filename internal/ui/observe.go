@@ -9,60 +9,60 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holder is who holds a lock, as seen.
+// Holder is the holder of a lock as observed.
 type Holder struct {
-	Record protocol.Record // as stored at the last look
-	Grant  string          // tells it from the next
+	Record protocol.Record // the record at the last read
+	Grant  string          // identifies the grant
 	Seen   time.Time       // the first sight of the grant
 	Beat   liveness.Beat
 }
 
-// Lock is a key as seen at the last look.
+// Lock is a key as it was at the last read.
 type Lock struct {
 	holders.Found
-	Holder *Holder // nil if nobody holds it
+	Holder *Holder // nil if the key is free
 	Look   liveness.Reading
 	Gone   bool // there is no record
 }
 
-// EventKind is what has happened to a key.
+// EventKind is a kind of event of a key.
 type EventKind string
 
 // Values of EventKind.
 const (
-	EventSeen     EventKind = "seen"     // held when first looked at
-	EventGrant    EventKind = "grant"    // of a free key, or nobody saw from whom
-	EventHandOver EventKind = "handover" // to another goroutine or command of the same owner
-	EventTakeover EventKind = "takeover" // from a holder whose lease had run out
-	EventDeath    EventKind = "death"    // its lease has run out
+	EventSeen     EventKind = "seen"     // held when it was first read
+	EventGrant    EventKind = "grant"    // the key was free, or its previous holder was not seen
+	EventHandOver EventKind = "handover" // passed to another goroutine or command of the same owner
+	EventTakeover EventKind = "takeover" // from a holder whose lease had expired
+	EventDeath    EventKind = "death"    // the holder's lease has expired
 	EventBack     EventKind = "back"     // it was dead and renewed after all
 	EventRelease  EventKind = "release"
-	EventGone     EventKind = "gone"  // ended between two looks that were far apart: nobody saw how
-	EventFreed    EventKind = "freed" // a dead holder's record was freed, and nothing says by whom
+	EventGone     EventKind = "gone"  // ended between two reads that were far apart: the way was not seen
+	EventFreed    EventKind = "freed" // a dead holder's record was freed by an unknown client
 	EventBreak    EventKind = "break"
 	EventDeletion EventKind = "deletion"
 	EventDamage   EventKind = "damage"
 	EventRepair   EventKind = "repair"
 )
 
-// Event is one thing that has happened to a key, as far as looks can tell: what comes
-// and goes between two of them is not seen.
+// Event is something that has happened to a key. A change that is undone between two reads
+// is not seen.
 type Event struct {
 	At     time.Time
 	Kind   EventKind
 	Grant  string
 	Owner  string
 	Token  int64
-	From   *Holder   // of a takeover or hand-over: who had it before
-	Died   time.Time // when the holder's lease ended, of a death; of a takeover that of From
-	By     string    // of a break, if it is known
-	Reason string    // of a break; of damage: the problem
+	From   *Holder   // the previous holder of a takeover or hand-over
+	Died   time.Time // when the dead holder's lease ended, of a death or a takeover
+	By     string    // the operator of a break, if known
+	Reason string    // the reason of a break, or the problem of a damaged record
 }
 
-// observe is what a look at a key shows, and what has happened since the look before.
-// before is nil at the first look. first: the table has not been read whole yet, so
-// that nothing is known to be new. broken says why a grant was broken through this
-// page; of other breaks most layouts' records tell.
+// observe returns the lock as a read shows it, and the events since the previous read.
+// before is nil at the first read. first means that the table has not been read to its end,
+// so a record may be older than it seems. broken returns the reason of a break through this
+// page; most layouts store the reasons of other breaks in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -76,7 +76,7 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 		h.Record = found.Record
 		h.Beat = by.Next(h.Beat, h.Record, look)
 		if found.Kind == holders.KindLock && h.Record.Session != "" {
-			h.Beat.Dead = wasDead // its session says so, not its record
+			h.Beat.Dead = wasDead // the session shows whether the holder is dead, the record does not
 		}
 		now.Holder = &h
 		switch {
@@ -92,7 +92,7 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 	return now, c.events
 }
 
-// problemOf says why a damaged item does not read; "" of any other.
+// problemOf returns the problem of a damaged item; empty for any other item.
 func problemOf(l Lock) string {
 	if l.Damage == nil {
 		return ""
@@ -100,7 +100,7 @@ func problemOf(l Lock) string {
 	return "attribute " + l.Damage.Error()
 }
 
-// vanished is what it means that there is no record any more.
+// vanished returns the lock and the events of a key whose record is gone.
 func vanished(before Lock, look liveness.Reading, broken func(string) (string, bool)) (Lock, []Event) {
 	now := Lock{Found: holders.Found{Key: before.Key, Kind: before.Kind}, Look: look, Gone: true}
 	c := &change{at: look.Answered, broken: broken}
@@ -113,11 +113,11 @@ func vanished(before Lock, look liveness.Reading, broken func(string) (string, b
 	return now, c.events
 }
 
-// change collects what has happened to a key between two looks.
+// change collects the events of a key between two reads.
 type change struct {
 	at     time.Time
 	broken func(grant string) (reason string, ok bool)
-	stored *protocol.Broken // the last break that the record tells of
+	stored *protocol.Broken // the last break in the record
 	events []Event
 }
 
@@ -132,9 +132,9 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 	return e
 }
 
-// died returns when the lease of a dead holder ended, as it was observed.
+// died returns when the lease of a dead holder ended, as observed.
 func (c *change) died(h Holder) time.Time {
-	if h.Beat.Until.After(c.at) { // it ended before its time, as a session does that is marked dead
+	if h.Beat.Until.After(c.at) { // it ended early, as does a session that is marked dead
 		return c.at
 	}
 	return h.Beat.Until
@@ -153,10 +153,10 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession says how a grant ended and another began. What ended and what began between
-// the same two looks may belong together: a lease that had run out was taken over; a grant
-// that the same owner has again was handed over. Otherwise the key was free in between, and
-// nobody saw it.
+// succession enters how a grant ended and another began. An end and a beginning between the
+// same two reads may belong together: an expired lease was taken over, or a grant of the
+// same owner was handed over. Otherwise the key was free between them without being seen
+// so.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -193,15 +193,14 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor is how long after a look a holder that renews as it should, four times a
-// lease, has certainly not died and been taken over.
+// healthyFor returns how long after a read a holder that renews normally, four times a
+// lease, cannot have died and been taken over.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
-// lapsed reports whether the lease of h had run out when next was granted, as far as
-// looks can tell. Who took over saw the last renewal earlier than this page did: so
-// what counts is the time in the versions, by the clocks of both. Where they have none,
-// it is the lease as it was observed. After a longer pause between two looks h may have
-// renewed and released, and nobody saw it.
+// lapsed reports whether the lease of h had expired when next was granted, as far as reads
+// show. The next holder saw the last renewal before this page did. So the times in the
+// versions, by the clocks of both holders, decide. Without such times the lease as observed
+// decides. After a longer pause between two reads h may have renewed and released unseen.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
@@ -216,7 +215,7 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // clocks differ a little
 }
 
-// conditions says what has become of the record apart from its holders.
+// conditions enters events of the record that do not concern its holder.
 func (c *change) conditions(before *Lock, now Lock) {
 	was := before != nil && before.Kind == holders.KindDamaged
 	switch {

@@ -15,7 +15,7 @@ import (
 
 const lease = 10 * time.Second
 
-// start is when the first look of these tests was answered.
+// start is when the first read of these tests was answered.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
 func at(d time.Duration) liveness.Reading {
@@ -34,7 +34,7 @@ func free() holders.Found {
 	return holders.Found{Key: protocol.Key{Partition: "k"}, Kind: holders.KindLock, Record: protocol.Record{Released: true}}
 }
 
-// versionAt is a version that was written at t.
+// versionAt returns a version that was written at t.
 func versionAt(t time.Time) string {
 	ms := fmt.Sprintf("%012x", t.UnixMilli())
 	return ms[:8] + "-" + ms[8:] + "-7000-8000-000000000000"
@@ -42,7 +42,7 @@ func versionAt(t time.Time) string {
 
 func nobodyBroke(string) (string, bool) { return "", false }
 
-// kinds is what happened, as one line.
+// kinds returns the events as one line.
 func kinds(events []Event) string {
 	var all []string
 	for _, e := range events {
@@ -140,7 +140,7 @@ func TestHowALockStands(t *testing.T) {
 	full := liveness.Beat{Until: start.Add(lease), Lease: lease}
 	low := liveness.Beat{Until: start.Add(3 * time.Second), Lease: lease}
 	gone := liveness.Beat{Until: start, Lease: lease, Dead: true}
-	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // not looked at since
+	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // not read since
 	for name, c := range map[string]struct {
 		lock Lock
 		want State
@@ -196,7 +196,7 @@ func TestLockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
 	}
 }
 
-// seen is a lock whose holder was seen to live like that.
+// seen returns a lock whose holder was observed with the given beat.
 func seen(f holders.Found, beat liveness.Beat) Lock {
 	return Lock{Found: f, Holder: &Holder{Record: f.Record, Beat: beat}, Look: at(0)}
 }

@@ -2,9 +2,9 @@ package ui
 
 import "time"
 
-// pace bounds the read units per second that are taken from the table.
+// pace limits the read units per second that are read from the table.
 type pace struct {
-	rate  float64 // read units a second; 0: none
+	rate  float64 // read units a second; zero stops all reads
 	next  time.Time
 	spent []spending
 }
@@ -14,10 +14,10 @@ type spending struct {
 	units float64
 }
 
-// meterFor is the time over which the rate that is shown is counted.
+// meterFor is the period over which the displayed rate is measured.
 const meterFor = 10 * time.Second
 
-// spend enters what a request took.
+// spend enters the read units of a request.
 func (p *pace) spend(units float64, now time.Time) {
 	p.forget(now)
 	p.spent = append(p.spent, spending{now, units})
@@ -29,19 +29,19 @@ func (p *pace) spend(units float64, now time.Time) {
 	}
 }
 
-// set changes the rate. What was spent by the old one is not waited for.
+// set changes the rate. Units spent at the old rate delay no request.
 func (p *pace) set(rate float64, now time.Time) {
 	p.rate, p.next = rate, now
 }
 
-// forget drops what was spent before the last seconds.
+// forget drops the units that were spent before the period.
 func (p *pace) forget(now time.Time) {
 	for len(p.spent) > 0 && now.Sub(p.spent[0].at) > meterFor {
 		p.spent = p.spent[1:]
 	}
 }
 
-// perSecond is what was spent in the last seconds, for a second.
+// perSecond returns the average units per second over the period.
 func (p *pace) perSecond(now, since time.Time) float64 {
 	p.forget(now)
 	var sum float64

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestPageIsAsSmallAsTheDocumentsSay and needs nothing from elsewhere.
+// The page needs nothing from other servers.
 func TestPageIsAsSmallAsTheDocumentsSay(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)

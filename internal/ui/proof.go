@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// nonceLength is that of a page's nonce, in bytes.
+// nonceLength is the length of a page's nonce in bytes.
 const nonceLength = 32
 
 // whoPath is the route by which a server proves itself.
@@ -18,24 +18,24 @@ const whoPath = "/who"
 // NewSecret returns a random secret of 52 letters and digits.
 func NewSecret() string { return rand.Text() + rand.Text() }
 
-// NewName returns a random host name, which browsers find at this machine.
+// NewName returns a random host name that browsers resolve to this machine.
 func NewName() string { return strings.ToLower(rand.Text()) + ".localhost" }
 
-// tokenFor is what lets a page in, to the server at host alone.
+// tokenFor returns the token that gives a page access to the server at host only.
 func tokenFor(secret, host string) string { return sign(secret, "page", host) }
 
-// proofFor is what shows a page that the server at host has the secret now.
+// proofFor returns the proof that the server at host has the secret now.
 func proofFor(secret, nonce, host string) string { return sign(secret, "server", nonce, host) }
 
-// sign is the HMAC of words that have no newline.
+// sign returns the HMAC of words that contain no newline.
 func sign(secret string, words ...string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(strings.Join(words, "\n")))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// who is the route, open to everybody, by which a page finds out that this server has
-// its secret, and what it is called.
+// who serves the open route by which a page finds out that this server has its secret, and
+// the server's name.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) {
 	nonce := r.URL.Query().Get("nonce")
 	if b, err := hex.DecodeString(nonce); err != nil || len(b) != nonceLength {

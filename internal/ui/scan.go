@@ -12,38 +12,38 @@ import (
 )
 
 const (
-	mostSingles  = 25               // looks at single keys between two pages
+	mostSingles  = 25               // reads of single keys between two pages
 	longestRetry = 10 * time.Second // after a request that failed
 	tick         = time.Second      // between two statuses
-	silence      = 3 * time.Second  // of the table, until it is trouble
+	silence      = 3 * time.Second  // time without an answer that counts as trouble
 )
 
-// unanswered is the trouble of a request that has no answer yet. It stays the same for as
-// long: a page announces what changes.
+// unanswered is the trouble of a request without an answer. It is constant: a page
+// announces each change.
 const unanswered = "it does not answer"
 
-// scanner reads the table again and again, once for all pages, and tells them what has
-// changed. Its methods are safe for concurrent use.
+// scanner reads the table repeatedly, once for all pages, and sends the changes to them.
+// Its methods are safe for concurrent use.
 type scanner struct {
 	src     Source
 	every   time.Duration // between the starts of two passes
-	most    float64       // read units a second that a page may ask for
+	most    float64       // limit of the rate, in read units a second, that a page may set
 	explain func(error) string
 	clock   clock
 
-	mu      sync.Mutex // guards what follows; never held across I/O
+	mu      sync.Mutex // guards the fields below; never held across I/O
 	board   *board
 	pace    pace
 	pages   map[*listener]bool
-	began   time.Time // of the last pass
-	read    int       // items in the pass under way
-	under   bool      // a pass is under way
-	last    passView  // the last whole pass
-	asked   time.Time // when the request under way was sent; zero: there is none
-	heard   time.Time // the last answer
-	trouble string    // of the last request
+	began   time.Time // start of the last pass
+	read    int       // items read in the current pass
+	under   bool      // a pass is in progress
+	last    passView  // the last complete pass
+	asked   time.Time // when the request in flight was sent; zero if there is none
+	heard   time.Time // when the last answer came
+	trouble string    // the last request's error; empty if it succeeded
 
-	wake chan struct{} // one place: the rate has changed, or a page shows another lock
+	wake chan struct{} // holds one signal: the rate has changed, or a page shows another lock
 }
 
 // passView is a pass over the table.
@@ -53,17 +53,17 @@ type passView struct {
 	Items  int   `json:"items"`
 }
 
-// status is what the page says of the reading.
+// status is the state of the reading as the page displays it.
 type status struct {
 	Now      int64    `json:"now"`
 	Rate     float64  `json:"rate"`    // read units a second at most
-	Most     float64  `json:"most"`    // that Rate may be set to
-	Reading  float64  `json:"reading"` // read units a second of late
+	Most     float64  `json:"most"`    // limit of Rate
+	Reading  float64  `json:"reading"` // recent read units a second
 	Pass     passView `json:"pass"`
 	Whole    bool     `json:"whole"` // the table has been read to its end once
-	Read     int      `json:"read"`  // items so far in the pass under way
+	Read     int      `json:"read"`  // items so far in the current pass
 	Trouble  string   `json:"trouble,omitempty"`
-	Answered int64    `json:"answered"` // the last answer; before the first, the start
+	Answered int64    `json:"answered"` // when the last answer came or, before the first, the start
 }
 
 func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.Time) *scanner {
@@ -77,9 +77,9 @@ func newScanner(cfg Config, proto protocol.Protocol, by liveness.Rule, now time.
 func (s *scanner) run(ctx context.Context) {
 	start := time.Now()
 	go s.tell(ctx)
-	var at attempts.Walk // of the pass under way
+	var at attempts.Walk // position of the current pass
 	due := start         // the next pass
-	singles := 0         // since the last page
+	singles := 0         // reads of single keys since the last page
 	var retry time.Duration
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -113,12 +113,12 @@ func (s *scanner) run(ctx context.Context) {
 	}
 }
 
-// blocked returns how long nothing may be read, by the pace.
+// blocked returns how long the pace allows no read.
 func (s *scanner) blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace.rate <= 0 {
-		return time.Minute // until somebody sets a rate
+		return time.Minute // until a page sets a rate
 	}
 	return max(s.pace.next.Sub(now), 0)
 }
@@ -140,8 +140,8 @@ func (s *scanner) rouse() {
 	}
 }
 
-// single returns a key that is worth a look of its own: one that a page shows or, if
-// there is none, one whose holder's lease has ended as far as is known.
+// single returns a key that is worth a read of its own: a key that a page shows or, if
+// there is none, a key whose holder's lease seems to have ended.
 func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -177,7 +177,7 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 }
 
 // revived reports whether the session of a holder that was seen dead has been renewed
-// since: its record does not show that.
+// since. The holder's record does not show that.
 func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
 	sharing, ok := s.board.proto.(protocol.Native) // never changes
 	if !ok {
@@ -196,7 +196,8 @@ func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (
 	return !s.holder(key, grant).Beat.Dead, nil
 }
 
-// holder is the holder of a grant as it was seen last, the zero Holder if it is not one.
+// holder returns the last observed holder if it has the grant, and the zero Holder
+// otherwise.
 func (s *scanner) holder(key protocol.Key, grant string) Holder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -212,7 +213,7 @@ func (s *scanner) begin(now time.Time) {
 	s.began, s.read, s.under = now, 0, true
 }
 
-// page reads the next page of the pass under way.
+// page reads the next page of the current pass.
 func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	look := liveness.Reading{Asked: time.Now()}
 	p, err := s.src.Page(ctx, at)
@@ -236,8 +237,8 @@ func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	return nil
 }
 
-// ask makes a request. The pages are told when it gets no answer, when it fails, and
-// when requests are answered again.
+// ask makes a request. It notifies the pages when the request gets no answer, when it
+// fails, and when requests are answered again.
 func (s *scanner) ask(request func() error) error {
 	s.mu.Lock()
 	s.asked = time.Now()
@@ -265,7 +266,8 @@ func (s *scanner) ask(request func() error) error {
 	return err
 }
 
-// troubleAt is why the table is not known as it stands; "": it is. s.mu is held.
+// troubleAt returns why the table's current state is not known; empty if it is known. The
+// caller must hold s.mu.
 func (s *scanner) troubleAt(now time.Time) string {
 	if s.trouble == "" && !s.asked.IsZero() && now.Sub(s.asked) >= silence {
 		return unanswered
@@ -273,7 +275,7 @@ func (s *scanner) troubleAt(now time.Time) string {
 	return s.trouble
 }
 
-// setRate changes how many read units a second are taken at most; 0: none.
+// setRate changes the limit of read units a second; zero stops all reads.
 func (s *scanner) setRate(rate float64) {
 	s.mu.Lock()
 	s.pace.set(min(max(rate, 0), s.most), time.Now())
@@ -282,7 +284,7 @@ func (s *scanner) setRate(rate float64) {
 	s.rouse()
 }
 
-// tell sends the status now and then, so that a page knows that it is not stale.
+// tell sends the status regularly, so that a page knows that it is not stale.
 func (s *scanner) tell(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
@@ -298,7 +300,7 @@ func (s *scanner) tell(ctx context.Context) {
 	}
 }
 
-// status is as of now. s.mu is held.
+// status returns the status as of now. The caller must hold s.mu.
 func (s *scanner) status(now time.Time) status {
 	return status{
 		Now: s.clock.ms(now), Rate: s.pace.rate, Most: s.most, Reading: s.pace.perSecond(now, s.clock.base),

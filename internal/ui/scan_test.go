@@ -137,7 +137,7 @@ func TestDeadHolderIsNotCreditedAfterItsLease(t *testing.T) {
 			lab.Elapse(dead)
 			b := serve(t, w, l)
 			lab.Elapse(time.Second)
-			credited(t, b.row("job"), lease+2*time.Second) // until the clock has passed its expiry for certain
+			credited(t, b.row("job"), lease+2*time.Second) // until the clock has certainly passed its expiry
 		})
 	})
 }

@@ -18,36 +18,36 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// breakLimit is how long a break may take.
+// breakLimit is the time limit of a break.
 const breakLimit = 30 * time.Second
 
-// longestBody bounds what a page may send.
+// longestBody limits the size of a page's request.
 const longestBody = 64 << 10
 
 //go:embed page
 var files embed.FS
 
-// Config says what to serve, and to whom. All fields but Hosts are needed.
+// Config configures a Server. All fields but Hosts are needed.
 type Config struct {
 	Source     Source
 	Layout     layout.Layout
-	Table      string        // as shown
-	Location   string        // of the table, as shown: Region, URL or file
-	Secret     string        // of which the token and the proofs are made: see Token
+	Table      string        // the table's name as displayed
+	Location   string        // the table's Region, URL or file, as displayed
+	Secret     string        // source of the token and the proofs: see Token
 	Name       string        // "host:port" of the page's URL; the host is NewName's, new for each server
 	Rate       float64       // read units a second, at most
 	Every      time.Duration // between the starts of two passes over the table
-	AllowBreak bool          // who may look may break, too
-	Remote     bool          // addresses other than those of loopback may be asked for
-	Hosts      []string      // names by which the server may be asked for, besides addresses and localhost
+	AllowBreak bool          // the pages may break grants
+	Remote     bool          // requests may name any address, not only loopback
+	Hosts      []string      // names that requests may use, besides addresses and localhost
 	Explain    func(error) string
-	Broke      func(r leasehold.Record, reason string) // a break has happened, or may have
+	Broke      func(r leasehold.Record, reason string) // called after a break that has happened, or may have
 }
 
-// hello is what a page is told first.
+// hello is the first message to a page.
 type hello struct {
 	Page       string `json:"page"`   // names the page in its requests
-	Secret     string `json:"secret"` // by which it knows this server again, and the next one
+	Secret     string `json:"secret"` // proves this server, and the next one, to the page
 	Host       string `json:"host"`   // Config.Name
 	Table      string `json:"table"`
 	Location   string `json:"location"`
@@ -55,7 +55,7 @@ type hello struct {
 	SortKey    string `json:"sortKey,omitempty"` // the name of the table's sort key
 	Clocked    bool   `json:"clocked,omitempty"` // records say when they expire
 	AllowBreak bool   `json:"allowBreak,omitempty"`
-	Started    int64  `json:"started"` // the history begins here
+	Started    int64  `json:"started"` // start of the history
 }
 
 // Server serves the page. It is safe for concurrent use.
@@ -67,7 +67,7 @@ type Server struct {
 	handler http.Handler
 }
 
-// New returns a server. Run has it read the table.
+// New returns a server. It reads no table until Run is called.
 func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities) (*Server, error) {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -103,7 +103,8 @@ func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities) (*Server
 	return s, nil
 }
 
-// Token is what lets a page in: to this server, and to no other that has its secret.
+// Token returns the token that gives a page access to this server, and to no other server
+// with the same secret.
 func (s *Server) Token() string { return tokenFor(s.cfg.Secret, s.cfg.Name) }
 
 // ServeHTTP implements http.Handler.
@@ -115,7 +116,8 @@ func (s *Server) Run(ctx context.Context) {
 	s.scan.run(ctx)
 }
 
-// decode reads the JSON that a page has sent. It answers by itself if that is none.
+// decode reads the JSON of a page's request. It answers the request itself if the JSON is
+// invalid.
 func decode(w http.ResponseWriter, r *http.Request, to any) bool {
 	in := json.NewDecoder(http.MaxBytesReader(w, r.Body, longestBody))
 	in.DisallowUnknownFields()
@@ -132,7 +134,7 @@ func answer(w http.ResponseWriter, status int, v any) {
 	_ = json.NewEncoder(w).Encode(v)
 }
 
-// show is the route by which a page says which lock it shows.
+// show serves the route by which a page selects the lock that it shows.
 func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Page, Key, Sort string }
 	if !decode(w, r, &asked) {
@@ -145,7 +147,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// rate is the route by which a page says how fast the table may be read.
+// rate serves the route by which a page sets how fast the table may be read.
 func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Rate float64 }
 	if !decode(w, r, &asked) {
@@ -155,7 +157,7 @@ func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// look is the route by which a page reads the record of a key as it is now.
+// look serves the route by which a page reads the current record of a key.
 func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Key, Sort string }
 	if !decode(w, r, &asked) {
@@ -176,18 +178,18 @@ func (s *Server) look(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, s.shownNow(now))
 }
 
-// shownRecord is a record as the break dialog shows it: as a holder's card does.
+// shownRecord is a record as the break dialog shows it, in the form of a holder's card.
 type shownRecord struct {
 	shownGrant
 	Record   leasehold.Record `json:"record"`
 	Released bool             `json:"released,omitempty"`
 	Session  string           `json:"session,omitempty"`
-	Seen     int64            `json:"seen,omitempty"` // the first sight of the grant; zero if the table was not read since
+	Seen     int64            `json:"seen,omitempty"` // the first sight of the grant; zero if the table has not been read since
 	beatView
 }
 
-// shownNow returns a record as the break dialog shows it. Whether its holder is dead, and
-// when it was seen to renew, the reading of the table has found out.
+// shownNow returns a record as the break dialog shows it. The scanner has determined
+// whether the holder is dead and when it renewed.
 func (s *Server) shownNow(r leasehold.Record) shownRecord {
 	grant := holders.GrantOf(r)
 	h := s.scan.holder(r.Key, grant)

@@ -15,34 +15,34 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Source is the table, as far as the page needs it. Its methods are safe for
+// Source is the part of the table's API that the page needs. Its methods are safe for
 // concurrent use.
 type Source interface {
-	// Page reads the next page of the table, and goes on past it.
+	// Page reads the next page of the table and advances at.
 	Page(ctx context.Context, at *attempts.Walk) (Page, error)
 
-	// Item reads one item; nil if there is none.
+	// Item reads one item. It returns nil if there is none.
 	Item(ctx context.Context, key protocol.Key) (item protocol.Item, units float64, err error)
 
 	// Record reads the record of a key.
 	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
-	// Break frees the grant in r. With unrenewed, only if it has not been renewed.
-	// The reason is stored where the layout has a place for it.
+	// Break frees the grant in r. With unrenewed, it does so only if the grant has not been
+	// renewed. The reason is stored if the layout supports that.
 	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error
 }
 
-// Page is one page of the table, and the read units that it took.
+// Page is one page of the table with the read units that it consumed.
 type Page struct {
 	Items []protocol.Item
 	Units float64
 }
 
-// pageLimit bounds the items of a page, so that a page takes few read units and the
-// pace can be kept.
+// pageLimit limits the items of a page, so that a page consumes few read units and the pace
+// can be kept.
 const pageLimit = 250
 
-// Table is a Source on DynamoDB. All its reads are consistent: what is shown was in
+// Table is a Source on DynamoDB. All its reads are consistent: every record shown was in
 // the table, and no old copy makes a holder look dead.
 type Table struct {
 	db    *dynamodb.Client
@@ -52,7 +52,8 @@ type Table struct {
 	caps  layout.Capabilities
 }
 
-// NewTable returns the table of that name, whose records proto reads and locks breaks.
+// NewTable returns the Source of the named table. It reads records by proto and breaks
+// grants by locks.
 func NewTable(db *dynamodb.Client, name string, locks *leasehold.Client, proto protocol.Protocol, caps layout.Capabilities) *Table {
 	return &Table{db, name, locks, proto, caps}
 }
@@ -111,8 +112,8 @@ func (t *Table) Break(ctx context.Context, r leasehold.Record, reason string, un
 	return nil
 }
 
-// units is what a request has taken. An engine that does not say is taken to have
-// read something.
+// units returns the read units that a request consumed. It returns 1 if an engine does not
+// report them.
 func units(c *types.ConsumedCapacity) float64 {
 	if c == nil || c.CapacityUnits == nil {
 		return 1

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under is the beat of a lock whose holder renews a session in its place, as that was
-// seen; one that has ended is not seen to renew.
+// under returns the beat of a lock whose holder renews a session instead, as observed. An
+// ended session is not seen to renew.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {
@@ -17,23 +17,23 @@ func under(b, session liveness.Beat) liveness.Beat {
 	return b
 }
 
-// warnAt is when a holder is expiring: less than a third of its lease is left, so
-// that one which renews as it should, four times a lease, is not.
+// warnAt returns when a holder is expiring: when less than a third of its lease is left. A
+// holder that renews normally, four times a lease, never is.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
-// State is how a key stands.
+// State is the state of a key.
 type State string
 
 // Values of State.
 const (
 	Held     State = "held"
 	Expiring State = "expiring" // held, and not renewed for two thirds of its lease
-	Dead     State = "dead"     // held by nobody who lives: it can be taken over
+	Dead     State = "dead"     // its holder is dead: it can be taken over
 	Released State = "released"
 	Damaged  State = "damaged"
 )
 
-// stateAt is how a lock stands.
+// stateAt returns the state of a lock.
 func stateAt(l Lock, now time.Time) State {
 	switch {
 	case l.Kind == holders.KindDamaged:

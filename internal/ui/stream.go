@@ -11,20 +11,20 @@ import (
 )
 
 const (
-	backlog    = 256              // messages that a page may be behind; then it starts again
+	backlog    = 256              // messages that a page may lag behind; then it starts again
 	rowsAtOnce = 1000             // in one message
-	writeLimit = 20 * time.Second // for one message to leave
+	writeLimit = 20 * time.Second // for sending one message
 )
 
-// listener is a page that is told what changes.
+// listener is a page that receives changes.
 type listener struct {
 	id    string
-	out   chan []byte   // messages as they are sent
-	done  chan struct{} // closed when it is too far behind
-	focus *protocol.Key // the lock that it shows
+	out   chan []byte   // messages in the format of the stream
+	done  chan struct{} // closed when the page lags too far behind
+	focus *protocol.Key // the lock that the page shows
 }
 
-// send never blocks. A page that does not keep up is cut off and starts again.
+// send never blocks. A page that does not keep up is disconnected and starts again.
 func (l *listener) send(message []byte) {
 	select {
 	case l.out <- message:
@@ -37,7 +37,7 @@ func (l *listener) send(message []byte) {
 	}
 }
 
-// message is an event of the stream, as it is sent.
+// message returns an event in the format of the stream.
 func message(event string, v any) []byte {
 	b, err := json.Marshal(v)
 	if err != nil {
@@ -46,7 +46,7 @@ func message(event string, v any) []byte {
 	return fmt.Appendf(nil, "event: %s\ndata: %s\n\n", event, b)
 }
 
-// flush tells all pages what has changed. s.mu is held.
+// flush sends all changes to all pages. The caller must hold s.mu.
 func (s *scanner) flush() {
 	touched := map[protocol.Key]bool{}
 	for e := range s.board.changed {
@@ -75,7 +75,7 @@ func (s *scanner) flush() {
 	}
 }
 
-// sendStatus tells all pages how the reading goes. s.mu is held.
+// sendStatus sends the status of the reading to all pages. The caller must hold s.mu.
 func (s *scanner) sendStatus(now time.Time) {
 	if len(s.pages) == 0 {
 		return
@@ -86,7 +86,7 @@ func (s *scanner) sendStatus(now time.Time) {
 	}
 }
 
-// join registers a page and sends it all there is.
+// join registers a page and sends everything to it.
 func (s *scanner) join(about hello) *listener {
 	l := &listener{id: rand.Text(), out: make(chan []byte, backlog), done: make(chan struct{})}
 	s.mu.Lock()
@@ -110,8 +110,8 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show sends a page the lock that it wants to show, and from then on what becomes of
-// it. The zero key: none.
+// show sends a page the lock that it wants to show and, from then on, the lock's changes.
+// The zero key stops that.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -130,7 +130,7 @@ func (s *scanner) show(page string, key protocol.Key) bool {
 	return false
 }
 
-// events streams to one page until either leaves.
+// events streams to one page until the page or the server closes the connection.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	out := http.NewResponseController(w)
 	w.Header().Set("Content-Type", "text/event-stream")

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// rowView is a key as the list shows it. Times are milliseconds since 1970 by this
-// server's steady clock, except Granted, which is by the holder's.
+// rowView is a key as the list shows it. Times are milliseconds since 1970 by this server's
+// steady clock, except Granted, which is by the holder's clock.
 type rowView struct {
 	ID      int          `json:"i"`
 	Key     string       `json:"key"`
@@ -30,7 +30,7 @@ type rowView struct {
 	beatView
 }
 
-// beatView is what each renewal changes.
+// beatView contains the fields that each renewal changes.
 type beatView struct {
 	Since    int64 `json:"since,omitempty"`
 	Until    int64 `json:"until,omitempty"`
@@ -38,7 +38,8 @@ type beatView struct {
 	Renewals int   `json:"n,omitempty"`
 }
 
-// clock turns times into the page's: steady, whatever becomes of the wall clock.
+// clock converts times to the page's format. It is steady: changes of the wall clock do not
+// affect it.
 type clock struct{ base time.Time }
 
 func (c clock) ms(t time.Time) int64 {
@@ -48,7 +49,7 @@ func (c clock) ms(t time.Time) int64 {
 	return c.base.Round(0).Add(t.Sub(c.base)).UnixMilli()
 }
 
-// row is e as the list shows it: as it stood when it was looked at.
+// row returns e as the list shows it: as it was at the last read.
 func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
@@ -67,15 +68,15 @@ func (b *board) row(e *entry, c clock) rowView {
 	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
-		return v // its session's beat is its own
+		return v // a session's own beat is in its record
 	}
 	v.beatView = beatOf(h.Beat, c)
 	return v
 }
 
 // heldFor returns how long a dead holder held its lock: from the grant to the end of its
-// lease. Where its last version has a time, both are by the holder's clock. Otherwise the
-// lease ended when this server saw it end, which is too late if it was started after that.
+// lease. If its last version has a time, both are by the holder's clock. Otherwise the
+// lease ended when this server saw it end; that is too late if the server started later.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {
@@ -104,7 +105,7 @@ func wallMS(t time.Time) int64 {
 	return t.UnixMilli()
 }
 
-// changes is what has become of the list since the pages were told of it last.
+// changes contains the changes of the list since it was last sent to the pages.
 type changes struct {
 	Rows  []rowView  `json:"rows,omitempty"`
 	Beats [][5]int64 `json:"beats,omitempty"` // id, since, until, lease, renewals
@@ -113,7 +114,7 @@ type changes struct {
 
 func (c changes) empty() bool { return len(c.Rows)+len(c.Beats)+len(c.Gone) == 0 }
 
-// take returns what has changed and forgets that it has.
+// take returns the changes and forgets them.
 func (b *board) take(c clock) changes {
 	var out changes
 	for e := range b.changed {
@@ -143,7 +144,7 @@ func sameButBeat(a, b rowView) bool {
 	return a == b
 }
 
-// all returns what the pages were told of.
+// all returns the rows that were sent to the pages.
 func (b *board) all() []rowView {
 	var rows []rowView
 	for _, e := range b.entries {
@@ -156,19 +157,19 @@ func (b *board) all() []rowView {
 
 // lockView is one key with its history.
 type lockView struct {
-	Row    *rowView        `json:"row,omitempty"` // none: there is no record
+	Row    *rowView        `json:"row,omitempty"` // nil if there is no record
 	Key    string          `json:"key"`
 	Sort   string          `json:"sort,omitempty"`
 	Holder *holderView     `json:"holder,omitempty"`
 	Free   json.RawMessage `json:"free,omitempty"` // the record that is kept of a free key
 	Spans  []spanView      `json:"spans"`
 	Events []eventView     `json:"events"`
-	Known  int64           `json:"known"` // since then all is told that was seen
+	Known  int64           `json:"known"` // the history is complete since then
 }
 
 type holderView struct {
 	Grant   string          `json:"grant"`
-	Record  json.RawMessage `json:"record"` // as leasehold get prints it
+	Record  json.RawMessage `json:"record"` // in the format of leasehold get
 	Session string          `json:"session,omitempty"`
 	Seen    int64           `json:"seen,omitempty"`
 	Dead    bool            `json:"dead,omitempty"`
@@ -201,7 +202,7 @@ type eventView struct {
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// lock is a key with its history. One that nobody has seen has neither.
+// lock returns a key with its history. Both are empty for a key that was never seen.
 func (b *board) lock(key protocol.Key, c clock) lockView {
 	v := lockView{Key: key.Partition, Sort: key.Sort, Spans: []spanView{}, Events: []eventView{}, Known: c.ms(c.base)}
 	e := b.entries[key]
@@ -244,7 +245,7 @@ func (b *board) lock(key protocol.Key, c clock) lockView {
 	return v
 }
 
-// recordJSON is a record as leasehold get prints it.
+// recordJSON returns a record in the format of leasehold get.
 func recordJSON(r protocol.Record) json.RawMessage {
 	b, err := json.Marshal(holders.RecordOf(r))
 	if err != nil {
@@ -253,7 +254,7 @@ func recordJSON(r protocol.Record) json.RawMessage {
 	return b
 }
 
-// textOf is data as text; "" if it is none.
+// textOf returns data as text; empty if it is not text.
 func textOf(data []byte) string {
 	const longest = 200
 	if len(data) > longest || !utf8.Valid(data) {

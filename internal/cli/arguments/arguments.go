@@ -27,7 +27,7 @@ func OneKey(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// None accepts none.
+// None accepts no arguments.
 func None(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
 		return misuse.Of(cmd, "%s takes no arguments: remove %s", cmd.Name(), visible.Name(args[0]))
@@ -43,7 +43,7 @@ func OnePrefix(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Subcommand is what a command does that has others below it, if none of them was named.
+// Subcommand runs a command that has subcommands if none of them was named.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()
@@ -51,9 +51,9 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 	return misuse.Of(cmd, "unknown command %s%s", visible.Name(args[0]), Suggestion(cmd, args[0]))
 }
 
-// Suggestion says which of the commands below cmd arg may be a slip for.
+// Suggestion returns the subcommand of cmd that arg may be a typo for.
 func Suggestion(cmd *cobra.Command, arg string) string {
-	cmd.SuggestionsMinimumDistance = 2 // letters that differ
+	cmd.SuggestionsMinimumDistance = 2 // differing letters
 	names := cmd.SuggestionsFor(arg)
 	if len(names) == 0 {
 		return ""
@@ -61,8 +61,8 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// The annotation RunsCMD says when a command runs a CMD: always, only if one
-// follows --, or unless --watch or --step-down is given.
+// The annotation RunsCMD contains when a command runs a CMD: always, only if a CMD follows
+// --, or unless --watch or --step-down is given.
 const (
 	RunsCMD     = "runs CMD"
 	Always      = "always"
@@ -70,29 +70,29 @@ const (
 	UnlessWatch = "unless --watch"
 )
 
-// Data is --data: the text itself, or @FILE.
+// Data is the value of --data: the text itself, or @FILE.
 type Data struct {
 	text  string
 	Given bool
 }
 
-// Flag is the flag.
+// Flag adds the flag.
 func (d *Data) Flag(fl *pflag.FlagSet) {
 	fl.Var(d, "data", "store `TEXT` in the record; @FILE: from FILE")
 }
 
 func (d *Data) String() string { return d.text }
 
-// Type is that of other flags which take a text.
+// Type returns the type of other flags with a text.
 func (*Data) Type() string { return "string" }
 
-// Set is called if the flag was given.
+// Set is called if the flag is given.
 func (d *Data) Set(text string) error {
 	d.text, d.Given = text, true
 	return nil
 }
 
-// Option returns the option for the call, nil if the flag was not given.
+// Option returns the option for the call; nil if the flag was not given.
 func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if !d.Given {
 		return nil, nil

@@ -1,10 +1,9 @@
-// Package arguments is what is typed behind a command, and what the environment says in
-// its place: flags and arguments that several commands have are read here, and refused in
-// the same words.
+// Package arguments parses flags and arguments that several commands have, and environment
+// variables that replace them. It refuses mistakes in the same words for all commands.
 //
 //	arguments.go   KEY, PREFIX or nothing; whether CMD follows; --data
 //	duration.go    flags of a duration
-//	environment.go who holds, for how long, if no flag says it; the given flags that say where the locks are
+//	environment.go the owner and the lease if no flag sets them; the given flags that name the store
 //
-// It opens nothing and prints nothing. Where the locks are is chosen by package store.
+// It opens nothing and prints nothing. Package store chooses the store.
 package arguments

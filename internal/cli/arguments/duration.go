@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// Duration is the value of a flag. It accepts what time.ParseDuration does, and a bare
+// Duration is the value of a flag. It accepts the format of time.ParseDuration, and a bare
 // number of seconds as timeout(1) and flock(1) do.
 type Duration struct {
 	D   *time.Duration
@@ -23,10 +23,10 @@ func (f Duration) String() string {
 	return wording.Duration(*f.D)
 }
 
-// Type is what the help looks for, to say once what a duration is.
+// Type returns a name that the help uses to explain durations once.
 func (Duration) Type() string { return "duration" }
 
-// Set reads what was given.
+// Set parses the value.
 func (f Duration) Set(s string) error {
 	d, err := wording.ParseDuration(s)
 	if err != nil {
@@ -39,9 +39,9 @@ func (f Duration) Set(s string) error {
 	return nil
 }
 
-// Check is --check, or --check=DURATION, which is how long the records are observed at
-// most. The default is three default leases, so that a holder with a lease of hours keeps
-// nobody waiting.
+// Check adds --check, or --check=DURATION, the longest time that the records are observed.
+// The default is three default leases, so that a holder with a lease of hours does not make
+// the user wait.
 func Check(fl *pflag.FlagSet, d *time.Duration) {
 	fl.Var(Duration{D: d}, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)

@@ -16,9 +16,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Owner returns the name shown to others, empty for the default. The
-// LEASEHOLD_OWNER that run sets ends in the client id of that grant: it is cut
-// off, as this client has its own.
+// Owner returns the name shown to other users, empty for the default. run sets
+// LEASEHOLD_OWNER to a name that ends in the client id of its grant. Owner cuts that off,
+// as this client has its own id.
 func Owner(settings *store.Settings) (string, error) {
 	v, _, err := settings.Variable("LEASEHOLD_OWNER")
 	owner := wording.OwnerWithoutID(v)
@@ -28,8 +28,8 @@ func Owner(settings *store.Settings) (string, error) {
 	return owner, err
 }
 
-// Breaker is how the one who breaks a grant is named in its record: as in
-// LEASEHOLD_OWNER, else as the user of this machine.
+// Breaker returns the name of the operator who breaks a grant, for the grant's record:
+// LEASEHOLD_OWNER or, without it, the user of this machine.
 func Breaker(settings *store.Settings) leasehold.Config {
 	owner, err := Owner(settings)
 	if err == nil && owner == "" {
@@ -42,7 +42,7 @@ func Breaker(settings *store.Settings) leasehold.Config {
 	return leasehold.Config{Owner: owner}
 }
 
-// Lease returns the lease; flag holds the default if it was not given.
+// Lease returns the lease. flag contains the default if the flag was not given.
 func Lease(flag time.Duration, given bool, settings *store.Settings) (time.Duration, error) {
 	if given {
 		return flag, nil
@@ -58,8 +58,8 @@ func Lease(flag time.Duration, given bool, settings *store.Settings) (time.Durat
 	return d, nil
 }
 
-// RefuseShortLease refuses a lease that leaves too little time to trust it, in a layout
-// that allows for clocks that differ.
+// RefuseShortLease refuses a lease that leaves too little time to trust it in a layout that
+// allows for differing clocks.
 func RefuseShortLease(cmd *cobra.Command, length time.Duration, settings *store.Settings) error {
 	l, proto, err := settings.Protocol()
 	if err != nil {
@@ -92,8 +92,7 @@ func StoreArgs(cmd *cobra.Command) []string {
 	return args
 }
 
-// StoreFlags is StoreArgs as words of a shell: a command that a message tells to type
-// needs them too.
+// StoreFlags returns StoreArgs as words of a shell, for commands in messages.
 func StoreFlags(cmd *cobra.Command) string {
 	var words strings.Builder
 	for _, arg := range StoreArgs(cmd) {

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// FuzzFlags reads what people write: what is accepted is not negative, and accepted
-// again as the command shows it; what is not is told in words.
+// FuzzFlags checks that accepted values are not negative and are accepted again in the form
+// that the command shows, and that refused values have an error with a text.
 func FuzzFlags(f *testing.F) {
 	for _, seed := range []string{"30", "1h30m", "0.5", "2d", "-1", "1e9", "NaN", "inf", "0x1p-2", "9223372036s", "key=id,sort=x,ttl=-", "key=", "ttl=a,ttl=b", "TERM", "SIGKILL", "9", "-9", "64"} {
 		f.Add(seed)

@@ -1,9 +1,9 @@
 //go:build unix
 
-// Package atgate is the process that leasehold run starts, which waits at the gate and
-// then becomes CMD (see gate.go of package process). It runs while the program's packages
-// are initialized, and imports next to nothing: what the SDK and others prepare then
-// costs several times as much as all that this process does.
+// Package atgate implements the process that leasehold run starts, which waits at the gate
+// and then becomes CMD (see gate.go of package process). It runs while the program's
+// packages are initialized, and imports next to nothing: the initialization of the SDK and
+// other packages costs several times as much as everything that this process does.
 package atgate
 
 import (
@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"syscall"
 
-	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // initialized before anything here looks at arguments
+	"github.com/leasehold-go/leasehold/internal/cli/ownrights" // initialized before any code here reads the arguments
 )
 
-// Args are the arguments of a process that waits at the gate, a file descriptor, to
-// become the program at path with the arguments args.
+// Args returns the arguments of a process that waits at the gate, the file descriptor fd,
+// to become the program at path with the arguments args.
 func Args(fd int, path string, args []string) []string {
 	return append([]string{"leasehold", "gate", "--", strconv.Itoa(fd), path}, args...)
 }
@@ -35,9 +35,9 @@ func init() {
 // only if the gate was closed or CMD could not be executed.
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
-	// The signal that a parent's death sends belongs to one thread, and execve(2)
-	// keeps that of its caller. Set it before reading the gate: if the parent has
-	// died by then, the gate is closed.
+	// The death signal belongs to one thread, and execve(2) keeps that of the calling
+	// thread. Set it before reading the gate: if the parent has died by then, the gate is
+	// closed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()
@@ -49,7 +49,8 @@ func execWhenOpen(fd int, path string, args []string) {
 	}
 }
 
-// waitOpen waits until the gate is opened (true), or closed (false).
+// waitOpen waits at the gate. It returns true if the gate was opened, false if it was
+// closed.
 func waitOpen(fd int) bool {
 	for {
 		n, err := syscall.Read(fd, make([]byte, 1))

@@ -1,5 +1,5 @@
-// Package build is what this program was built from, and whether it is only being tried
-// out from its own source.
+// Package build describes how this program was built, and whether it is only a trial from
+// its own source.
 package build
 
 import (
@@ -11,21 +11,22 @@ import (
 	"runtime/debug"
 )
 
-// noVersion is the version of a program that was not built from a release or a commit.
+// noVersion is the version of a program that was built neither from a release nor from a
+// commit.
 const noVersion = "(devel)"
 
-// Info is what this program was built from, as the Go command recorded it.
+// Info is the build information that the Go command recorded.
 type Info struct {
-	Version  string `json:"version"`          // of the module; "(devel)" if it is not known
-	Commit   string `json:"commit,omitempty"` // known if it was built in a checkout
-	Time     string `json:"time,omitempty"`   // of the commit
+	Version  string `json:"version"`          // version of the module; "(devel)" if unknown
+	Commit   string `json:"commit,omitempty"` // set if the program was built in a checkout
+	Time     string `json:"time,omitempty"`   // time of the commit
 	Modified bool   `json:"modified"`         // files differed from the commit
 	Go       string `json:"go"`
 	OS       string `json:"os"`
 	Arch     string `json:"arch"`
 }
 
-// This is what this program was built from.
+// This returns the build information of this program.
 func This() Info {
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
@@ -52,7 +53,7 @@ func of(info *debug.BuildInfo) Info {
 	return b
 }
 
-// String is the line of --version.
+// String returns the line that --version prints.
 func (b Info) String() string {
 	from := ""
 	if b.Commit != "" {
@@ -65,11 +66,10 @@ func (b Info) String() string {
 	return fmt.Sprintf("%s (%s%s, %s/%s)", b.Version, from, b.Go, b.OS, b.Arch)
 }
 
-// A trial is leasehold run from its own source, as README shows it: go run
-// ./cmd/leasehold. It is no job of anybody's, so it may guess a store beside AWS
-// settings, which belong to other work of whoever tries it out. An installed leasehold
-// may not: to a cron job that has lost its variable, AWS settings may be all that is
-// left of where its locks were.
+// A trial is leasehold run from its own source, as in README: go run ./cmd/leasehold. It is
+// no production job, so it may use a default store although AWS settings are present: those
+// belong to the user's other work. An installed leasehold may not: if a cron job has lost
+// the variable that names its store, AWS settings may be the only hint left.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {
@@ -81,10 +81,9 @@ func OnTrial() bool {
 	return err == nil && isTrial(info, dir)
 }
 
-// isTrial reports whether a program that was built so and runs in dir is a trial. Go
-// records no version and no commit for what go run builds, and both for what it
-// installs; a program that was built without them (-buildvcs=false) is not told apart
-// while it runs in the source.
+// isTrial reports whether a program with this build information that runs in dir is a
+// trial. Go records no version and no commit for go run, and both for go install. A program
+// built without them (-buildvcs=false) also counts as a trial while it runs in the source.
 func isTrial(info *debug.BuildInfo, dir string) bool {
 	b := of(info)
 	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&
@@ -93,8 +92,8 @@ func isTrial(info *debug.BuildInfo, dir string) bool {
 
 const moduleLine = `(?m)^module\s+"?([^\s"]+)`
 
-// moduleAt returns the module that a directory belongs to, as the Go command finds it:
-// that of the nearest go.mod. Empty: it belongs to none.
+// moduleAt returns the module of a directory, which the Go command takes from the nearest
+// go.mod; empty if there is none.
 func moduleAt(dir string) string {
 	for {
 		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))

@@ -1,14 +1,14 @@
-// Package checks is what doctor and table check ask: each check asks one thing and
-// returns what it found, in words and in figures, and what to do (Finding); a Report
-// prints that. It knows no flag; who runs the checks chooses which are asked.
+// Package checks implements the checks of doctor and table check. Each check examines one
+// thing and returns a Finding: the result in words and figures, with advice. A Report
+// prints the findings. The package knows no flag; its callers choose the checks.
 //
-// A finding that is not ok says so and the checks go on, so that one run shows all that
-// is wrong, but for two: after keys or a status that do not fit, requests would fail for
-// that alone (Last), and after a request that nobody answers there is nothing to find
-// (Failed). A request that is lost or throttled is sent three times before that.
+// After a finding that is not ok, the checks continue, so that one run shows all problems.
+// There are two exceptions: if keys or status of the table do not fit, all later requests
+// would fail for that reason (Last), and if a request gets no answer, nothing can be
+// checked (Failed). Before that, a lost or throttled request is sent three times.
 //
-// What is written is one key (package scratch), and it is deleted again whatever
-// happens: a clean-up that failed is a finding of its own.
+// The checks write one key (package scratch) and always delete it. A failed clean-up is a
+// finding of its own.
 package checks
 
 import (
@@ -39,13 +39,13 @@ const (
 	OK      State = "ok"
 	Warning State = "warning"
 	Fatal   State = "fatal"   // locks would fail or be unsafe
-	Unknown State = "unknown" // it cannot be found out, and that may be as it should
+	Unknown State = "unknown" // it cannot be determined, which may be intended
 )
 
-// cleanUp is the check that says that something is left in the table.
+// cleanUp is the check that reports an item left in the table.
 const cleanUp = "clean-up"
 
-// Finding is what a check has found: one line.
+// Finding is the result of a check: one line.
 type Finding struct {
 	Check  string         `json:"check"`
 	State  State          `json:"state"`
@@ -53,27 +53,27 @@ type Finding struct {
 	Do     string         `json:"do,omitempty"`
 	Values map[string]any `json:"values,omitempty"`
 
-	Err    error `json:"-"` // why: its text comes after What
-	Last   bool  `json:"-"` // nothing else can be asked
-	Failed bool  `json:"-"` // likewise, as it could not be found out
+	Err    error `json:"-"` // the cause: its text follows What
+	Last   bool  `json:"-"` // no further check is possible
+	Failed bool  `json:"-"` // no further check is possible, as this one could not be completed
 }
 
-// failed is the finding that something could not be found out.
+// failed returns the finding of a check that could not be completed.
 func failed(check string, err error) Finding {
 	return Finding{Check: check, State: Fatal, Err: err, Failed: true}
 }
 
-// Check asks one thing.
+// Check is one check.
 type Check struct {
-	does string // while it runs
+	does string // description while it runs
 	ask  func(context.Context) []Finding
 }
 
 // tries is how many times one request is sent.
 const tries = 3
 
-// patiently sends a request until it is answered, a few times: one packet that was lost,
-// or one request that was throttled, says little.
+// patiently sends a request until it is answered, up to tries times: one lost packet or one
+// throttled request says little.
 func patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, attempts.Limit)
@@ -91,20 +91,20 @@ func patiently(ctx context.Context, send func(context.Context) error) error {
 	}
 }
 
-// Report prints findings, and makes an exit code of them.
+// Report prints findings and turns them into an exit code.
 type Report struct {
 	Say    *say.Messages
 	Out    *say.Output
 	JSON   bool
-	Where  string // the table is
-	Strict bool   // what is not known is no answer, and what failed is an error
+	Where  string // the table's place
+	Strict bool   // an unknown result is no answer, and a failed check is an error
 
 	worst  State // "", Warning or Fatal
-	failed bool  // something could not be found out
-	err    error // of what failed, or of the output
+	failed bool  // a check could not be completed
+	err    error // the error of a failed check or of the output
 }
 
-// Run asks one check after another. It reports whether more can be asked.
+// Run runs the checks in order. It reports whether more checks are possible.
 func (r *Report) Run(ctx context.Context, list []Check) bool {
 	for _, c := range list {
 		if r.Say.Rewrites() {
@@ -122,8 +122,8 @@ func (r *Report) Run(ctx context.Context, list []Check) bool {
 	return true
 }
 
-// Found prints a finding as soon as it is known. After a signal requests fail, and say
-// nothing.
+// Found prints a finding as soon as it is known. After a signal requests fail, and Found
+// prints nothing.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
 		return
@@ -139,7 +139,7 @@ func (r *Report) Found(ctx context.Context, f Finding) {
 	r.err = r.print(f)
 }
 
-// print writes a line to standard output.
+// print writes a finding to standard output.
 func (r *Report) print(f Finding) error {
 	if f.Err != nil {
 		f.What = strings.TrimPrefix(f.What+": "+r.why(f.Err), ": ")
@@ -164,11 +164,11 @@ func (r *Report) print(f Finding) error {
 	return r.Out.Show(say.Tabbed(string(f.State), f.Check, f.What, f.Do), "\n")
 }
 
-// colours mark what is not ok.
+// colours mark states other than ok.
 var colours = map[State]say.Colour{Fatal: say.Red, Warning: say.Yellow}
 
-// why is the text of an error. Of one of the SDK it is the reason alone: the line says
-// what was asked.
+// why returns the text of an error. For an SDK error it is only the reason: the line
+// already names the request.
 func (r *Report) why(err error) string {
 	var ours *leasehold.OpError
 	var sdk *smithy.OperationError
@@ -178,7 +178,7 @@ func (r *Report) why(err error) string {
 	return failure.Text(err, r.Where)
 }
 
-// Verdict makes an exit code of the findings.
+// Verdict turns the findings into an exit code.
 func (r *Report) Verdict(ctx context.Context) error {
 	switch {
 	case failure.Interrupted(context.Cause(ctx)) != nil:

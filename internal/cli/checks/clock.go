@@ -11,13 +11,11 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// clockTolerance is how much the clocks may differ where only times that people
-// read depend on it.
+// clockTolerance is how much the clocks may differ if only displayed times depend on it.
 const clockTolerance = 30 * time.Second
 
-// narrow reads when the server's clock may go on to its next second, by what is known of
-// it: such a reply halves what is not. A table nearby has answered everything within one
-// second.
+// narrow reads at the times when the server's clock is expected to begin a second: each such
+// reply halves the uncertainty. A nearby table answers all of these within one second.
 func (t *Target) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -25,7 +23,7 @@ func (t *Target) narrow(ctx context.Context) {
 		if !clock.known || durations.Less(clock.to, clock.from) <= enough || !attempts.Wait(ctx, clock.untilSecond(time.Now())) {
 			return
 		}
-		_ = t.get(ctx) // a refusal has a Date too
+		_ = t.get(ctx) // even a refusal has a Date
 	}
 }
 
@@ -65,8 +63,8 @@ func (t *Target) clock(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// honestSkew is what may be said of the clock by what was measured: twice the most that it
-// may be wrong by now, for what it may be wrong by later, in half seconds.
+// honestSkew returns a safe MaxSkew for the measured difference: twice the largest error that
+// the clock may have now, to allow for later errors, in half seconds.
 func honestSkew(c clockRange) time.Duration {
 	const step = 500 * time.Millisecond
 	return max(durations.Sum(durations.Times(c.most(), 2), step-1).Truncate(step), step)
@@ -83,15 +81,15 @@ func clockText(c clockRange) string {
 	return fmt.Sprintf("%s ahead of the server's (give or take %s)", wording.Duration((-middle).Round(time.Millisecond)), wording.Duration(off.Round(time.Millisecond)))
 }
 
-// clockRange bounds how far a server's clock is ahead of this machine's. The header
-// Date has whole seconds, so that one reply bounds it to a second and the time of
-// the request; each further reply may narrow it.
+// clockRange limits how far a server's clock is ahead of this machine's. The header Date has
+// whole seconds, so one reply limits the difference to a second plus the time of the request.
+// Each further reply may narrow it.
 type clockRange struct {
 	known    bool
 	from, to time.Duration
 }
 
-// add narrows the range by a reply with that Date. At some time between sent and
+// add narrows the range by a reply with the given Date. At some time between sent and
 // received, the server's clock showed date, or less than a second more.
 func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
@@ -104,14 +102,14 @@ func (c *clockRange) add(date, sent, received time.Time) {
 	c.known, c.from, c.to = true, from, to
 }
 
-// untilSecond is how long after now the server's clock begins a second, if it is ahead by the
-// middle of what it may be.
+// untilSecond returns how long after now the server's clock begins a second, if the
+// difference is at the middle of the range.
 func (c clockRange) untilSecond(now time.Time) time.Duration {
 	there := now.Add(c.middle())
 	return there.Truncate(time.Second).Add(time.Second).Sub(there)
 }
 
-// least is the least by which the clocks differ, and most the most.
+// least returns the least by which the clocks differ, and most the most.
 func (c clockRange) least() time.Duration {
 	switch {
 	case c.from > 0:
@@ -124,5 +122,5 @@ func (c clockRange) least() time.Duration {
 
 func (c clockRange) most() time.Duration { return max(c.to, -c.from) }
 
-// middle is the middle of what the difference may be.
+// middle returns the middle of the range.
 func (c clockRange) middle() time.Duration { return durations.Sum(c.from, c.to) / 2 }

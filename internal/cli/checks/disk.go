@@ -7,15 +7,16 @@ import (
 	"strings"
 )
 
-// On these file systems a lock on a file may keep nobody out. The first are served
-// by other machines, the second by a program or by the host of a guest, of which
-// nobody knows what it does.
+// These file systems may not exclude processes by a file lock. Other machines serve the
+// first group. A program, or the host of a virtual machine, serves the second group, with
+// unknown behaviour.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}
 )
 
-// Disk says what the file of a local store is on. kindOf is FileSystem, or a test's.
+// Disk reports on the file system of a local store's file. kindOf is FileSystem except in
+// tests.
 func Disk(path string, kindOf func(path string) (string, error)) Finding {
 	for { // the file and its directory may not exist yet
 		if _, err := os.Stat(path); err == nil || path == filepath.Dir(path) {

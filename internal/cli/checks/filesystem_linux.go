@@ -6,7 +6,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// FileSystem returns the kind of the file system that path is on.
+// FileSystem returns the kind of the file system that contains path.
 func FileSystem(path string) (kind string, err error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(path, &fs); err != nil {
@@ -20,7 +20,7 @@ func FileSystem(path string) (kind string, err error) {
 	return kind, nil
 }
 
-// fileSystems are the names of f_type in statfs(2).
+// fileSystems maps f_type of statfs(2) to names.
 var fileSystems = map[int64]string{
 	unix.EXT4_SUPER_MAGIC: "ext4", unix.XFS_SUPER_MAGIC: "xfs", unix.BTRFS_SUPER_MAGIC: "btrfs", 0x2fc12fc1: "zfs",
 	unix.F2FS_SUPER_MAGIC: "f2fs", unix.TMPFS_MAGIC: "tmpfs", unix.OVERLAYFS_SUPER_MAGIC: "overlay", unix.MSDOS_SUPER_MAGIC: "vfat",

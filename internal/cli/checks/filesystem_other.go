@@ -4,7 +4,7 @@ package checks
 
 import "errors"
 
-// FileSystem is not known on this system.
+// FileSystem returns an error: it is not implemented on this system.
 func FileSystem(string) (kind string, err error) {
 	return "", errors.ErrUnsupported
 }

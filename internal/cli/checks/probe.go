@@ -16,27 +16,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
-// Bounds of the requests that are timed.
+// These limit the timed requests.
 const (
 	measureTime  = 5 * time.Second
 	measureCount = 100
 )
 
-// probe watches the server's clock and the time of each request. It is safe for concurrent
+// probe observes the server's clock and the time of each request. It is safe for concurrent
 // use.
 type probe struct {
 	mu  sync.Mutex
 	saw sightings
 }
 
-// sightings are what a probe has seen.
+// sightings are the measurements of a probe.
 type sightings struct {
 	clock clockRange
-	took  []time.Duration // of answered requests
+	took  []time.Duration // times of answered requests
 }
 
-// watch returns a client whose requests p watches. It does not retry by itself, so that
-// each request is timed alone.
+// watch returns a client whose requests p observes. The client does not retry, so that each
+// request is timed alone.
 func (p *probe) watch(db *dynamodb.Client) *dynamodb.Client {
 	once := func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
 	return dynamodb.New(db.Options(), once, requests.Watch{Each: p.see}.Client)
@@ -56,8 +56,8 @@ func (p *probe) see(r requests.Request) {
 	}
 }
 
-// timed sends requests one after another, for some seconds at most, and returns the time
-// of each that was answered, sorted, and the error that ended it early.
+// timed sends requests one after another, for some seconds at most. It returns the sorted
+// times of the answered requests, and the error that ended it early.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	before := len(p.seen().took)
@@ -77,12 +77,12 @@ func (p *probe) seen() sightings {
 	return saw
 }
 
-// leastTries is how many tries to renew a lease should leave time for. The default
-// lease leaves it for four after the first.
+// leastTries is the number of renewal attempts that a lease should leave time for. The
+// default lease leaves time for four after the first.
 const leastTries = 4
 
-// roundTrip compares the round trip with the lease: how often a renewal can be tried
-// between the time it is due and the end of trust. took is sorted.
+// roundTrip compares the round trip with the lease: how many renewal attempts fit between
+// the time that a renewal is due and the end of trust. took is sorted.
 func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	if len(took) == 0 {
 		return nil
@@ -109,21 +109,21 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn is how many requests of that time, one after another, fit between the time
-// a renewal is due and the end of trust.
+// triesIn returns how many consecutive requests of that time fit between the time that a
+// renewal is due and the end of trust.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests of that time leave too few tries, or take a good part
-// of the time between two renewals: then each wait for a grant is long as well, and one
-// reply that is slower than that is given up.
+// isSlow reports whether requests of that time leave too few attempts, or take a large part
+// of the time between two renewals. In the second case each wait for a grant is long as
+// well, and a slightly slower reply comes too late.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor is the shortest lease, in whole seconds, for which requests of that time are
-// not slow.
+// leaseFor returns the shortest lease, in whole seconds, with which requests of that time
+// are not slow.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -145,7 +145,7 @@ func roundTripText(d time.Duration) string {
 }
 
 // percentile returns the value that a share p of values, in (0, 1], does not exceed
-// (nearest rank). values must be sorted. 0: there are none.
+// (nearest rank). values must be sorted. It returns 0 if there are no values.
 func percentile(values []time.Duration, p float64) time.Duration {
 	if len(values) == 0 {
 		return 0

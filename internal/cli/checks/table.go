@@ -22,10 +22,10 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// described is the table as table.Check asks for it.
+// described is the table for table.Check.
 type described struct {
 	table.DB
-	noTTL bool // the caller may not ask for it
+	noTTL bool // the caller may not describe the TTL setting
 }
 
 func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTableOutput, err error) {
@@ -47,7 +47,7 @@ func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describ
 	return out, err
 }
 
-// settings says whether status, keys, TTL and replicas of the table fit the layout.
+// settings reports whether status, keys, TTL and replicas of the table fit the layout.
 func (t *Target) settings(ctx context.Context) (found []Finding) {
 	known := described{DB: t.DB}
 	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
@@ -68,7 +68,7 @@ func (t *Target) settings(ctx context.Context) (found []Finding) {
 			continue
 		case p.Fatal:
 			f.State, f.Last, fits = Fatal, true, false
-		case p.About == "ttl" && (known.noTTL || !fits): // its advice would be for another layout's table
+		case p.About == "ttl" && (known.noTTL || !fits): // its advice would concern a table of another layout
 			continue
 		}
 		found = append(found, f)
@@ -86,7 +86,7 @@ func (t *Target) settings(ctx context.Context) (found []Finding) {
 	return []Finding{{Check: "table", State: OK, What: what}}
 }
 
-// untold says that the caller may not ask.
+// untold returns the finding of a check that the caller has no permission for.
 func untold(check, action string) Finding {
 	return Finding{
 		Check: check, State: Unknown, What: "dynamodb:" + action + " is denied, so it is not known whether it fits; locks do not need it",
@@ -94,26 +94,26 @@ func untold(check, action string) Finding {
 	}
 }
 
-// right is an action of IAM that commands need. For a transaction IAM checks the actions of
-// its items: that of a condition check is ConditionCheckItem.
+// right is an IAM action that commands need. For a transaction IAM checks the actions of its
+// items; the action of a condition check is ConditionCheckItem.
 type right struct {
 	action string // without the prefix dynamodb:
-	uses   string // what needs it
+	uses   string // the commands that need it
 	try    func(context.Context) error
 }
 
-// neededFor reports whether a policy for that access allows the action.
+// neededFor reports whether the policy for the given access allows the action.
 func (r right) neededFor(access table.Access) bool {
 	policy, err := table.Spec{}.Policy("", access)
 	return err == nil && strings.Contains(policy, `"dynamodb:`+r.action+`"`)
 }
 
-// never is a condition that does not hold: a write with it changes nothing, and IAM looks at
-// it all the same.
+// never is a condition that does not hold. A write with it changes nothing, but IAM still
+// checks it.
 const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
-// rights are all actions on items that the commands and a lock client use, with a request
-// that tries each and changes nothing.
+// rights returns all actions on items that the commands and a lock client use, each with a
+// request that tries it and changes nothing.
 func (t *Target) rights() []right {
 	name, names, never := aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
@@ -152,7 +152,8 @@ func (t *Target) rights() []right {
 	}
 }
 
-// may tries each right. What a holder of locks does not need may be denied to a service.
+// may tries each action. An action that holding locks does not need may be denied to a
+// service.
 func (t *Target) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks takes"}
@@ -195,19 +196,19 @@ func (t *Target) may(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// Target is the table that is checked, and for which lease.
+// Target is the table to check and the lease to check it for.
 type Target struct {
-	*store.Store // its DB does not try again by itself: see New
+	*store.Store // its DB does not retry: see New
 	Lease        time.Duration
 
-	key    leasehold.Key // to write to
-	item   protocol.Item // its key in the table
+	key    leasehold.Key // the key of the lock that is written
+	item   protocol.Item // the key attributes of that lock
 	probe  *probe
-	denied []string // actions that were refused
+	denied []string // actions that IAM denied
 }
 
-// New returns the target with a key to try things on that begins so. It watches the
-// requests of the store.
+// New returns the target. key is the prefix of the key of a lock for trials. New observes
+// the requests of the store.
 func New(s *store.Store, lease time.Duration, key string) (*Target, error) {
 	t := &Target{Store: s, Lease: lease, key: scratch.Key(s, scratch.Random(key), "doctor"), probe: &probe{}}
 	var err error
@@ -216,16 +217,17 @@ func New(s *store.Store, lease time.Duration, key string) (*Target, error) {
 	return t, err
 }
 
-// Settings are the checks of the table and of what the caller may do. They change nothing.
+// Settings returns the checks of the table and of the caller's permissions. They change
+// nothing.
 func (t *Target) Settings() []Check {
 	list := []Check{{"describing the table", t.settings}}
-	if t.File == "" { // nobody denies anything in a file
+	if t.File == "" { // a file has no permissions of IAM
 		list = append(list, Check{"trying what the caller may do", t.may})
 	}
 	return list
 }
 
-// Locking are the checks of what happens to a lock there.
+// Locking returns the checks of a lock in the table.
 func (t *Target) Locking(locks *leasehold.Client) []Check {
 	list := []Check{{"acquiring a lock, and renewing it", func(ctx context.Context) []Finding { return t.lock(ctx, locks) }}}
 	if t.File == "" {
@@ -239,10 +241,10 @@ func (t *Target) get(ctx context.Context) error {
 	return err
 }
 
-// cleanTime bounds the acquiring of the lock, and the deletion of its record.
+// cleanTime limits the time to acquire the lock and the time to delete its record.
 const cleanTime = 10 * time.Second
 
-// lock acquires a lock, renews it as often as is measured, releases it and deletes its
+// lock acquires a lock, renews it once for each measurement, releases it and deletes its
 // record.
 func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Finding) {
 	for _, action := range []string{"GetItem", "UpdateItem", "DeleteItem"} {
@@ -250,7 +252,7 @@ func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Fin
 			return []Finding{{Check: "lock", State: Unknown, What: "not tried, as dynamodb:" + action + " is denied"}}
 		}
 	}
-	// The record must go whatever happens, Ctrl-C and a lost reply included.
+	// The record must be deleted in any case, even after Ctrl-C or a lost reply.
 	defer func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()
@@ -279,8 +281,8 @@ func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Fin
 	return append([]Finding{f}, roundTrip(t.Lease, t.Proto.Skew(), took)...)
 }
 
-// credentials says until when the credentials are good. Whether they are, the requests have
-// shown.
+// credentials reports when the credentials expire. The requests have already shown whether
+// they are valid.
 func (t *Target) credentials(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
 	defer cancel()

@@ -1,5 +1,6 @@
-// Package demo shows a lock change hands among processes of leasehold run: one is killed,
-// one is stopped past its lease, and a write with its token comes too late.
+// Package demo shows how a lock passes among processes of leasehold run. One process is
+// killed, one is stopped past its lease, and a write with the stopped process's token comes
+// too late.
 package demo
 
 import (
@@ -31,7 +32,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Demo is one run.
+// Demo is one run of the demo.
 type Demo struct {
 	Lease     time.Duration
 	Store     *store.Store
@@ -40,12 +41,12 @@ type Demo struct {
 	Out  *say.Output
 	JSON bool
 
-	key, target leasehold.Key // target is what the lock of key guards
-	began       time.Time     // with the first grant
-	err         error         // what ended it: all that follows does nothing
+	key, target leasehold.Key // the lock of key guards target
+	began       time.Time     // the time of the first grant
+	err         error         // the first error: all later steps do nothing
 }
 
-// Step is a line of the demo, in JSON.
+// Step is a line of the demo in JSON.
 type Step struct {
 	ElapsedMs int64  `json:"elapsedMs"`
 	Process   string `json:"process"`
@@ -56,7 +57,7 @@ type Step struct {
 	Lost      bool   `json:"lost,omitempty"`
 }
 
-// Play plays, and deletes what it has written.
+// Play runs the demo, and deletes the records that it has written.
 func (d *Demo) Play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -64,13 +65,13 @@ func (d *Demo) Play(ctx context.Context) error {
 	d.key, d.target = scratch.Key(d.Store, name, "demo"), scratch.Key(d.Store, name+"/target", "demo")
 	d.err = d.makeTarget(ctx)
 	err := d.play(ctx)
-	// No other demo uses these keys, so they are deleted whoever holds them by now.
+	// No other demo uses these keys, so they are deleted whether or not they are held.
 	within, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()
 	return failure.Answer(errors.Join(err, scratch.Delete(within, d.Store, d.key, d.target)))
 }
 
-// play has one holder killed; the next is stopped, and continued after a third has taken
+// play kills the first holder, stops the second, and continues it after a third has taken
 // over.
 func (d *Demo) play(ctx context.Context) error {
 	a, end := d.run(ctx, "a")
@@ -115,7 +116,7 @@ func (d *Demo) play(ctx context.Context) error {
 	return d.summarize(blocked)
 }
 
-// run starts a process, which end kills.
+// run starts a process. end kills it.
 func (d *Demo) run(ctx context.Context, name string) (r *run, end func()) {
 	if d.err == nil {
 		if r, d.err = d.start(ctx, name); d.err == nil {
@@ -164,7 +165,7 @@ func (d *Demo) stop(ctx context.Context, r *run) {
 	}
 }
 
-// summarize says what was seen.
+// summarize prints a summary.
 func (d *Demo) summarize(blocked time.Duration) error {
 	lasted := "one lease"
 	if blocked > durations.Sum(d.Lease, time.Second) { // a slow machine or table
@@ -190,14 +191,14 @@ func (d *Demo) say(s Step, format string, args ...any) {
 	}
 }
 
-// wait lets time go by.
+// wait waits for a duration.
 func (d *Demo) wait(ctx context.Context, dt time.Duration) {
 	if d.err == nil && !attempts.Wait(ctx, dt) {
 		d.err = context.Cause(ctx)
 	}
 }
 
-// next returns the next event of that kind, and skips others.
+// next returns the next event of the given kind, and skips others.
 func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	// No step takes longer than one lease, plus the time of a slow table.
 	for limit := time.After(durations.Sum(d.Lease, 30*time.Second)); d.err == nil; {
@@ -218,8 +219,8 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget makes what the lock guards. It is in the lock table, so it is made as the
-// record of a lock: leasehold ls can read that in any layout.
+// makeTarget creates the item that the lock guards. It is made as the record of a lock, as
+// it is in the lock table: leasehold ls can read that in any layout.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {
@@ -229,11 +230,11 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	return err
 }
 
-// fence is the target's attribute with the highest token that has written to it.
+// fence is the target's attribute for the highest token that has written to it.
 const fence = "fence"
 
-// write is the fenced work of the run with that token: the target refuses a write with a
-// token lower than one it has seen.
+// write does the fenced work of the run with that token. The target refuses a write with a
+// lower token than one it has seen.
 func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false
@@ -256,7 +257,7 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	return refused
 }
 
-// answers reports whether the table can be read: a process that was stopped during a
+// answers reports whether the table can be read. A process that was stopped during a
 // request to a local store blocks the file for all others.
 func (d *Demo) answers(ctx context.Context) bool {
 	key, err := d.Store.Proto.Key(d.target)
@@ -266,16 +267,17 @@ func (d *Demo) answers(ctx context.Context) bool {
 	return err == nil
 }
 
-// run is a leasehold run of the demo. Its CMD is cat: it ends with the demo, at the latest.
+// run is a leasehold run of the demo. Its CMD is cat, which ends with the demo at the
+// latest.
 type run struct {
 	name   string
-	token  int64 // once it is granted
+	token  int64 // set by the grant
 	cmd    *exec.Cmd
 	cat    io.Closer
 	events chan event
 }
 
-// event is a line of --events, as far as the demo reads it.
+// event contains the fields of a line of --events that the demo reads.
 type event struct {
 	Event    string
 	Token    int64
@@ -284,7 +286,7 @@ type event struct {
 	Error    string
 }
 
-// start starts leasehold run, whose name is its owner's.
+// start starts leasehold run with name as its owner.
 func (d *Demo) start(ctx context.Context, name string) (*run, error) {
 	cmd := d.Leasehold
 	cmd.Args = append([]string{"leasehold", "run", "--quiet", "--lease", d.Lease.String(), "--events", "3"}, cmd.Args...)
@@ -325,7 +327,7 @@ func (d *Demo) start(ctx context.Context, name string) (*run, error) {
 	return r, nil
 }
 
-// kill kills it, if it still runs. Its watchdog kills cat.
+// kill kills the process if it still runs. Its watchdog kills cat.
 func (r *run) kill() {
 	_ = r.cmd.Process.Kill()
 	_ = r.cmd.Wait()

@@ -50,7 +50,7 @@ func (e *ExitError) Unwrap() error { return e.Err }
 // Exit ends the command with a code.
 func Exit(code int, err error) error { return &ExitError{code, err} }
 
-// SignalError says that a signal ended a wait.
+// SignalError is the error of a wait that a signal ended.
 type SignalError struct {
 	Signal syscall.Signal
 	Name   string
@@ -60,13 +60,13 @@ func (e *SignalError) Error() string {
 	return "ended by " + e.Name
 }
 
-// WaitedError says that the time set by --wait is over.
+// WaitedError is the error of a wait that lasted as long as --wait allows.
 type WaitedError struct{ Wait time.Duration }
 
 func (e *WaitedError) Error() string { return "waited " + wording.Duration(e.Wait) }
 
-// NotGranted reports whether err means that another owner holds KEY, or that
-// the time to wait for it is over. Any other error means that something failed.
+// NotGranted reports whether err means that another owner holds KEY, or that --wait has
+// passed. Any other error means that something failed.
 func NotGranted(err error) bool {
 	var waited *WaitedError
 	var op *leasehold.OpError
@@ -121,11 +121,12 @@ func Cause(ctx context.Context, err error) error {
 	return err
 }
 
-// kinds are what an error may be to who typed the command: of those that fit the first.
+// kinds lists the kinds of error for the user who typed the command. The first that fits
+// counts.
 var kinds = []struct {
 	name   string // in JSON
 	fits   func(error) bool
-	answer bool // it says no: nothing has failed
+	answer bool // the answer is no: nothing has failed
 }{
 	{"usage", is[*misuse.Error], false},
 	{"held", NotGranted, true},
@@ -146,7 +147,7 @@ var kinds = []struct {
 	{"unknown", func(error) bool { return true }, false},
 }
 
-// Kind is the value of "error" in an error's JSON.
+// Kind returns the value of "error" in an error's JSON.
 func Kind(err error) string {
 	name, _ := kindOf(err)
 	return name
@@ -176,18 +177,18 @@ func matches(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// noTable reports whether there is no such table, by the library's word or by DynamoDB's,
-// which what a command sends itself has alone.
+// noTable reports whether the table does not exist, according to the library or to
+// DynamoDB. A request that the command itself sent has only DynamoDB's error.
 func noTable(err error) bool {
 	return errors.Is(err, leasehold.ErrTableNotFound) || is[*types.ResourceNotFoundException](err)
 }
 
-// subject is what an error of the library is about.
+// subject is the subject of a library's error.
 type subject struct {
-	key     leasehold.Key // empty: none, or several
-	table   string        // that its text names; the user has named it
+	key     leasehold.Key // empty if there is none or there are several
+	table   string        // the table in the error's text; the user has named it
 	record  *leasehold.Record
-	damaged bool // the record does not read: the text tells to type a command for the key
+	damaged bool // the record is damaged: the text contains a command for the key
 }
 
 func subjectOf(err error) subject {
@@ -215,5 +216,5 @@ func subjectOf(err error) subject {
 	return subject{}
 }
 
-// Record returns the record in an error, nil for none.
+// Record returns the record in an error; nil if there is none.
 func Record(err error) *leasehold.Record { return subjectOf(err).record }

@@ -23,8 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Text describes an error in one line: what failed, for which key and where,
-// which is a table or a file, and what to do next. Of an SDK error it keeps only what AWS said.
+// Text describes an error in one line: what failed, the key, the table or file, and what to do
+// next. Of an SDK error it keeps only AWS's own message.
 func Text(err error, where string) string {
 	lost, isLost := as[*leasehold.LostError](err)
 	held, isHeld := as[*leasehold.HeldError](err)
@@ -68,7 +68,7 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit says which flag would make a layout fit that does not have what was asked for.
+// unfit names the flag that makes a layout fit if it lacks a feature.
 func unfit(err error) string {
 	lacks, is := as[*leasehold.UnsupportedError](err)
 	switch {
@@ -108,7 +108,7 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// Like is an error with a text of its own that is another to errors.Is and errors.As.
+// Like returns an error with its own text that is err to errors.Is and errors.As.
 func Like(err error, text string) error { return &like{text, err} }
 
 type like struct {
@@ -120,8 +120,8 @@ func (e *like) Error() string { return e.text }
 
 func (e *like) Unwrap() error { return e.err }
 
-// insides are what libraries say of themselves in their errors, and what it means. They
-// are compiled when they are first used: most commands need none.
+// insides lists the parts of errors in which libraries describe themselves, with plain
+// replacements. They are compiled at their first use: most commands need none.
 var insides = sync.OnceValue(func() []inside {
 	return []inside{
 		{regexp.MustCompile(`operation error DynamoDB: \w+, `), ""},
@@ -142,8 +142,7 @@ type inside struct {
 	plain   string
 }
 
-// Plain returns an error's text without what means nothing to a person: the parts of
-// the libraries that it has gone through.
+// Plain returns an error's text without the parts that libraries add about themselves.
 func Plain(text string) string {
 	for _, in := range insides() {
 		text = in.pattern.ReplaceAllString(text, in.plain)
@@ -151,13 +150,13 @@ func Plain(text string) string {
 	return text
 }
 
-// Reason says why a request failed, after what to do about it.
+// Reason returns why a request failed. It follows the advice.
 func Reason(err error) string {
 	if said, ok := own(err); ok {
 		return said
 	}
 	text := err.Error()
-	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // of net/http, whose error has no type
+	_, malformed, isMalformed := strings.Cut(text, "malformed HTTP") // net/http's error has no type
 	var address *net.OpError
 	var link *url.Error
 	switch {
@@ -173,11 +172,11 @@ func Reason(err error) string {
 	return visible.Message(text)
 }
 
-// own returns the reason of a request that was answered, or never sent. It returns false for
+// own returns the reason of a request that was answered or was never sent. It returns false for
 // any other. Such a reason has its own advice, even if a wait has ended since.
 func own(err error) (string, bool) {
 	switch {
-	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // nowhere, down to the last place
+	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had any, down to the metadata service
 		return "no credentials were found in AWS_ACCESS_KEY_ID, the profile (~/.aws/config and credentials) or this machine's metadata service: type aws configure or aws sso login, set AWS_PROFILE, or use --profile", true
 	case decide.NoCredentials(err):
 		return visible.Message("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + providerError(err)), true
@@ -211,7 +210,8 @@ func own(err error) (string, bool) {
 	return "", false
 }
 
-// ofFile returns the text of an answer about the file of a local store, if it is one.
+// ofFile returns the text of an error of a local store's file. It returns false for any other
+// error.
 func ofFile(api smithy.APIError) (text string, is bool) {
 	text = strings.TrimPrefix(api.ErrorMessage(), "boltstore: ")
 	fault, known := filefault.In(text)
@@ -221,11 +221,11 @@ func ofFile(api smithy.APIError) (text string, is bool) {
 	return text, api.ErrorCode() == filefault.Code || known && api.ErrorCode() == "InternalServerError"
 }
 
-// FindLocker says what to do about a local store that does not answer.
+// FindLocker is the advice about a local store that does not answer.
 const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
 
-// Remedy returns what to do if no reply came from where, as Text has it. It is empty if the
-// reason has its own advice.
+// Remedy returns the advice if no reply came from where, as in Text. It is empty if the reason
+// has its own advice.
 func Remedy(err error, where string) string {
 	var address *net.OpError
 	isTable := where == "" || strings.HasPrefix(where, "table ")

@@ -1,17 +1,18 @@
-// Package grants is what is held from one command to the next: grants, and the files that
-// acquire, renew and release keep them in.
+// Package grants keeps grants between commands: the grants, and the files in which acquire,
+// renew and release store them.
 //
-// A grant (Grant) says of which store it is, for in another one it would seem lost. It is
-// renewed and released there, whatever the environment says; a flag that leads elsewhere
+// A grant (Grant) names its store, since in another store it would seem lost. It is renewed
+// and released in that store, regardless of the environment. A flag that names another store
 // is refused.
 //
-// A file of a grant (File) is a regular one, as release reads it back; a stream goes
-// through standard input and output. It has mode 0600, and is
+// A grant's file (File) is a regular file, as release reads it back; streams are only
+// standard input and output. It has mode 0600, and is
 //
-//   - opened before any request is sent, and then refused if it could not be written, if
-//     it may be another user's (package plainfile), or if its content is of value: anything
-//     but a grant that has ended, or will have once this one is made;
-//   - replaced as a whole or not at all, even if power fails;
-//   - replaced or removed only if it holds what it held when it was opened: of two commands
-//     that write to it at once one succeeds, and the other has its grant yet, to release it.
+//   - opened before any request is sent. It is refused if it could not be written, if it may
+//     belong to another user (package plainfile), or if its content is of value: anything
+//     but a grant that has ended, or that will have ended once the new grant is made;
+//   - replaced entirely or not at all, even if power fails;
+//   - replaced or removed only if its content has not changed since it was opened. If two
+//     commands write to it at once, one succeeds, and the other still has its grant, to
+//     release it.
 package grants

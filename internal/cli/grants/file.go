@@ -17,19 +17,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Standard stands for standard input and output.
+// Standard means standard input and output.
 const Standard = "-"
 
-// maxGrantSize is in bytes: a longer file holds no grant.
+// maxGrantSize is a limit in bytes: a longer file contains no grant.
 const maxGrantSize = 1 << 20
 
-// File is where a grant is kept: a regular file, which is replaced as a whole, and
-// only if it is missing, empty or holds a grant that has ended; or the standard streams.
+// File is the store of one grant: a regular file, or the standard streams. A regular file is
+// replaced entirely, and only if it is missing, empty or contains a grant that has ended.
 type File struct {
-	path   string // as the user named it, or Standard
+	path   string // the user's path, or Standard
 	file   string // the regular file: path without symbolic links
 	before []byte // its content when it was opened; nil if it did not exist
-	Grant  Grant  // of one that Read has read
+	Grant  Grant  // set by Read
 }
 
 // Open prepares to write a grant to path, and refuses a file of anything else. It is called

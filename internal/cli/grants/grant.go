@@ -20,25 +20,25 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Grant is a grant and the store that it was made in. In another store, a table
-// of the same name would show the grant as lost.
+// Grant is a grant and the store that it was made in. In another store, a table with the
+// same name would show the grant as lost.
 type Grant struct {
 	leasehold.Grant
 	At Place
 }
 
-// Place distinguishes tables of the same name, and says how their records are
-// written. It is part of the grant's JSON. Unknown fields are empty, as in grants that
-// the library or an earlier version of the command wrote.
+// Place distinguishes tables with the same name, and names the layout of their records. It
+// is part of the grant's JSON. Unknown fields are empty, as in grants written by the library
+// or by an earlier version of the command.
 type Place struct {
 	File        string `json:"file,omitempty"`
 	Region      string `json:"region,omitempty"`
 	EndpointURL string `json:"endpointUrl,omitempty"`
-	Account     string `json:"account,omitempty"` // of the credentials, if they say it
+	Account     string `json:"account,omitempty"` // the account of the credentials, if they contain it
 	Layout      string `json:"layout,omitempty"`
 }
 
-// String is the place for people.
+// String returns the place for people.
 func (p Place) String() string {
 	if p.File != "" {
 		return p.File
@@ -53,7 +53,7 @@ func (p Place) String() string {
 	return text
 }
 
-// MarshalJSON writes the grant with its place, as one object.
+// MarshalJSON returns the grant and its place as one object.
 func (g Grant) MarshalJSON() ([]byte, error) {
 	if g.At == (Place{}) {
 		return json.Marshal(g.Grant)
@@ -61,7 +61,7 @@ func (g Grant) MarshalJSON() ([]byte, error) {
 	return say.Joined(g.Grant, g.At)
 }
 
-// UnmarshalJSON reads what MarshalJSON or the library has written.
+// UnmarshalJSON parses the output of MarshalJSON or of the library.
 func (g *Grant) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &g.Grant); err != nil {
 		return err
@@ -69,15 +69,15 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 	return json.Unmarshal(b, &g.At)
 }
 
-// parse reads a grant as leasehold acquire writes it.
+// parse parses a grant written by leasehold acquire.
 func parse(b []byte) (Grant, bool) {
 	var g Grant
 	err := json.Unmarshal(b, &g)
 	return g, err == nil && g.ID != "" && g.Table != ""
 }
 
-// leaseEnds is when the lease of a grant expires by this machine's clock:
-// TrustedUntil plus the margin, which is a tenth of the lease.
+// leaseEnds returns when the lease of a grant expires by this machine's clock: TrustedUntil
+// plus the margin, which is a tenth of the lease.
 func leaseEnds(g Grant) time.Time { return g.TrustedUntil.Add(g.Lease / 10) }
 
 // PlaceOf returns the place of this store.
@@ -87,16 +87,16 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	}
 	o := s.DB.Options()
 	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
-	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN names the account
-		if c, err := o.Credentials.Retrieve(ctx); err == nil { // kept for the requests that follow
+	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN contains the account
+		if c, err := o.Credentials.Retrieve(ctx); err == nil { // cached for the next requests
 			at.Account = c.AccountID
 		}
 	}
 	return at
 }
 
-// differs says in what this place is not that one, so that a grant of one would seem
-// lost in the other. Empty: nothing that is known.
+// differs returns the first difference between two places that would make a grant of one
+// seem lost in the other. It returns "" if no difference is known.
 func (p Place) differs(from Place) string {
 	switch {
 	case p == Place{} || from == Place{}:
@@ -113,15 +113,15 @@ func (p Place) differs(from Place) string {
 	return ""
 }
 
-// RefuseOther refuses a store that is not the one that the grant was made in. asked is
-// the endpoint that a flag names, if any.
+// RefuseOther refuses a store other than the grant's own. asked is the endpoint that a flag
+// names, if any.
 func (g Grant) RefuseOther(here Place, asked string) error {
 	switch what := g.At.differs(here); what {
 	case "":
 		return nil
 	case "--endpoint-url":
 		if asked != "" && asked != g.At.EndpointURL {
-			return nil // by request, as a server can move: see explain
+			return nil // the user asked for it, as a server can move: see explain
 		}
 		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.At, here)
@@ -130,22 +130,23 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 	}
 }
 
-// UseStore sets the flags to the table of the grant, and its layout; like all flags, they
-// override the environment. It refuses flags that name another, because the grant would
-// seem lost there. Only --endpoint-url may differ, as a server can move.
+// UseStore sets the flags to the table of the grant and its layout. Like all flags, they
+// override the environment. It refuses flags that name another table, because the grant
+// would seem lost there. Only --endpoint-url may differ, as a server can move.
 func (g Grant) UseStore(f *store.Settings) error {
 	if f.Table != "" && f.Table != g.Table {
 		return misuse.Errorf("the grant is from table %s, not %s", g.Table, f.Table)
 	}
 	if g.At == (Place{}) {
-		return nil // written by the library, which names only the table
+		return nil // written by the library, which stores only the table
 	}
 	if _, err := os.Lstat(g.At.File); g.At.File != "" && errors.Is(err, fs.ErrNotExist) {
 		return misuse.Errorf("the grant is from table %s in %s, and that file is not there", g.Table, g.At.File)
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {
-	// Another layout may fit the table and yet write what its library cannot read.
+	// Another layout may fit the table and yet write records that the table's library cannot
+	// read.
 	case f.LayoutGiven && g.At.Layout != "" && f.LayoutName != g.At.Layout:
 		return g.refuseFlag("--layout", f.LayoutName, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
@@ -165,23 +166,23 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 	return misuse.Errorf("%s %s: the grant is from table %s in %s: leave out %[1]s", flag, given, g.Table, made)
 }
 
-// Resume renews the grant, in the store that here is. A version of it from before another
-// renewal is refused: two processes would hold it.
+// Resume renews the grant in the store here. It refuses a copy of the grant from before
+// another renewal, since two processes would hold the grant.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)
 }
 
-// maxRenewalsFollowed is how often ResumeToRelease tries again if another process renews
-// the grant at the same time.
+// maxRenewalsFollowed is how often ResumeToRelease repeats if another process renews the
+// grant at the same time.
 const maxRenewalsFollowed = 5
 
-// ResumeToRelease is Resume for a grant that is to be released. A version of it from before
-// a renewal is enough: the output of the renewal may have been lost, and grant, token and
-// owner are the same. Its lease, which the release ends, is at least least: the release must
-// not be refused for it.
+// ResumeToRelease is Resume for a grant that is to be released. A copy of the grant from
+// before a renewal suffices: the output of the renewal may have been lost, and grant, token
+// and owner are the same. It renews for at least least, since a short lease would be
+// refused. The release ends that lease.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
-	if g.Lease != 0 { // else the grant is damaged
+	if g.Lease != 0 { // a zero lease means that the grant is damaged
 		g.Lease = max(g.Lease, least)
 	}
 	lock, err := locks.Resume(ctx, g.Grant)
@@ -196,7 +197,7 @@ func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, her
 	return lock, g.explain(here, err)
 }
 
-// explain says what the loss of a grant may mean.
+// explain returns the possible meaning of a grant's loss.
 func (g Grant) explain(here Place, err error) error {
 	switch {
 	case !errors.Is(err, leasehold.ErrLost):
@@ -212,8 +213,8 @@ func (g Grant) explain(here Place, err error) error {
 	return err
 }
 
-// unsureError is the loss of a grant that may still be held: it was renewed since, or is of
-// another store.
+// unsureError is the loss of a grant that may still be held: it was renewed since, or
+// belongs to another store.
 type unsureError struct {
 	err  error
 	says string
@@ -223,13 +224,13 @@ func (e *unsureError) Error() string { return failure.Brief(e.err) + ": " + e.sa
 
 func (e *unsureError) Unwrap() error { return e.err }
 
-// Ended reports whether a grant is of no more use: it was released, or is lost.
+// Ended reports whether a grant is of no further use because it was released or lost.
 func Ended(err error) bool {
 	return err == nil || errors.Is(err, leasehold.ErrLost) && !errors.As(err, new(*unsureError))
 }
 
-// renewedSince returns the record if the grant could not be resumed because it
-// was renewed after it had been written to its file. Otherwise it returns nil.
+// renewedSince returns the record if the grant could not be resumed because it was renewed
+// after it had been written to its file. Otherwise it returns nil.
 func (g Grant) renewedSince(err error) *leasehold.Record {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) || lost.By == nil {

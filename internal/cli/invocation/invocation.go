@@ -1,11 +1,11 @@
-// Package invocation is one invocation of the command: what was typed and set, who is told
-// of it, and what every command does with that. It opens the table that the flags name
-// and says which one it is, asks at the terminal, completes keys in a shell, and writes as
-// the flags ask for. It knows no command.
+// Package invocation is one invocation of the command: its arguments and environment, its
+// output, and the functions that all commands share. It opens the table that the flags name
+// and reports its name, asks at the terminal, completes keys in a shell, and writes output
+// as the flags demand. It knows no command.
 //
 //	invocation.go the environment, the streams, and the flags of every command
 //	open.go       opens the table or local store, and shows each request with -v
-//	output.go     what several commands print, and ask at the terminal
+//	output.go     output that several commands share, and questions at the terminal
 //	keys.go       keys that a shell completes
 package invocation
 
@@ -36,7 +36,7 @@ type Env struct {
 	OnEC2          func() bool            // whether this machine is an EC2 instance
 	OnTrial        func() bool            // whether leasehold runs from its own source
 
-	FileSystem func(path string) (kind string, err error) // that path is on
+	FileSystem func(path string) (kind string, err error) // of the file system that contains path
 }
 
 // FromOS returns the environment of this process.
@@ -49,7 +49,7 @@ func FromOS() Env {
 	}
 }
 
-// Getenv returns a variable, empty if it is not set.
+// Getenv returns a variable; empty if it is not set.
 func (e Env) Getenv(name string) string {
 	v, _ := e.LookupEnv(name)
 	return v
@@ -58,19 +58,19 @@ func (e Env) Getenv(name string) string {
 // Invocation is one run of the command.
 type Invocation struct {
 	Env
-	Stdout, Stderr *say.Output // what leasehold says; Env has the streams, for CMD
+	Stdout, Stderr *say.Output // leasehold's own output; Env has the streams, for CMD
 	Say            *say.Messages
 
 	// Flags of every command.
 	Settings             store.Settings
 	JSON, Quiet, Verbose bool
 
-	Metrics    *textfile.Run // of run --metrics; nil: none
-	PlaceShown bool          // the command itself shows which store it uses
-	completing bool          // of an argument: create nothing
+	Metrics    *textfile.Run // run --metrics; nil if not used
+	PlaceShown bool          // the command itself shows the store that it uses
+	completing bool          // this completes an argument: create nothing
 }
 
-// New is an invocation of which no flag is read yet.
+// New returns an invocation whose flags have not been parsed.
 func New(env Env) *Invocation {
 	colours := env.Getenv("NO_COLOR") == ""
 	in := &Invocation{Env: env, Stdout: say.To(env.Stdout, colours), Stderr: say.To(env.Stderr, colours)}

@@ -13,20 +13,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Bounds of the completion of a key, which reads the table while somebody waits at
-// the prompt.
+// These limit the completion of a key, which reads the table while the user waits at the
+// prompt.
 const (
 	completionTime = time.Second
 	completionKeys = 200
 )
 
-// AnyKey completes the first argument to a key of the table. What follows it is left to
-// the shell: CMD, or nothing.
+// AnyKey completes the first argument to a key of the table. It leaves the later arguments,
+// such as CMD, to the shell.
 func (in *Invocation) AnyKey(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return in.key(cmd, args, toComplete, func(leasehold.Record) bool { return true })
 }
 
-// HeldKey is AnyKey of those that are held.
+// HeldKey is AnyKey for held keys only.
 func (in *Invocation) HeldKey(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 	return in.key(cmd, args, toComplete, func(r leasehold.Record) bool { return !r.Released })
 }
@@ -38,9 +38,8 @@ func (in *Invocation) key(cmd *cobra.Command, args []string, toComplete string, 
 	return in.keysFor(cmd, toComplete, wanted), cobra.ShellCompDirectiveNoFileComp
 }
 
-// keysFor returns the keys of the table that begin with prefix: as many as can be
-// read in time, none if anything fails. It writes nothing, neither a message nor
-// a store that is not there yet.
+// keysFor returns the keys of the table that begin with prefix: as many as can be read in
+// time, none if anything fails. It writes no message, and does not create a store.
 func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.Record) bool) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()

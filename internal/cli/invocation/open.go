@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Open opens the lock table that flags and environment name, and reports trouble with
-// its requests until it is closed.
+// Open opens the lock table named by flags and environment. It reports trouble with the
+// table's requests until the table is closed.
 func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, error) {
 	o.AsItIs, o.Flags = in.completing, arguments.StoreFlags(cmd)
 	o.Unnamed, o.Made = in.sayUnnamed, in.sayMade
@@ -32,8 +32,8 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble says that requests fail, or that they no longer do: they are tried again for
-// a long time, and otherwise the command would be silent meanwhile. -q silences what may pass.
+// sayTrouble reports trouble with requests or its end: requests are repeated for a long time,
+// and otherwise the command would be silent meanwhile. -q suppresses trouble that may pass.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -42,7 +42,7 @@ func (in *Invocation) sayTrouble(n requests.News) {
 	}
 }
 
-// sayUnnamed says which store is used if none was named, except with -q.
+// sayUnnamed reports which store is used if the user named none. -q suppresses it.
 func (in *Invocation) sayUnnamed(p store.Place) {
 	if in.Quiet || in.PlaceShown {
 		return
@@ -55,7 +55,7 @@ func (in *Invocation) sayUnnamed(p store.Place) {
 	in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())
 }
 
-// MakeFile makes the file of a named store unless it exists, and says so.
+// MakeFile creates the file of a named store unless it exists, and reports that.
 func (in *Invocation) MakeFile(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {
@@ -72,7 +72,7 @@ func (in *Invocation) sayMade(path string) {
 	in.Say.Note("made a new store %s: locks between processes that name this file", path)
 }
 
-// OnStore opens the lock table and calls fn with it. A signal ends fn's context.
+// OnStore opens the lock table and calls fn. A signal ends fn's context.
 func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(context.Context, *store.Store) error) error {
 	s, err := in.Open(cmd, o)
 	if err != nil {
@@ -84,8 +84,8 @@ func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(conte
 	return fn(ctx, s)
 }
 
-// OnTable is OnStore with a lock client. It counts what the requests use. Whatever fails
-// after a signal has failed because of it.
+// OnTable is OnStore with a lock client. It counts the consumption of the requests. Any
+// failure after a signal is attributed to the signal.
 func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(context.Context, *store.Table) error) error {
 	return failure.Answer(in.OnStore(cmd, store.Opening{}, func(ctx context.Context, s *store.Store) error {
 		s.DB, s.Meter = requests.Metered(s.DB)
@@ -100,10 +100,10 @@ func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(
 	}))
 }
 
-// eventRequest is a request, with -v.
+// eventRequest is the event of a request, with -v.
 const eventRequest = "request"
 
-// logRequests tells of each request to a store.
+// logRequests returns a function that logs each request to a store.
 func (in *Invocation) logRequests(s *store.Store) func(requests.Request) {
 	log := requests.NewLog(s.Proto.Schema())
 	return func(r requests.Request) {

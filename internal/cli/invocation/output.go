@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Listing says how to write records to standard output.
+// Listing returns how records are written to standard output.
 func (in *Invocation) Listing(t *store.Table) say.Listing {
 	terminal, caps := in.Stdout.Terminal && !in.JSON, t.Layout.Capabilities()
 	return say.Listing{
@@ -24,7 +24,7 @@ func (in *Invocation) Listing(t *store.Table) say.Listing {
 	}
 }
 
-// Print writes v as JSON with --json, else the text.
+// Print writes v as JSON with --json, and the text otherwise.
 func (in *Invocation) Print(v any, format string, args ...any) error {
 	if in.JSON {
 		return json.NewEncoder(in.Stdout).Encode(v)
@@ -33,7 +33,7 @@ func (in *Invocation) Print(v any, format string, args ...any) error {
 	return err
 }
 
-// SayURL writes the URL that is served: on a terminal in words, in a pipe alone.
+// SayURL writes the URL of the server: in a sentence on a terminal, alone in a pipe.
 func (in *Invocation) SayURL(url string, asJSON map[string]string, words string, args ...any) error {
 	if in.Stdout.Terminal {
 		return in.Print(asJSON, words, args...)
@@ -41,21 +41,20 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 	return in.Print(asJSON, "%s\n", url)
 }
 
-// Report prints what checks find.
+// Report returns a report for the results of checks.
 func (in *Invocation) Report() *checks.Report {
 	return &checks.Report{Say: in.Say, Out: in.Stdout, JSON: in.JSON}
 }
 
-// CanAsk reports whether there is a terminal to ask at.
+// CanAsk reports whether the user can be asked at a terminal.
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
-// Confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it
-// returns the error that ends the command and says no. It returns early only if ctx
-// ends.
+// Confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it returns
+// an error that ends the command with the message no. It returns early only if ctx ends.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)
-	go func() { // a read cannot be interrupted: it stays until the process ends
+	go func() { // a read cannot be interrupted: the goroutine stays until the process ends
 		line, _ := bufio.NewReader(in.Stdin).ReadString('\n')
 		answers <- strings.ToLower(strings.TrimSpace(line))
 	}()

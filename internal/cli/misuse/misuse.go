@@ -1,7 +1,7 @@
-// Package misuse is the error of a mistake in the command line or the environment: what
-// the user typed, set or named is what must change. Every room of the command returns
-// it; the command prints it as it is, and exits with the code for usage. It knows
-// nothing else.
+// Package misuse is the error of a mistake in the command line or the environment:
+// something that the user typed, set or named must change. Every package of the command
+// returns it. The command prints it unchanged and exits with the code for usage errors. The
+// package knows nothing else.
 package misuse
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Error is such a mistake, and what to do about it.
+// Error describes the mistake and how to correct it.
 type Error struct{ message string }
 
 func (e *Error) Error() string { return e.message }
@@ -18,7 +18,7 @@ func (e *Error) Error() string { return e.message }
 // Errorf returns an *Error.
 func Errorf(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
 
-// Of returns an *Error in the use of cmd, with a reference to its help.
+// Of returns an *Error about the use of cmd, with a reference to its help.
 func Of(cmd *cobra.Command, format string, args ...any) error {
 	return Errorf("%s: see %s --help", fmt.Sprintf(format, args...), cmd.CommandPath())
 }

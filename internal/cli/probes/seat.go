@@ -13,7 +13,7 @@ import (
 
 // Term is a term of this process.
 type Term interface {
-	TrustedUntil() time.Time // not in the future once it is over
+	TrustedUntil() time.Time // not in the future once the term is over
 	Running() bool           // CMD has begun, and has not ended
 }
 
@@ -22,19 +22,19 @@ type Seat struct {
 	now     func() time.Time
 	overdue time.Duration
 
-	mu     sync.Mutex      // guards what follows; not held while a term is asked
-	term   Term            // of this process; nil: it campaigns
-	leader election.Leader // who leads, zero if that is not known
+	mu     sync.Mutex      // guards the fields below; not held during calls of term
+	term   Term            // the term of this process; nil if it campaigns
+	leader election.Leader // the leader, zero if not known
 }
 
-// NewSeat is a seat of which nothing is known yet. Renewals are overdue when less than
-// overdue is left of a term's trust.
+// NewSeat returns a seat in its initial state. Renewals are overdue when less than overdue
+// is left of a term's trust.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
 
-// Saw notes who leads while this process campaigns. What comes late, when it has won, is
-// of before.
+// Saw records the leader while this process campaigns. It ignores late events: those after
+// the process has won concern the time before.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -43,10 +43,10 @@ func (s *Seat) Saw(leader election.Leader) {
 	}
 }
 
-// Won notes that this process leads.
+// Won records that this process leads.
 func (s *Seat) Won(term Term, as election.Leader) { s.set(term, as) }
 
-// Left notes that its term is over: who leads next is not known yet.
+// Left records that its term is over. The next leader is not known yet.
 func (s *Seat) Left() { s.set(nil, election.Leader{}) }
 
 func (s *Seat) set(term Term, leader election.Leader) {
@@ -55,7 +55,7 @@ func (s *Seat) set(term Term, leader election.Leader) {
 	s.term, s.leader = term, leader
 }
 
-// stands is how this process stands now, and who leads.
+// stands returns the standing of this process now, and the leader.
 func (s *Seat) stands() (standing, election.Leader) {
 	s.mu.Lock()
 	term, leader := s.term, s.leader
@@ -89,7 +89,7 @@ func (s *Seat) Handler() http.Handler {
 	return mux
 }
 
-// answer writes 200 for yes and 503 for no, to one who asks again rather than keep it.
+// answer writes 200 for yes and 503 for no. The client must not cache it.
 func answer(w http.ResponseWriter, yes bool, text string) {
 	h := w.Header()
 	h.Set("Content-Type", "text/plain; charset=utf-8")
@@ -98,10 +98,10 @@ func answer(w http.ResponseWriter, yes bool, text string) {
 	if !yes {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
-	_, _ = io.WriteString(w, text) // fails if nobody reads it any more
+	_, _ = io.WriteString(w, text) // fails if the client has closed the connection
 }
 
-// leaderText says who leads, a field a line.
+// leaderText describes the leader with one line per field.
 func leaderText(l election.Leader) string {
 	if l == (election.Leader{}) {
 		return "who leads is not known\n"
@@ -115,15 +115,16 @@ func leaderText(l election.Leader) string {
 	return text
 }
 
-// standing is what is told of one moment.
+// standing is the state of the process at one moment.
 type standing struct {
 	leads bool // this process is trusted to lead
 	live  bool // CMD does not run, or runs in a term that is renewed in time
 }
 
-// standingAt is how a process stands at now. trustedUntil is the end of its term's trust,
-// zero without a term. Renewals are overdue when less than overdue is left of it.
+// standingAt returns the standing of a process at now. trustedUntil is the end of its
+// term's trust, zero without a term. Renewals are overdue when less than overdue is left of
+// it.
 func standingAt(now, trustedUntil time.Time, overdue time.Duration, running bool) standing {
-	left := trustedUntil.Sub(now) // of no term: below zero
+	left := trustedUntil.Sub(now) // negative without a term
 	return standing{leads: left > 0, live: !running || left >= overdue}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// term is a term whose trust ends when the test says.
+// term is a term whose trust ends at a time set by the test.
 type term struct {
 	until   time.Time
 	running bool
@@ -19,7 +19,7 @@ type term struct {
 func (t *term) TrustedUntil() time.Time { return t.until }
 func (t *term) Running() bool           { return t.running }
 
-// asked is a seat whose clock stands, and what it answers.
+// asked returns a seat whose clock does not move, and a function that checks its answers.
 func asked(t *testing.T, now time.Time) (s *Seat, says func(path string, code int, text string)) {
 	s = NewSeat(func() time.Time { return now }, 6*time.Second)
 	return s, func(path string, code int, text string) {
@@ -42,7 +42,7 @@ func TestWhoAsksIsToldOfEachStateOfAProcess(t *testing.T) {
 	s, says := asked(t, now)
 	const unknown = "who leads is not known\n"
 
-	says("/leader", 503, unknown) // before the first look
+	says("/leader", 503, unknown) // before the first read
 	says("/live", 200, "live\n")
 	s.Saw(election.Leader{Owner: "other/1/abcd", Value: "10.0.0.7:8080", Token: 6})
 	says("/leader", 503, "owner\tother/1/abcd\nvalue\t10.0.0.7:8080\ntoken\t6\n")

@@ -1,22 +1,22 @@
-// Package requests is what becomes of the requests that the command sends: each is seen
-// once, by a middleware of the SDK, and made a plain value (Request), of which the rest
-// of this package, and who else watches, work out what they say.
+// Package requests observes the requests that the command sends. A middleware of the SDK
+// turns each request into a plain value (Request). The rest of this package and other
+// observers evaluate these values.
 //
 //	Watch ──► Request ──┬─ Health   since when no request was answered: Trouble
 //	                    ├─ Log      a line for each request, with -v
 //	                    ├─ Meter    how many requests there were, and what they used
 //	                    └─ checks   the connections, the clock and the time of each, for doctor
 //
-// A request is one that is sent: where the SDK tries again, each try is one. What is told
-// of it is told when it has ended, except to Health, which must know of those that do not
-// end: it is told when an operation begins and when its request is sent, as before that
-// the SDK may wait for credentials.
+// Each request that is sent counts: if the SDK repeats an operation, each attempt is one
+// request. Observers receive a request when it has ended. Only Health also needs to know of
+// requests that do not end: it is notified when an operation begins and when its request is
+// sent, since the SDK may wait for credentials before that.
 //
-// Trouble is told to a person while requests fail, for they are tried again for a long
-// time, and a command would be silent meanwhile: see News. A request counts as answered
-// if DynamoDB did what it was asked or refused it, and as failed if there was no reply,
-// one that cannot be read, one of a server that has failed, or one that throttles. One
-// that the command itself has cancelled says nothing about DynamoDB.
+// Trouble is reported to the user while requests fail, because they are repeated for a long
+// time and the command would be silent meanwhile: see News. A request counts as answered if
+// DynamoDB did it or refused it. It counts as failed if there was no reply, an unreadable
+// reply, a reply of a failed server, or throttling. A request that the command itself has
+// cancelled says nothing about DynamoDB.
 //
-// Nothing here prints, and nothing here knows which command sends.
+// Nothing here prints, and nothing here knows the command that sends.
 package requests

@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Log makes of each request what -v shows. It is safe for concurrent use.
+// Log turns each request into a line for -v. It is safe for concurrent use.
 type Log struct {
 	schema protocol.Schema
 
 	mu         sync.Mutex
-	unanswered map[string]int // how many requests of an operation on these keys in a row
+	unanswered map[string]int // unanswered requests in a row, by operation and keys
 }
 
 // NewLog returns a log of the requests to a table.
@@ -28,20 +28,20 @@ func NewLog(schema protocol.Schema) *Log { return &Log{schema: schema, unanswere
 // Entry is a request as -v shows it.
 type Entry struct {
 	Request
-	Keys    []leasehold.Key // that it is about
+	Keys    []leasehold.Key // the keys of the request
 	Attempt int
 	Outcome string // ok, an error code, or why there is no reply
 }
 
-// Entry makes one of a request that has ended.
+// Entry returns the entry for a request that has ended.
 func (l *Log) Entry(r Request, from Server) Entry {
 	e := Entry{Request: r, Keys: l.keysOf(r.Input), Outcome: visible.Message(r.outcome(from))}
 	e.Attempt = l.attempt(e)
 	return e
 }
 
-// attempt counts the requests of an operation on the same keys, from the last
-// that was answered. Both the library and the SDK repeat requests.
+// attempt counts the requests of an operation on the same keys since the last answered one.
+// Both the library and the SDK repeat requests.
 func (l *Log) attempt(e Entry) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -53,7 +53,7 @@ func (l *Log) attempt(e Entry) int {
 	return n
 }
 
-// Line is the entry in one line.
+// Line returns the entry as one line.
 func (e Entry) Line() string {
 	what := e.Operation
 	if len(e.Keys) > 0 {
@@ -69,7 +69,7 @@ func (e Entry) Line() string {
 	return line
 }
 
-// keysOf returns the keys that the input of an operation is about.
+// keysOf returns the keys in the input of an operation.
 func (l *Log) keysOf(input any) []leasehold.Key {
 	var keys []leasehold.Key
 	about := func(item protocol.Item) { keys = append(keys, l.schema.KeyOf(item)) }
@@ -103,20 +103,20 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 	return keys
 }
 
-// Usage is what requests that were answered have used.
+// Usage is the total consumption of the answered requests.
 type Usage struct {
 	Requests int
 	Reads    float64 // read units
 }
 
-// Meter counts the requests of a DynamoDB client, and what they used. It is safe for
+// Meter counts the requests of a DynamoDB client and their consumption. It is safe for
 // concurrent use.
 type Meter struct {
 	mu   sync.Mutex
 	used Usage
 }
 
-// Metered returns the client with its requests counted.
+// Metered returns the client with a Meter that counts its requests.
 func Metered(db *dynamodb.Client) (*dynamodb.Client, *Meter) {
 	m := &Meter{}
 	return dynamodb.New(db.Options(), Watch{Units: true, Each: m.count}.Client), m
@@ -131,13 +131,13 @@ func (m *Meter) count(r Request) {
 	m.used.Requests++
 	switch r.Operation {
 	case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan":
-		if r.Units != nil { // the server may not say it
+		if r.Units != nil { // the server may not report it
 			m.used.Reads += *r.Units
 		}
 	}
 }
 
-// Used returns what was used so far.
+// Used returns the consumption so far.
 func (m *Meter) Used() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,23 +15,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Trouble says that requests fail, or are not answered. If it lasts no time, they do not.
+// Trouble describes requests that fail or are not answered. There is no trouble if lasts is
+// zero.
 type Trouble struct {
 	server    Server
 	lasts     time.Duration
-	why       string // empty: requests have not failed yet
+	why       string // empty if no request has failed
 	throttled bool
-	unsent    bool // no request was sent yet
+	unsent    bool // no request was sent
 	nowhere   bool // DNS has no such host, and no request was answered before
-	silent    bool // there is no answer yet, or there was none in time
-	answers   int  // how many requests were answered before
+	silent    bool // there is no answer, or none came in time
+	answers   int  // number of requests answered before
 }
 
 // Kinds of news.
 const (
 	Throttled = "throttled" // every request is throttled
 	NoAnswer  = "no_answer" // no request is answered, or none can be sent
-	Answered  = "answered"  // that is over
+	Answered  = "answered"  // the trouble is over
 )
 
 func (t Trouble) kind() string {
@@ -41,7 +42,7 @@ func (t Trouble) kind() string {
 	return NoAnswer
 }
 
-// what says what happens.
+// what describes the trouble.
 func (t Trouble) what() string {
 	switch {
 	case t.nowhere:
@@ -57,7 +58,7 @@ func (t Trouble) what() string {
 	return "no answer from " + t.server.name() + " for " + wording.Age(t.lasts)
 }
 
-// reason says why, as far as known.
+// reason returns the reason as far as it is known.
 func (t Trouble) reason() string {
 	if t.unsent && !t.server.IsFile {
 		return cmp.Or(t.why, "no request was sent yet")
@@ -65,7 +66,7 @@ func (t Trouble) reason() string {
 	return cmp.Or(t.why, "no reply from "+t.server.Location)
 }
 
-// advice says what to do.
+// advice returns what the user should do.
 func (t Trouble) advice() string {
 	if fault, is := filefault.In(t.why); is {
 		return fault.String()
@@ -85,7 +86,7 @@ func (t Trouble) advice() string {
 	return decide.CheckConnection
 }
 
-// Line is all of it, in one line.
+// Line returns the whole description in one line.
 func (t Trouble) Line() string {
 	if _, isDisk := filefault.In(t.why); t.throttled || isDisk {
 		return fmt.Sprintf("%s: still trying: %s: %s", t.what(), t.advice(), t.reason())
@@ -94,27 +95,28 @@ func (t Trouble) Line() string {
 }
 
 const (
-	newsAfter  = 3 * time.Second // without an answer
-	newsRepeat = time.Minute     // between two about trouble
+	newsAfter  = 3 * time.Second // time without an answer
+	newsRepeat = time.Minute     // time between two reports
 )
 
-// News is what is told of trouble, or of its end.
+// News reports trouble or its end.
 type News struct {
 	Kind           string
 	Lasts          time.Duration
-	Reason, Advice string // of trouble
+	Reason, Advice string // reason of the trouble, and advice
 	Line           string // all of it, for people
-	Lasting        bool   // it will hardly pass
+	Lasting        bool   // the trouble will hardly pass by itself
 }
 
-// teller tells of trouble once it has lasted for some seconds, or at once if it will hardly
-// pass. It does so at most once a minute, and tells of the end of trouble that it has told.
+// teller reports trouble once it has lasted for some seconds, or at once if it will hardly
+// pass. It reports at most once a minute. It also reports the end of trouble that it has
+// reported.
 type teller struct {
-	told Trouble   // lasts no time: none, or it is over
-	at   time.Time // trouble was told last; zero: not yet
+	told Trouble   // the reported trouble; none if it lasts no time
+	at   time.Time // when trouble was last reported; zero if never
 }
 
-// news returns what is to be told now, if anything is.
+// news returns the report that is due, if any.
 func (t *teller) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:
@@ -129,15 +131,15 @@ func (t *teller) news(seen Trouble, now time.Time) (n News, due bool) {
 	return News{Kind: seen.kind(), Lasts: seen.lasts, Reason: seen.reason(), Advice: seen.advice(), Line: seen.Line(), Lasting: seen.nowhere}, true
 }
 
-// Telling tells of trouble until it ends, except while it is paused.
+// Telling reports trouble until it ends, except while it is paused.
 type Telling struct {
-	mu     sync.Mutex // held while it is told
+	mu     sync.Mutex // held during a report
 	paused bool
 	teller teller
 	stop   func()
 }
 
-// Tell begins to tell of trouble with a server.
+// Tell starts to report trouble with a server by calling tell.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	t := &Telling{}
 	t.stop = seconds.Each(func() {
@@ -154,26 +156,26 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	return t
 }
 
-// Pause begins or ends a pause. In one nothing is told, and trouble from before it is
-// forgotten, but for when it was told.
+// Pause begins or ends a pause. During a pause nothing is reported. Earlier trouble is
+// forgotten, except for the time of the last report.
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.paused, t.teller = begin, teller{at: t.teller.at}
 }
 
-// End returns when nothing is told any more.
+// End stops the reports and waits for one in progress.
 func (t *Telling) End() { t.stop() }
 
-// Health knows since when no request was answered. It is safe for concurrent use. The
-// zero value has not seen any.
+// Health records since when no request has been answered. It is safe for concurrent use.
+// The zero value is ready to use.
 type Health struct {
 	mu     sync.Mutex
-	failed *Request  // the last; nil: the last request was answered
-	since  time.Time // the first of those that have failed in a row began
+	failed *Request  // the last request; nil if it was answered
+	since  time.Time // when the first of the consecutive failed requests began
 
 	open       map[*Pending]struct{}
-	answeredAt time.Time // zero: not yet
+	answeredAt time.Time // zero if no request was answered
 	answers    int
 }
 
@@ -182,10 +184,10 @@ type Health struct {
 type Pending struct {
 	of     *Health
 	began  time.Time
-	isSent bool // a request was sent; before that, credentials are looked for
+	isSent bool // a request was sent; before that, the SDK loads credentials
 }
 
-// Begin says that somebody waits for an answer, until End is called.
+// Begin records a wait for an answer, until End is called.
 func (h *Health) Begin() *Pending {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -197,7 +199,7 @@ func (h *Health) Begin() *Pending {
 	return p
 }
 
-// End says that nobody waits any more.
+// End records that the wait is over.
 func (p *Pending) End() {
 	p.of.mu.Lock()
 	defer p.of.mu.Unlock()
@@ -214,7 +216,7 @@ func (h *Health) saw(r Request) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	switch {
-	case r.cancelled(): // that says nothing about DynamoDB
+	case r.cancelled(): // a cancelled request says nothing about DynamoDB
 	case r.answered():
 		h.failed, h.answeredAt = nil, time.Now()
 		h.answers++
@@ -226,14 +228,14 @@ func (h *Health) saw(r Request) {
 	}
 }
 
-// Answers is how many requests were answered.
+// Answers returns the number of answered requests.
 func (h *Health) Answers() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.answers
 }
 
-// Trouble says for how long and why that server has not answered.
+// Trouble returns for how long the server has not answered, and why.
 func (h *Health) Trouble(of Server) Trouble {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -43,7 +43,7 @@ func TestTroubleSaysWhatToDo(t *testing.T) {
 	}
 }
 
-// A Region that AWS does not have has no host. DNS says so at once.
+// A Region that AWS does not have has no host, and DNS answers that at once.
 func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
@@ -59,7 +59,7 @@ func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 		if n, due := told.news(h.Trouble(wset), time.Now()); due {
 			t.Errorf("again: %+v", n)
 		}
-		answered, told := &Health{}, &teller{} // there is such a host
+		answered, told := &Health{}, &teller{} // the host exists
 		answered.saw(Request{})
 		answered.saw(none)
 		if n, due := told.news(answered.Trouble(wset), time.Now()); due {

@@ -21,14 +21,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// Watch is who is told of the requests of a client. Several may watch one client.
+// Watch observes the requests of a client. Several watches may observe one client.
 type Watch struct {
-	Health *Health       // nil: nobody asks for it
-	Units  bool          // have replies say what was consumed
-	Each   func(Request) // is called at the end of each request, of several at a time; nil: none
+	Health *Health       // nil if not needed
+	Units  bool          // requests ask for the consumed capacity
+	Each   func(Request) // called at the end of each request, concurrently; nil if not needed
 }
 
-// Client is an option of the client that is watched.
+// Client is an option for the observed client.
 func (w Watch) Client(o *dynamodb.Options) {
 	o.APIOptions = append(slices.Clip(o.APIOptions), func(stack *middleware.Stack) error {
 		if before, ok := stack.Initialize.Get(middlewareID); ok {
@@ -44,12 +44,12 @@ func (w Watch) Client(o *dynamodb.Options) {
 const middlewareID = "leasehold: watch requests"
 
 // operation is one call of the client, which sends one request, or several if the SDK
-// tries again. It is a middleware: the SDK makes a stack for each call.
+// repeats it. It is a middleware: the SDK makes a stack for each call.
 type operation struct {
 	name    string
 	watches []Watch
 	input   any
-	open    []*Pending // in the Health of each watch that has one
+	open    []*Pending // one for each watch with a Health
 	sent    bool       // a request was sent
 }
 
@@ -84,7 +84,7 @@ func (op *operation) HandleInitialize(ctx context.Context, in middleware.Initial
 	return out, about, err
 }
 
-// failed is the error of the operation as the SDK returns it to its caller.
+// failed returns the operation's error as the SDK returns it to its caller.
 func (op *operation) failed(err error) error {
 	if err == nil {
 		return nil
@@ -104,7 +104,7 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	out, about, err := next.HandleDeserialize(ctx, in)
 	r.Took, r.Err, r.Units = time.Since(r.Began), err, units(out.Result)
 	if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply.StatusCode != 0 { // it is 0 if there was none
-		date, _ := http.ParseTime(reply.Header.Get("Date")) // zero: it does not say
+		date, _ := http.ParseTime(reply.Header.Get("Date")) // zero if the reply has no date
 		r.Reply = Reply{Code: reply.StatusCode, Status: reply.Status, ID: reply.Header.Get("X-Amzn-Requestid"), Date: date}
 	}
 	for _, w := range op.watches {
@@ -118,10 +118,10 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	return out, about, err
 }
 
-// The inputs and outputs of operations have fields of the same names, and no method or
-// type in common.
+// The inputs and outputs of operations have fields with the same names, but no common method
+// or type.
 
-// askingUnits returns a copy of the input of an operation that asks what it consumes.
+// askingUnits returns a copy of an operation's input that asks for the consumed capacity.
 // The input itself belongs to the caller of the SDK.
 func askingUnits(input any) any {
 	from := reflect.ValueOf(input).Elem()
@@ -133,7 +133,7 @@ func askingUnits(input any) any {
 	return asking.Interface()
 }
 
-// units returns the capacity units that a reply says were consumed, nil if it does not.
+// units returns the capacity units in a reply; nil if it contains none.
 func units(output any) *float64 {
 	out := reflect.Indirect(reflect.ValueOf(output))
 	if !out.IsValid() {
@@ -149,7 +149,7 @@ func units(output any) *float64 {
 		if c != nil {
 			each = append(each, *c)
 		}
-	case []types.ConsumedCapacity: // of a batch or a transaction: for each table
+	case []types.ConsumedCapacity: // a batch or a transaction has one for each table
 		each = c
 	}
 	if len(each) == 0 {
@@ -162,27 +162,27 @@ func units(output any) *float64 {
 	return &sum
 }
 
-// Request is what is known of a request when it has ended.
+// Request is a request that has ended.
 type Request struct {
 	Operation string // such as UpdateItem
-	Input     any    // of the operation
+	Input     any    // the operation's input
 	Began     time.Time
 	Took      time.Duration
-	Err       error // nil: it did what it was to do
+	Err       error // nil if the request succeeded
 
 	Reply
-	Units *float64 // of capacity, as the reply says; nil: it does not
+	Units *float64 // consumed capacity; nil if the reply does not contain it
 }
 
-// Reply is what a reply says of itself. The zero value: there was none.
+// Reply is the header of a reply. It is zero if there was no reply.
 type Reply struct {
 	Code   int    // such as 200
 	Status string // the same with its name
-	ID     string // of the request, by DynamoDB
+	ID     string // DynamoDB's id of the request
 	Date   time.Time
 }
 
-// Server is what answers requests.
+// Server is the destination of requests.
 type Server struct {
 	Location string // region, URL or file
 	IsFile   bool
@@ -195,15 +195,15 @@ func (s Server) name() string {
 	return "DynamoDB"
 }
 
-// Throttled reports whether the reply was that there are too many requests.
+// Throttled reports whether the server rejected the request because there are too many.
 func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 
-// cancelled reports whether the request was given up here.
+// cancelled reports whether the command itself cancelled the request.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 
-// noSuchHost reports whether DNS has answered that there is no such host. That is what it
-// answers for a Region that AWS does not have. It may pass: so it may answer for a name that
-// is new.
+// noSuchHost reports whether DNS has answered that the host does not exist, as it does for a
+// Region that AWS does not have. The answer may be temporary: DNS may give it for a new
+// name.
 func (r Request) noSuchHost() bool {
 	var dns *net.DNSError
 	return errors.As(r.Err, &dns) && dns.IsNotFound
@@ -218,7 +218,7 @@ func (r Request) isRefusal() bool {
 	return r.Code >= http.StatusBadRequest && r.Code < http.StatusInternalServerError
 }
 
-// outcome is "ok", an error code, or why there is no reply that says more.
+// outcome returns "ok", an error code, or why there is no reply with more information.
 func (r Request) outcome(from Server) string {
 	var api smithy.APIError
 	said := errors.As(r.Err, &api)
@@ -239,10 +239,10 @@ func (r Request) outcome(from Server) string {
 		return "no reply from " + from.Location
 	}
 	if send := (*smithyhttp.RequestSendError)(nil); errors.As(r.Err, &send) {
-		return failure.Reason(send.Err) // without what the SDK says around it
+		return failure.Reason(send.Err) // without the text that the SDK adds
 	}
 	return failure.Reason(r.Err)
 }
 
-// noCode is the SDK's code of an error whose reply has none.
+// noCode is the SDK's code for an error reply without a code.
 const noCode = "UnknownError"

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// answering answers requests from its list, and has the engine answer the rest.
+// answering answers requests from its list. The engine answers the others.
 type answering struct {
 	dynamodb.HTTPClient
 	answers []func(*http.Request) (*http.Response, error)

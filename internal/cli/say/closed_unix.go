@@ -9,10 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// IsClosed reports whether a standard stream was closed when this process began. The
-// Go runtime has then opened the null device in its place, for reading and writing,
-// and what is written there is lost without an error. A shell opens it for writing
-// alone.
+// IsClosed reports whether a standard stream was closed when this process began. The Go
+// runtime has then opened the null device instead, for reading and writing, and output to
+// it is lost without an error. A shell opens that device only for writing.
 func IsClosed(stream io.Writer) bool {
 	f, ok := stream.(*os.File)
 	if !ok {

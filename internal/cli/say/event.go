@@ -29,19 +29,19 @@ type Event struct {
 	RemainingMs *int64          `json:"remainingMs,omitempty"`
 	Holder      *Record         `json:"holder,omitempty"`
 	HoldersSeen int             `json:"holdersSeen,omitempty"`
-	Place       int             `json:"place,omitempty"` // in line, from 1
-	Done        *leasehold.Done `json:"done,omitempty"`  // what was done already
+	Place       int             `json:"place,omitempty"` // position in the queue, from 1
+	Done        *leasehold.Done `json:"done,omitempty"`  // the work that was already done
 	LastsMs     *int64          `json:"lastsMs,omitempty"`
 	Error       string          `json:"error,omitempty"`
 	Advice      string          `json:"advice,omitempty"`
-	Kind        string          `json:"kind,omitempty"` // of Error
+	Kind        string          `json:"kind,omitempty"` // the kind of Error
 	ExitCode    *int            `json:"exitCode,omitempty"`
 	Processes   []Process       `json:"processes,omitempty"`
 	PID         int             `json:"pid,omitempty"`
 
-	// Of a request, with -v.
+	// Fields of a request, with -v:
 	Operation string   `json:"operation,omitempty"`
-	Keys      []Key    `json:"keys,omitempty"` // if there are several
+	Keys      []Key    `json:"keys,omitempty"` // set if there are several
 	Attempt   int      `json:"attempt,omitempty"`
 	RequestID string   `json:"requestId,omitempty"`
 	Units     *float64 `json:"units,omitempty"`
@@ -50,7 +50,7 @@ type Event struct {
 
 // Process is a process that CMD has started.
 type Process struct {
-	PID  int    `json:"pid"` // of a group, if its processes are not known
+	PID  int    `json:"pid"` // a process group if its processes are not known
 	Name string `json:"name,omitempty"`
 }
 
@@ -63,11 +63,11 @@ type Key struct {
 // Events that the command adds to those of the library.
 const (
 	Stopping = "stopping" // the stop signal was sent to CMD
-	Exited   = "exited"   // CMD has ended, and what it left running if that is waited for
+	Exited   = "exited"   // CMD has ended, and so have the processes that it left running if run waits for them
 
 	Background = "background" // CMD has ended, and processes that it started still run
-	Started    = "started"    // the first of --events
-	Ended      = "ended"      // the last of --events
+	Started    = "started"    // the first event of --events
+	Ended      = "ended"      // the last event of --events
 )
 
 // NewEvent returns an event with its time and kind.
@@ -75,20 +75,20 @@ func NewEvent(kind string, at time.Time) Event {
 	return Event{Time: wording.Time(at), Event: kind}
 }
 
-// Of is the event with its lock.
+// Of returns the event with its lock.
 func (e Event) Of(key leasehold.Key, token int64) Event {
 	e.Key, e.SortKey, e.Token = key.Partition, key.Sort, token
 	return e
 }
 
-// Millis is a duration in an event.
+// Millis returns a duration for an event.
 func Millis(d time.Duration) *int64 {
 	ms := d.Milliseconds()
 	return &ms
 }
 
-// ClientEvent writes an event of the lock client, if it is one that users see.
-// holdersSeen is for those about a wait.
+// ClientEvent writes an event of the lock client if users see events of its kind.
+// holdersSeen is for events about a wait.
 func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int) {
 	m.mu.Lock()
 	table, where := m.table, m.where
@@ -122,28 +122,28 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 }
 
 const (
-	// eventsKept is how many events wait for a slow reader. More are dropped: the
-	// lock and CMD never wait for it.
+	// eventsKept is the number of events that wait for a slow reader. More are dropped: the
+	// lock and CMD never wait for the reader.
 	eventsKept = 1024
 
-	// eventsPatience bounds the wait for the reader, when the stream is opened and
-	// when the command ends.
+	// eventsPatience limits the wait for the reader when the stream is opened and when the
+	// command ends.
 	eventsPatience = time.Second
 
-	// readerPatience bounds the wait for the reader of a FIFO to open it: a shell
-	// starts "reader fifo &" and the command at once, and either may be first.
+	// readerPatience limits the wait for a reader to open a FIFO: a shell starts "reader
+	// fifo &" and the command at once, and either may be first.
 	readerPatience = 3 * time.Second
 )
 
-// eventStream is where --events writes events, one JSON object a line. Whatever
-// becomes of it, its users do not notice: they neither wait nor fail.
+// eventStream writes the events of --events, one JSON object a line. Its users never wait
+// for it and never fail because of it.
 type eventStream struct {
-	name    string // as the user wrote it
+	name    string // the user's name for it
 	lines   chan []byte
-	first   chan error    // receives what became of the first line
-	done    chan struct{} // closed when nothing more will be written
+	first   chan error    // receives the error of the first line, or nil
+	done    chan struct{} // closed after the last write
 	broken  func(error)   // called once if a later line cannot be written
-	dropped atomic.Int64  // lines that found no room
+	dropped atomic.Int64  // lines dropped because the buffer was full
 }
 
 func newEventStream(name string, broken func(error)) *eventStream {
@@ -153,9 +153,9 @@ func newEventStream(name string, broken func(error)) *eventStream {
 	}
 }
 
-// OpenEvents opens what --events names: the file descriptor of that number, which
-// this process must have inherited, or a file to append to. It writes the first
-// event, so that a full disk is noticed before anything else is done.
+// OpenEvents opens the stream named by --events: a file descriptor number, which this
+// process must have inherited, or a file to append to. It writes the first event, so that a
+// full disk is noticed before anything else is done.
 func (m *Messages) OpenEvents(to string, now time.Time) error {
 	if to == "" {
 		return nil
@@ -177,7 +177,7 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	s.send(started)
 	select {
 	case err = <-s.first:
-	case <-time.After(eventsPatience): // its reader is slow, and may be so
+	case <-time.After(eventsPatience): // its reader is slow, which is allowed
 	}
 	if err != nil {
 		s.end()
@@ -187,7 +187,7 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	return nil
 }
 
-// EndEvents writes the last event, and says if the reader could not keep up.
+// EndEvents writes the last event, and a message if the reader could not keep up.
 func (m *Messages) EndEvents(now time.Time, code int, err error) {
 	s := m.setStream(nil)
 	if s == nil {
@@ -205,7 +205,7 @@ func (m *Messages) EndEvents(now time.Time, code int, err error) {
 	}
 }
 
-// setStream sets where events go, and returns where they went before.
+// setStream sets the stream of later events, and returns the previous one.
 func (m *Messages) setStream(s *eventStream) (before *eventStream) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -213,8 +213,7 @@ func (m *Messages) setStream(s *eventStream) (before *eventStream) {
 	return before
 }
 
-// openEventFile opens a file to append to. The reader of a FIFO may come a little
-// later.
+// openEventFile opens a file to append to. It waits a little for the reader of a FIFO.
 func openEventFile(path string) (*os.File, error) {
 	for first := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		f, err := openToAppend(path)
@@ -229,7 +228,7 @@ func openEventFile(path string) (*os.File, error) {
 	}
 }
 
-// noReader says if a file could not be opened because nobody reads from it.
+// noReader reports whether a file could not be opened because no process reads from it.
 func noReader(path string, err error) bool {
 	if !errors.Is(err, syscall.ENXIO) {
 		return false
@@ -238,14 +237,14 @@ func noReader(path string, err error) bool {
 	return err == nil && info.Mode()&fs.ModeNamedPipe != 0
 }
 
-// openToAppend opens a file, and makes it if it is not there.
+// openToAppend opens a file, and creates it if it does not exist.
 func openToAppend(path string) (*os.File, error) {
 	const flag = os.O_WRONLY | os.O_APPEND | syscall.O_NONBLOCK
 	f, err := plainfile.OpenNamed(path, flag)
 	if errors.Is(err, fs.ErrNotExist) {
 		f, err = makeEventFile(path, flag)
 	}
-	if errors.Is(err, fs.ErrExist) { // another process has just made it
+	if errors.Is(err, fs.ErrExist) { // another process has just created it
 		f, err = plainfile.OpenNamed(path, flag)
 	}
 	return f, err
@@ -279,7 +278,7 @@ func (s *eventStream) write(f *os.File) {
 	}
 }
 
-// send writes an event, or drops it if too many wait already.
+// send writes an event, or drops it if the buffer is full.
 func (s *eventStream) send(e Event) {
 	b, err := json.Marshal(e)
 	if err != nil {
@@ -292,8 +291,8 @@ func (s *eventStream) send(e Event) {
 	}
 }
 
-// end waits for the reader, but not for long. It returns how many events were
-// not written. send must not be called any more.
+// end waits briefly for the reader. It returns the number of unwritten events. send must
+// not be called after end.
 func (s *eventStream) end() (unwritten int64) {
 	close(s.lines)
 	select {

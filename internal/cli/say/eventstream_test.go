@@ -13,7 +13,7 @@ func TestSlowReaderOfEventsIsNotWaitedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newEventStream("pipe", func(error) {}) // when the reader is closed
+	s := newEventStream("pipe", func(error) {}) // broken is called when the reader is closed
 	go s.write(writer)
 	defer func() {
 		_ = reader.Close()
@@ -33,5 +33,5 @@ func TestSlowReaderOfEventsIsNotWaitedFor(t *testing.T) {
 	}
 }
 
-// patience is much longer than a slow reader is waited for.
+// patience is much longer than the wait for a slow reader.
 const patience = 20 * eventsPatience

@@ -11,16 +11,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 )
 
-// openInherited returns the file descriptor that the caller of this process has
-// opened for events. CMD does not inherit it, unless it is CMD's output as well.
+// openInherited returns the file descriptor that the caller of this process has opened for
+// events. CMD does not inherit it unless it is also CMD's output.
 func openInherited(number string) (*os.File, error) {
 	notOpen := misuse.Errorf("--events %s: this file descriptor is not open: redirect it, as in %[1]s>events.jsonl", number)
 	fd, err := strconv.Atoi(number)
 	if err != nil {
 		return nil, notOpen
 	}
-	// A descriptor that this process has opened itself is closed on exec, one that
-	// it was started with is not.
+	// A descriptor that this process has opened itself is closed on exec; an inherited
+	// descriptor is not.
 	if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC != 0 {
 		return nil, notOpen
 	}
@@ -32,7 +32,7 @@ func openInherited(number string) (*os.File, error) {
 		return nil, misuse.Errorf("--events %s: this is CMD's standard input: use another file descriptor", number)
 	case mode&unix.O_ACCMODE == unix.O_RDONLY:
 		return nil, misuse.Errorf("--events %s: this file descriptor is open for reading only", number)
-	case fd <= 2: // a copy, as a broken pipe in place of these ends a Go program
+	case fd <= 2: // a copy, since a broken pipe on one of these ends a Go program
 		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
 			return nil, misuse.Errorf("--events %s: %v", number, err)
 		}

@@ -26,7 +26,7 @@ func TestReaderOfAFIFOMayComeALittleLater(t *testing.T) {
 			}
 			opened <- err
 		}()
-		synctest.Wait() // it has been refused
+		synctest.Wait() // the first attempt has failed
 		reader, err := os.OpenFile(fifo, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 		if err != nil {
 			t.Fatal(err)

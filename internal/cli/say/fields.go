@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Record writes one record: as JSON, or one line per field.
+// Record writes one record, as JSON or with one line per field.
 func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 	if asJSON {
 		return json.NewEncoder(o).Encode(r)
@@ -22,7 +22,7 @@ func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 	return o.Fields(fields, r.colour())
 }
 
-// Fields writes names and values, one line for each. The colour is that of who holds.
+// Fields writes names and values, one per line. holder is the colour of the holder's line.
 func (o *Output) Fields(fields [][2]string, holder Colour) error {
 	widest := 0
 	for _, f := range fields {
@@ -61,7 +61,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 	attributes := ""
 	if len(rec.Attributes) > 0 {
-		raw, _ := Item(rec.Attributes) // of what has no JSON there is nothing to show
+		raw, _ := Item(rec.Attributes) // attributes without JSON are not shown
 		attributes = visible.Middle(string(raw), visible.Longest)
 	}
 	return [][2]string{
@@ -88,10 +88,11 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	}
 }
 
-// shortCell is a cell with a name of others, of which JSON has the whole.
+// shortCell returns a cell with another user's name, shortened; JSON contains the whole
+// name.
 func shortCell(name string) string { return wording.Cell(visible.Middle(name, visible.Longest)) }
 
-// stateOf is a record's state as in its JSON.
+// stateOf returns a record's state as its JSON has it.
 func stateOf(r leasehold.Record) string {
 	if r.Released {
 		return "released"
@@ -99,7 +100,7 @@ func stateOf(r leasehold.Record) string {
 	return "held"
 }
 
-// heldFor says how long a record has been held. Empty: unknown.
+// heldFor returns how long a record has been held; empty if unknown.
 func heldFor(r Record, now time.Time) string {
 	if r.Record.GrantedAt.IsZero() || r.Record.Released {
 		return ""
@@ -107,7 +108,7 @@ func heldFor(r Record, now time.Time) string {
 	return wording.Age(r.heldFor(now))
 }
 
-// leaseFixed formats the lease in a record. Empty: it has none.
+// leaseFixed formats the lease in a record; empty if it has none.
 func leaseFixed(r leasehold.Record) string {
 	if r.Lease == 0 {
 		return ""
@@ -128,7 +129,7 @@ func Lease(r leasehold.Record, now time.Time) string {
 	return "in " + wording.Age(left)
 }
 
-// localMoment formats a time for people. Empty: unknown.
+// localMoment formats a time for people; empty if unknown.
 func localMoment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -136,7 +137,7 @@ func localMoment(t time.Time) string {
 	return t.Local().Format(time.DateTime)
 }
 
-// moment formats a time for a pipe: RFC 3339. Empty: unknown.
+// moment formats a time for a pipe, in RFC 3339; empty if unknown.
 func moment(t time.Time) string {
 	if t.IsZero() {
 		return ""
@@ -144,7 +145,7 @@ func moment(t time.Time) string {
 	return wording.Time(t)
 }
 
-// waitingText says who stands in line, the next one first. Empty: nobody does.
+// waitingText lists the waiters in the queue, the next one first; empty if there are none.
 func waitingText(line []leasehold.Waiter, at func(time.Time) string) string {
 	var each []string
 	for _, w := range line {
@@ -153,7 +154,7 @@ func waitingText(line []leasehold.Waiter, at func(time.Time) string) string {
 	return strings.Join(each, ", ")
 }
 
-// doneText says what was done last, by whom and when. Empty: nothing is known to be.
+// doneText describes the last completed work, its owner and its time; empty if unknown.
 func doneText(d *leasehold.Done, at func(time.Time) string) string {
 	if d == nil {
 		return ""
@@ -171,7 +172,7 @@ func doneText(d *leasehold.Done, at func(time.Time) string) string {
 	return strings.Join(parts, ", ")
 }
 
-// workText names what was done: its label, or its period.
+// workText names completed work by its label or its period.
 func workText(d *leasehold.Done) string {
 	if d.Once == "" {
 		return visible.Period(d.Period)
@@ -179,7 +180,7 @@ func workText(d *leasehold.Done) string {
 	return visible.Word(d.Once)
 }
 
-// formerText says who had the key before, and how that ended. Empty: it is not known.
+// formerText describes the previous holder and how its grant ended; empty if unknown.
 func formerText(f *leasehold.Former, at func(time.Time) string) string {
 	if f == nil {
 		return ""
@@ -197,7 +198,8 @@ func formerText(f *leasehold.Former, at func(time.Time) string) string {
 	return strings.Join(append(parts, string(f.Ended)), ", ")
 }
 
-// brokenText says who broke a grant, which, when and why. Empty: nobody did.
+// brokenText describes the break of a grant with the grant's token; empty if none was
+// broken.
 func brokenText(b *leasehold.Broken, at func(time.Time) string) string {
 	switch {
 	case b == nil:
@@ -208,7 +210,7 @@ func brokenText(b *leasehold.Broken, at func(time.Time) string) string {
 	return fmt.Sprintf("token %d %s", b.Token, breakText(b, at))
 }
 
-// breakText says who broke a grant, when and why.
+// breakText describes a break: the operator, the time and the reason.
 func breakText(b *leasehold.Broken, at func(time.Time) string) string {
 	text := "by " + wording.Owner(b.By) + " at " + at(b.At)
 	if b.Reason != "" {
@@ -217,7 +219,7 @@ func breakText(b *leasehold.Broken, at func(time.Time) string) string {
 	return text
 }
 
-// Grant names the grant in a record: of which key, to whom, and its token if it has one.
+// Grant names the grant in a record: the key, the owner, and the token if it has one.
 func Grant(r leasehold.Record) string {
 	text := wording.Key(r.Key) + " to " + wording.Owner(r.Owner)
 	if r.Token != 0 {
@@ -226,7 +228,7 @@ func Grant(r leasehold.Record) string {
 	return text
 }
 
-// dataText shows data: short text as it is, anything else as a number of bytes.
+// dataText formats data: short text unchanged, any other data as its number of bytes.
 func dataText(b []byte) string {
 	const longest = 200
 	switch {

@@ -16,27 +16,27 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Listing says how to write records: as an aligned table on a terminal, as
+// Listing configures how records are written: as an aligned table on a terminal, as
 // tab-separated values in a pipe, or as one JSON object per line.
 type Listing struct {
 	Table    string
 	JSON     bool
 	Terminal bool // a table for people
-	Columns  int  // of the terminal
+	Columns  int  // columns of the terminal
 	SortKeys bool // the table has sort keys
 	Expiry   layout.Expiry
 	States   bool // released records are listed too
 	Checked  bool // with --check
 }
 
-// cell is what a record shows in one column.
+// cell is the content of one column for a record.
 type cell struct {
 	column, text string
 	shown        bool
-	long         bool // a name, or what somebody has written: it need not be shown whole on a terminal
+	long         bool // a name or another user's text: a terminal may show only part of it
 }
 
-// cells returns what a record shows. On a terminal, times are shown as ages.
+// cells returns the cells of a record. On a terminal, times are shown as ages.
 func (l Listing) cells(r Record, now time.Time) []cell {
 	rec := r.Record
 	key, owner, held, state := visible.Name(rec.Key.Partition), shortCell(rec.Owner), moment(rec.GrantedAt), stateOf(rec)
@@ -86,8 +86,8 @@ func (l Listing) Write(w io.Writer, records []Record, now time.Time) error {
 	return nil
 }
 
-// Rows writes records one by one. On a terminal its columns are as wide as records that
-// are known beforehand need them.
+// Rows writes records one by one. On a terminal its columns are wide enough for records
+// that are known beforehand.
 type Rows struct {
 	Listing
 	w      io.Writer
@@ -95,7 +95,7 @@ type Rows struct {
 	begun  bool
 }
 
-// Rows begins to write.
+// Rows begins a listing.
 func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 	s := &Rows{Listing: l, w: w}
 	if !l.Terminal {
@@ -112,7 +112,7 @@ func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 	return s
 }
 
-// Write writes one.
+// Write writes one record.
 func (s *Rows) Write(r Record, now time.Time) error {
 	if s.JSON {
 		r.Table = s.Table
@@ -129,7 +129,7 @@ func (s *Rows) Write(r Record, now time.Time) error {
 		text = s.line(cells, func(c cell) string { return c.column })
 	}
 	text += s.line(cells, func(c cell) string { return c.text })
-	if to, ok := s.w.(*Output); ok && s.Checked { // who lives is in the last column: a colour does not disturb the alignment
+	if to, ok := s.w.(*Output); ok && s.Checked { // liveness is in the last column: a colour does not disturb the alignment
 		parts := append([]any{strings.TrimSuffix(text, string(r.Holder)+"\n")}, r.colour().Of(string(r.Holder))...)
 		return to.Show(append(parts, "\n")...)
 	}
@@ -137,7 +137,7 @@ func (s *Rows) Write(r Record, now time.Time) error {
 	return err
 }
 
-// line aligns cells on one line of the terminal. The last is not padded.
+// line aligns cells on one line of the terminal. It does not pad the last cell.
 func (s *Rows) line(cells []cell, text func(cell) string) string {
 	var texts []string
 	var long []bool

@@ -20,45 +20,45 @@ type Messages struct {
 
 	mu          sync.Mutex
 	quiet, json bool
-	table       string       // of records in JSON
-	where       string       // which table or file it is, in error messages
-	storeFlags  string       // those given, for a command that a message tells to type
+	table       string       // the table of records in JSON
+	where       string       // the table or file, for error messages
+	storeFlags  string       // the user's flags, for a command that a message contains
 	line        bool         // the cursor is at the end of a line that will be rewritten
-	stream      *eventStream // of --events; nil: events are messages
+	stream      *eventStream // the stream of --events; nil if events are messages
 }
 
-// NewMessages writes to an output.
+// NewMessages returns Messages that writes to an output.
 func NewMessages(to *Output) *Messages { return &Messages{w: to, width: to.Columns()} }
 
-// Configure sets what --quiet and --json say.
+// Configure applies --quiet and --json.
 func (m *Messages) Configure(quiet, json bool) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.quiet, m.json = quiet, json
 }
 
-// SetTable sets the table that later errors are about, and how they name it.
+// SetTable sets the table that later errors concern, and its name in messages.
 func (m *Messages) SetTable(table, where string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.table, m.where = table, where
 }
 
-// SetStoreFlags sets the flags that later messages put into a command to type.
+// SetStoreFlags sets the flags for commands in later messages.
 func (m *Messages) SetStoreFlags(words string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.storeFlags = words
 }
 
-// Rewrites reports whether a line may be rewritten in place.
+// Rewrites reports whether a line can be rewritten.
 func (m *Messages) Rewrites() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.w.Terminal && !m.quiet && !m.json
 }
 
-// Note writes a message that is not an error. -q silences it.
+// Note writes a message that is not an error. -q suppresses it.
 func (m *Messages) Note(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -67,7 +67,7 @@ func (m *Messages) Note(format string, args ...any) {
 	}
 }
 
-// Always is Note for a message that -q does not silence.
+// Always is Note for a message that -q does not suppress.
 func (m *Messages) Always(format string, args ...any) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,14 +91,14 @@ func (m *Messages) Text(format string, args ...any) {
 	}
 }
 
-// Tell writes a message that is not an error: text, or an event under --json. -q
-// silences it.
+// Tell writes a message that is not an error, as text or as an event under --json. -q
+// suppresses it.
 func (m *Messages) Tell(e Event, format string, args ...any) {
 	m.Event(e)
 	m.Text(format, args...)
 }
 
-// Rewrite writes a line to the terminal that the next message overwrites.
+// Rewrite writes a line to the terminal. The next message overwrites it.
 func (m *Messages) Rewrite(text string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -129,7 +129,8 @@ func (m *Messages) Event(e Event) {
 	}
 }
 
-// sentence writes a message, and on a terminal breaks it at words. m.mu is held.
+// sentence writes a message. On a terminal it breaks the message at words. The caller must
+// hold m.mu.
 func (m *Messages) sentence(text string) {
 	const head = "leasehold: "
 	text = visible.Line(text)
@@ -140,7 +141,7 @@ func (m *Messages) sentence(text string) {
 	m.print(head + text + "\n")
 }
 
-// print writes text over the line that Rewrite wrote, if any. m.mu is held.
+// print writes text over the line of Rewrite, if there is one. The caller must hold m.mu.
 func (m *Messages) print(text string) {
 	var before sequence
 	if m.line {
@@ -183,7 +184,7 @@ func (m *Messages) failure(err error) Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := failure.Text(err, m.where)
-	if !strings.HasPrefix(m.where, "table ") { // the library knows no files
+	if !strings.HasPrefix(m.where, "table ") { // the library does not know of files
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
 	if errors.Is(err, leasehold.ErrRecord) {

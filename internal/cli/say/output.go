@@ -13,22 +13,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Output is a standard stream of this process. All that leasehold itself says goes
-// through it, text and JSON alike: what others wrote shows there, and does not act. The
-// stream beneath is CMD's alone.
+// Output is a standard stream of this process. All output of leasehold itself passes
+// through it, text and JSON alike, so that text from other users is shown and cannot act on
+// the terminal. Only CMD writes to the stream directly.
 type Output struct {
 	To       io.Writer
 	Terminal bool
 	Coloured bool
 }
 
-// To is the output to a stream, with colours if they are wanted and it is a terminal.
+// To returns the output to a stream. It has colours if they are wanted and the stream is a
+// terminal.
 func To(stream io.Writer, colours bool) *Output {
 	terminal := IsTerminal(stream)
 	return &Output{To: stream, Terminal: terminal, Coloured: terminal && colours}
 }
 
-// sequence is leasehold's own, and acts on the terminal: elsewhere it is left out.
+// sequence is one of leasehold's own terminal sequences. It is omitted unless the output is
+// a terminal.
 type sequence string
 
 const (
@@ -38,7 +40,7 @@ const (
 // Colour is a sequence that NO_COLOR switches off.
 type Colour string
 
-// Of is text in a colour, for show.
+// Of returns text in a colour, for Show.
 func (c Colour) Of(text string) []any {
 	if c == "" {
 		return []any{text}
@@ -47,14 +49,14 @@ func (c Colour) Of(text string) []any {
 }
 
 const (
-	// Red is for what is dead or fails.
+	// Red marks dead holders and failures.
 	Red Colour = "\x1b[31m"
-	// Yellow is for what may fail.
+	// Yellow marks risks.
 	Yellow   Colour = "\x1b[33m"
 	noColour Colour = "\x1b[0m"
 )
 
-// Show writes texts, sequences and colours in one piece.
+// Show writes texts, sequences and colours in one write.
 func (o *Output) Show(parts ...any) error {
 	var b strings.Builder
 	for _, p := range parts {
@@ -75,7 +77,7 @@ func (o *Output) Show(parts ...any) error {
 	return err
 }
 
-// Write shows text. It takes whole texts: a letter cut in two is shown as its bytes.
+// Write shows text. It takes whole texts: a character cut in two is shown as its bytes.
 func (o *Output) Write(text []byte) (int, error) {
 	if err := o.Show(string(text)); err != nil {
 		return 0, err
@@ -83,7 +85,7 @@ func (o *Output) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Data writes what a user has stored: byte for byte, but at a terminal shows it.
+// Data writes a user's data, byte for byte in a pipe, shown as text at a terminal.
 func (o *Output) Data(b []byte) error {
 	to := o.To
 	if o.Terminal {
@@ -93,7 +95,7 @@ func (o *Output) Data(b []byte) error {
 	return err
 }
 
-// Columns is the terminal's number of columns, or 80 if unknown.
+// Columns returns the terminal's number of columns, or 80 if unknown.
 func (o *Output) Columns() int {
 	if f, ok := o.To.(interface{ Fd() uintptr }); ok {
 		if columns, _, err := term.GetSize(int(f.Fd())); err == nil && columns > 1 {
@@ -103,7 +105,7 @@ func (o *Output) Columns() int {
 	return 80
 }
 
-// SetWriteDeadline bounds the next write, if the stream can do so.
+// SetWriteDeadline limits the next write if the stream supports that.
 func (o *Output) SetWriteDeadline(t time.Time) error {
 	if f, ok := o.To.(*os.File); ok {
 		return f.SetWriteDeadline(t)
@@ -120,7 +122,7 @@ func Tabbed(cells ...string) string {
 	return strings.Join(shown, "\t")
 }
 
-// Prose writes a line for people, and on a terminal breaks it at words.
+// Prose writes a line for people. On a terminal it breaks the line at words.
 func (o *Output) Prose(format string, args ...any) error {
 	text := visible.Line(fmt.Sprintf(format, args...))
 	if o.Terminal {

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
-// Observe is Observer.Observe with messages of how long it may take, and at which cost. They
-// name what is observed, and are left out if that is empty.
+// Observe is Observer.Observe with messages about the expected time and cost. The messages
+// name what; none are written if it is empty.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
@@ -26,8 +26,8 @@ func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []le
 	return out
 }
 
-// watch is Observer.Watch with messages. It calls settled for every record, one at a time,
-// or until settled fails.
+// watch is Observer.Watch with messages. It calls settled for each record, one at a time,
+// until settled fails.
 func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leasehold.Record, what string, settled func(i int, found holders.Observation) error) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -38,7 +38,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	end := seconds.Each(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if p != nil && failed == nil && toGo > 0 { // else below the last one nothing is awaited
+		if p != nil && failed == nil && toGo > 0 { // otherwise the line below would follow the last record
 			p.show(m)
 		}
 	})
@@ -66,10 +66,10 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes the records and calls settled with each as soon as its holder is
-// known, or once it is clear that it will not be. Records that are no longer held are
-// left out, unless all are wanted. A record that has been damaged meanwhile is
-// reported on stderr, and its error returned in the end.
+// Check observes the records and calls settled with each as soon as its holder's state is
+// known, or once it is clear that it stays unknown. It omits released records unless all is
+// true. It reports a record that was damaged meanwhile on stderr, and returns its error at
+// the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {
@@ -87,25 +87,25 @@ func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, rec
 		case found.Gone, found.Record.Released && !all:
 			return nil
 		case found.Err != nil:
-			ended = found.Err // the others have it too
+			ended = found.Err // the other records have the same error
 		}
 		return settled(found)
 	})
 	return cmp.Or(err, ended, bad)
 }
 
-// progress is how far an observation is.
+// progress is the progress of an observation.
 type progress struct {
 	plan  holders.Plan
 	what  string
 	began time.Time
-	known int // holders, since the plan was made
+	known int // holders known since the plan was made
 }
 
-// beginProgress says what the observation will cost.
+// beginProgress announces the cost of the observation.
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
-	// One holder costs nothing worth a line, where another line counts down.
+	// One holder costs too little for a line if another line counts down.
 	if what != "" && (!m.Rewrites() || p.Holders > 1) {
 		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}
@@ -113,9 +113,9 @@ func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	return now
 }
 
-// costOf says what the readings cost. Units are said where they are paid for.
+// costOf describes the cost of the reads. It includes units only if they are paid for.
 func costOf(p holders.Plan) string {
-	if p.Requests == 0 { // what has been read is enough, or there is no time for more
+	if p.Requests == 0 { // the records already read suffice, or there is no time for more
 		return ""
 	}
 	text := ": at most " + wording.Count(p.Requests, "request", "requests")

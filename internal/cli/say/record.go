@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Record is a record as get and ls print it: the table, the holder's liveness
-// if it was observed, and the Record's own JSON.
+// Record is a record for get and ls: the table, the holder's liveness if it was observed,
+// and the Record's own JSON.
 type Record struct {
 	Table  string
 	Record leasehold.Record
@@ -24,7 +24,7 @@ type Record struct {
 	Until  time.Time // the end of a dead holder's lease; zero if it is not known to be dead
 }
 
-// MarshalJSON is the record's own JSON, after what the command knows of it.
+// MarshalJSON returns the record's own JSON after the fields that the command adds.
 func (r Record) MarshalJSON() ([]byte, error) {
 	b, err := Joined(struct {
 		Table  string        `json:"table"`
@@ -36,10 +36,12 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// heldMs is the record's own account of how long it has been held: until now.
+// heldMs matches the record's own field for how long it has been held, which counts until
+// now.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
-// heldFor is how long the record has been held, by a dead holder until the end of its lease.
+// heldFor returns how long the record has been held; for a dead holder, until the end of its
+// lease.
 func (r Record) heldFor(now time.Time) time.Duration {
 	if !r.Until.IsZero() && r.Until.Before(now) {
 		now = r.Until
@@ -47,20 +49,20 @@ func (r Record) heldFor(now time.Time) time.Duration {
 	return max(now.Sub(r.Record.GrantedAt), 0)
 }
 
-// Observed is what is printed of an observation.
+// Observed returns the output for an observation.
 func Observed(table string, o holders.Observation) Record {
 	r := Record{Table: table, Record: o.Record, Holder: o.State}
 	if o.State != holders.Dead {
 		return r
 	}
 	r.Until = o.Beat.Until
-	if written := o.Record.WrittenAt(); !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // before it was observed
+	if written := o.Record.WrittenAt(); !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // when it was written, which is before it was observed
 		r.Until = written.Add(o.Record.Lease)
 	}
 	return r
 }
 
-// Joined is the JSON of two values as one object. Both have fields.
+// Joined returns the JSON of two values as one object. Both must have fields.
 func Joined(first, second any) ([]byte, error) {
 	head, err := json.Marshal(first)
 	if err != nil {
@@ -73,7 +75,7 @@ func Joined(first, second any) ([]byte, error) {
 	return append(append(head[:len(head)-1], ','), tail[1:]...), nil
 }
 
-// Records are records of which nothing more is known.
+// Records returns unobserved records for output.
 func Records(records []leasehold.Record) []Record {
 	rows := make([]Record, len(records))
 	for i, r := range records {
@@ -82,20 +84,20 @@ func Records(records []leasehold.Record) []Record {
 	return rows
 }
 
-// Item is an item as DynamoDB JSON: on one line, its attributes in order.
+// Item returns an item as DynamoDB JSON on one line, with sorted attributes.
 func Item(item protocol.Item) ([]byte, error) {
 	b, err := attributevalue.MarshalMapJSON(item)
 	if err != nil {
 		return nil, err
 	}
-	var attributes map[string]any // which are in no order
+	var attributes map[string]any // unmarshalled so that the attributes are sorted
 	if err := json.Unmarshal(b, &attributes); err != nil {
 		return nil, err
 	}
 	return json.Marshal(attributes)
 }
 
-// Indented is an item's JSON for people.
+// Indented returns an item's JSON for people.
 func Indented(item []byte) []byte {
 	var b bytes.Buffer
 	if json.Indent(&b, item, "", "  ") != nil {
@@ -104,7 +106,7 @@ func Indented(item []byte) []byte {
 	return b.Bytes()
 }
 
-// Schema is the JSON Schema of what --json prints, with the promise of what may change.
+// Schema is the JSON Schema of the output of --json, with the promise of what may change.
 //
 //go:embed schema.json
 var Schema []byte

@@ -1,7 +1,7 @@
-// Package scratch is the keys of the commands that try out a table: doctor and demo.
-// They begin with the command's name, then comes something random, so that no lock
-// of anybody else has such a key, and they are deleted in the end, whoever holds them by
-// then. What is left if that fails locks nothing else.
+// Package scratch makes keys for the commands that try out a table: doctor and demo. A key
+// consists of the command's name and a random suffix, so that no real lock has it. The
+// records are deleted at the end, even if another client holds the keys by then. If that
+// fails, the remaining records do not affect other locks.
 package scratch
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Random appends something random.
+// Random appends a random suffix.
 func Random(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
 
-// Key returns a key of the table. It has that sort key only if the table needs one.
+// Key returns a key of the table. It has the sort key only if the table needs one.
 func Key(s *store.Store, partition, sort string) leasehold.Key {
 	key := store.KeyOf(s.Proto, partition, "")
 	if s.Proto.Schema().Sort != "" && key.Sort == "" {
@@ -34,7 +34,7 @@ func Acquire(ctx context.Context, locks *leasehold.Client, key leasehold.Key, op
 	return locks.Acquire(ctx, key.Partition, append(opts, leasehold.WithSortKey(key.Sort))...)
 }
 
-// Delete deletes the records of keys, whoever holds them by now.
+// Delete deletes the records of keys, even if another client holds them.
 func Delete(ctx context.Context, s *store.Store, keys ...leasehold.Key) error {
 	var failed error
 	for _, key := range keys {

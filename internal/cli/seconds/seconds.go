@@ -1,10 +1,10 @@
-// Package seconds calls a function each second while something lasts, such as a wait that a
-// user is told of.
+// Package seconds calls a function each second while something lasts, such as a wait that
+// the command reports.
 package seconds
 
 import "time"
 
-// Each calls fn each second until end is called, which waits for a call under way.
+// Each calls fn each second until end is called. end waits for a call in progress.
 func Each(fn func()) (end func()) {
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {

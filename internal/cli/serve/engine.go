@@ -12,21 +12,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-// Engine serves the engine to programs on this machine. No client keeps a connection for as
-// long as it likes by sending slowly, or nothing.
+// Engine serves the engine to programs on this machine. A client that sends slowly, or
+// nothing, cannot keep a connection open.
 func Engine(engine http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           refuseOtherNames(engine),
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       time.Minute,     // 16 MB at 300 kB/s
-		WriteTimeout:      2 * time.Minute, // from the header on: it has the wait for a busy file in it
+		WriteTimeout:      2 * time.Minute, // counted from the header, so it includes the wait for a busy file
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 	}
 }
 
-// refuseOtherNames refuses requests to a name that is not this machine's own. A site
-// whose DNS points its name at this machine would pass for the engine in a browser.
+// refuseOtherNames refuses requests to a name that is not this machine's own. Otherwise a
+// site whose DNS name points at this machine could use the engine from a browser.
 func refuseOtherNames(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !isOwnName(r.Host) {
@@ -37,8 +37,8 @@ func refuseOtherNames(next http.Handler) http.Handler {
 	})
 }
 
-// isOwnName reports whether a Host can only be this machine: an address of loopback,
-// or a name that stands for it. HTTP/1.0 clients may send none.
+// isOwnName reports whether a Host can only be this machine: an address of loopback, or a
+// name for one. HTTP/1.0 clients may send none.
 func isOwnName(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -49,21 +49,22 @@ func isOwnName(hostPort string) bool {
 		return ip.IsLoopback()
 	}
 	switch host {
-	case "", "localhost", "host.docker.internal": // the last is what Docker's containers call this machine
+	case "", "localhost", "host.docker.internal": // the last is the name of this machine in Docker's containers
 		return true
 	}
 	return strings.HasSuffix(host, ".localhost")
 }
 
-// Key is the access key that requests to the engine are signed with. Whoever may connect
-// to loopback is any user of the machine.
+// Key is the access key that requests to the engine are signed with. It is needed because
+// any user of the machine can connect to loopback.
 type Key struct {
 	ID, Secret string
-	Made       bool // for this server, which has to tell it
+	Made       bool // made for this server, which has to show it
 }
 
-// KeyIn returns the credentials of the environment, so that programs that have the same
-// go on after a restart. Without them it makes a pair that ends with this server.
+// KeyIn returns the credentials of the environment, so that programs with the same
+// credentials can continue after a restart. Without them it makes a pair that is valid
+// until this server ends.
 func KeyIn(get func(string) string) Key {
 	if id, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY"); id != "" && secret != "" {
 		return Key{ID: id, Secret: secret}
@@ -71,7 +72,8 @@ func KeyIn(get func(string) string) Key {
 	return Key{ID: rand.Text(), Secret: rand.Text(), Made: true}
 }
 
-// Variables are what a program needs, beside the environment, to reach the engine.
+// Variables returns the variables that a program needs, in addition to the environment, to
+// reach the engine.
 func (k Key) Variables(get func(string) string, url string) []string {
 	set := []string{"AWS_ENDPOINT_URL_DYNAMODB=" + url}
 	if get("AWS_REGION") == "" && get("AWS_DEFAULT_REGION") == "" {
@@ -83,8 +85,8 @@ func (k Key) Variables(get func(string) string, url string) []string {
 	return set
 }
 
-// Without returns an environment without what would lead a program elsewhere than
-// Variables do.
+// Without returns an environment without the variables that would lead a program to another
+// server.
 func (k Key) Without(environ []string) []string {
 	misleading := store.AWSVariables
 	if k.Made { // some SDKs prefer a profile to the variables

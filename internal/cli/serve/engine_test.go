@@ -55,7 +55,7 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 			t.Error(err)
 		}
 		<-served
-		time.Sleep(time.Second) // the server lingers half of that over a body that it has not read
+		time.Sleep(time.Second) // the server waits half of that for a body that it has not read
 		if err := engine.Close(); err != nil {
 			t.Error(err)
 		}
@@ -64,11 +64,11 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 
 const listTables = "POST / HTTP/1.1\r\nHost: 127.0.0.1:8000\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\nContent-Length: 2\r\n\r\n{}"
 
-// says sends text and returns the status and the body of the answer; 0: the server has
-// closed the connection without one.
+// says sends text and returns the status and the body of the answer. The status is 0 if the
+// server has closed the connection without an answer.
 func says(t *testing.T, c net.Conn, text string) (int, string) {
 	t.Helper()
-	go func() { _, _ = io.WriteString(c, text) }() // fails once the server has had enough
+	go func() { _, _ = io.WriteString(c, text) }() // fails if the server closes the connection
 	reply, err := http.ReadResponse(bufio.NewReader(c), nil)
 	if err != nil {
 		return 0, ""

@@ -1,8 +1,8 @@
-// Package serve is what local, ui and elect need to serve this machine, and nobody else
-// unless that is asked for: where they listen, the name under which browsers find the page
-// and where probes ask (listen.go), and to which names the engine answers and to
-// which key (engine.go). It knows neither the engine nor the page, nor
-// what probes are answered.
+// Package serve provides the listeners of local, ui and elect. They serve only this machine
+// unless the user asks for more. listen.go has the addresses, the name under which browsers
+// find the page, and the address for probes. engine.go has the names and the key that the
+// engine accepts. The package knows neither the engine, nor the page, nor the answers to
+// probes.
 package serve
 
 import (
@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/ui"
 )
 
-// Loopback listens on this machine only: the engine speaks no TLS. addr is the value of
-// --addr, as everywhere here.
+// Loopback listens on this machine only: the engine has no TLS. Here and below, addr is the
+// value of --addr.
 func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -32,7 +32,7 @@ func Loopback(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--addr", addr)
 }
 
-// listen listens at addr, which is the value of a flag.
+// listen listens at addr, the value of the given flag.
 func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	_, port, _ := net.SplitHostPort(addr)
 	if n, err := strconv.ParseUint(port, 10, 16); err != nil || port != strconv.FormatUint(n, 10) {
@@ -48,11 +48,11 @@ func listen(ctx context.Context, flag, addr string) (net.Listener, error) {
 	return listener, nil
 }
 
-// Page is where the page is.
+// Page is the address of the page.
 type Page struct {
 	Listeners []net.Listener
-	Name      string // "host:port", of this process alone
-	Host      string // "host:port" of the URL: the name, if browsers find this machine by it
+	Name      string // "host:port", used by this process only
+	Host      string // "host:port" of the URL: Name, if browsers resolve it to this machine
 }
 
 // Close frees the addresses.
@@ -62,7 +62,7 @@ func (at *Page) Close() {
 	}
 }
 
-// ForPage listens on this machine only, unless anywhere.
+// ForPage listens on this machine only, or everywhere with anywhere.
 func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -78,8 +78,8 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	return at, err
 }
 
-// listenByName listens wherever browsers look for a name that ends in .localhost: on
-// both loopback addresses, so that nobody else can on one of them.
+// listenByName listens at both loopback addresses, where browsers look for names that end in
+// .localhost. Otherwise another user could listen at one of them.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
@@ -93,7 +93,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	at := &Page{Listeners: []net.Listener{first}, Name: net.JoinHostPort(ui.NewName(), port), Host: first.Addr().String()}
 	other := map[string]string{"127.0.0.1": "::1", "::1": "127.0.0.1"}[ip]
 	if other == "" {
-		return at, nil // browsers do not look here
+		return at, nil // browsers do not use this address
 	}
 	at.Host = at.Name
 	if !isAddressHere(ctx, other) {
@@ -108,7 +108,7 @@ func listenByName(ctx context.Context, addr string) (*Page, error) {
 	return at, nil
 }
 
-// isAddressHere reports whether anybody can listen on an address.
+// isAddressHere reports whether this machine has an address to listen on.
 func isAddressHere(ctx context.Context, ip string) bool {
 	l, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(ip, "0"))
 	if err != nil {
@@ -118,8 +118,8 @@ func isAddressHere(ctx context.Context, ip string) bool {
 	return true
 }
 
-// ForProbes listens where probes and load balancers ask. addr is the value of --http. Without a
-// host that is this machine only: whoever wants to be asked from elsewhere names an address.
+// ForProbes listens for probes and load balancers. addr is the value of --http. Without a host
+// it listens on this machine only: to be reached from elsewhere, the user names an address.
 func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	switch {
@@ -131,9 +131,9 @@ func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	return listen(ctx, "--http", addr)
 }
 
-// Probes answers who asks at a listener. On loopback that is this machine, by a name of its
-// own: a site whose DNS points its name there learns nothing. Elsewhere a probe has whatever
-// name its load balancer has for it.
+// Probes serves a listener. On loopback it answers only requests to this machine's own names,
+// so that a site whose DNS name points at this machine learns nothing. At other addresses it
+// accepts any name, as load balancers choose the name.
 func Probes(answers http.Handler, at net.Listener) *http.Server {
 	if tcp, ok := at.Addr().(*net.TCPAddr); ok && tcp.IP.IsLoopback() {
 		answers = refuseOtherNames(answers)
@@ -143,7 +143,7 @@ func Probes(answers http.Handler, at net.Listener) *http.Server {
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      10 * time.Second,
-		IdleTimeout:       2 * time.Minute, // more than the pause between two probes
+		IdleTimeout:       2 * time.Minute, // longer than the pause between two probes
 		MaxHeaderBytes:    8 << 10,
 	}
 }

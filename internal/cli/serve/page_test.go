@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestPageListensWhereverItsNameLeads: another user who listened on one of the
-// addresses would be asked for the page.
+// Another user who listened on one of the addresses could receive the page's requests.
 func TestPageListensWhereverItsNameLeads(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")

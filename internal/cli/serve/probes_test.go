@@ -38,7 +38,7 @@ type elsewhere struct{ pipes }
 
 func (elsewhere) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(192, 0, 2, 7), Port: 8080} }
 
-// probe asks the server of a listener once, with text.
+// probe sends text once to the server of a listener.
 func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text string) (status int) {
 	t.Helper()
 	synctest.Wait()
@@ -48,12 +48,12 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	status, _ = says(t, dial(), text)
 	_ = server.Close()
 	<-served
-	time.Sleep(time.Second) // the server lingers half of that over a body that it has not read
+	time.Sleep(time.Second) // the server waits half of that for a body that it has not read
 	return status
 }
 
 func TestOnLoopbackProbesAskThisMachineByItsOwnNames(t *testing.T) {
-	for host, want := range map[string][2]int{ // there, elsewhere
+	for host, want := range map[string][2]int{ // status on loopback, status elsewhere
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},
 		"192.0.2.7:8080":   {421, 200},

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Attributes are the attribute names given by --attr. They are the value of that flag.
+// Attributes contains the attribute names given by --attr. It is the value of that flag.
 type Attributes struct{ key, sort, ttl string }
 
 func (n *Attributes) String() string {
@@ -21,10 +21,10 @@ func (n *Attributes) String() string {
 	return strings.Join(pairs, ",")
 }
 
-// Type is what the help calls a value of the flag.
+// Type returns the name of the flag's values in the help.
 func (*Attributes) Type() string { return "ROLE=NAME" }
 
-// Set reads one pair or several, and refuses what no table can have.
+// Set parses one pair or several, and refuses names that no table can have.
 func (n *Attributes) Set(s string) error {
 	for _, pair := range strings.Split(s, ",") {
 		role, name, ok := strings.Cut(pair, "=")
@@ -48,8 +48,8 @@ func (n *Attributes) Set(s string) error {
 	return nil
 }
 
-// apply sets the names in a layout. It also returns the roles whose names are
-// fixed in that layout.
+// apply sets the names in a layout. It also returns the roles whose names are fixed in that
+// layout.
 func (n Attributes) apply(l layout.Layout) (named layout.Layout, fixed []string) {
 	switch l := l.(type) {
 	case layout.Native:
@@ -65,7 +65,7 @@ func (n Attributes) apply(l layout.Layout) (named layout.Layout, fixed []string)
 		l.PartitionKey, l.SortKey = n.key, n.sort
 		return l, []string{"ttl"}
 	case layout.DynamoDLM:
-		if n.sort == noAttribute { // as in tables of dynamo-dlm 1.x
+		if n.sort == noAttribute { // tables of dynamo-dlm 1.x have no slots
 			l.NoSlots = true
 			return l, []string{"key", "ttl"}
 		}
@@ -75,6 +75,6 @@ func (n Attributes) apply(l layout.Layout) (named layout.Layout, fixed []string)
 	}
 }
 
-// noAttribute as a name means that the table has no such attribute, as in
+// noAttribute, used as a name, means that the table has no such attribute, as in
 // layout.Native.
 const noAttribute = "-"

@@ -27,16 +27,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// idleConnections is how many idle connections are kept: as many as a client of
-// package leasehold sends renewals at the same time.
+// idleConnections is the number of idle connections to keep: as many as a client of package
+// leasehold has renewals in flight.
 const idleConnections = 128
 
-// replyTimeout bounds the wait for a reply where the library has no shorter
-// bound. The SDK tries three times.
+// replyTimeout limits the wait for a reply where the library has no shorter limit. The SDK
+// tries three times.
 const replyTimeout = 10 * time.Second
 
-// Placeholder is the region and the credentials for a server on loopback, which
-// accepts any.
+// Placeholder is the region and the credentials for a server on loopback, which accepts
+// any.
 const Placeholder = "local"
 
 func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) error {
@@ -55,7 +55,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	opts := []func(*config.LoadOptions) error{
 		config.WithHTTPClient(client),
 		config.WithAPIOptions([]func(*middleware.Stack) error{attempts.BoundedReplies}),
-		config.WithLogger(logging.Nop{}), // users cannot act on the SDK's notes about connections; -v logs requests
+		config.WithLogger(logging.Nop{}), // users cannot act on the SDK's messages about connections; -v logs requests
 	}
 	if settings.Region != "" {
 		opts = append(opts, config.WithRegion(settings.Region))
@@ -63,7 +63,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	if settings.Profile != "" {
 		opts = append(opts, config.WithSharedConfigProfile(settings.Profile))
 	}
-	if IsLoopback(endpoint) { // any credentials will do: do not ask the instance's metadata service
+	if IsLoopback(endpoint) { // any credentials are accepted: do not ask the instance's metadata service
 		opts = append(opts, config.WithEC2IMDSClientEnableState(imds.ClientDisabled))
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, opts...)
@@ -99,8 +99,8 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	return nil
 }
 
-// checkAWS refuses what the SDK has put together from flags, variables and profile if
-// no request with it can succeed.
+// checkAWS refuses the SDK's combination of flags, variables and profile if no request with
+// it can succeed.
 func (s *Store) checkAWS(settings *Settings) error {
 	server, region := aws.ToString(s.DB.Options().BaseEndpoint), s.DB.Options().Region
 	s.Location = cmp.Or(server, region)
@@ -130,15 +130,15 @@ func IsLoopback(endpoint string) bool {
 	return IsThisMachine(u.Hostname())
 }
 
-// IsThisMachine reports whether a host is this machine, and can be reached from it alone.
+// IsThisMachine reports whether a host is this machine and reachable from it only.
 func IsThisMachine(host string) bool {
 	ip := net.ParseIP(host)
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// The names that AWS would refuse, or that lead nowhere, are refused before anything is
-// sent: a request to a host that does not exist is repeated for a long time. Each check
-// is told what has named the thing: a flag, a variable or the profile.
+// Names that AWS would refuse, or that lead nowhere, are refused before anything is sent: a
+// request to a host that does not exist is repeated for a long time. Each check is given
+// the source of the name: a flag, a variable or the profile.
 
 const (
 	regionForm = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$` // new Regions come every year, so there is no list
@@ -147,10 +147,10 @@ const (
 	tableForm  = `^[A-Za-z0-9_.-]{3,255}$`
 )
 
-// hasForm compiles the form, as each is asked for once, and most not at all.
+// hasForm compiles the form at each call, since each is used once, and most not at all.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
-// checkRegion refuses what is no Region of AWS. Another server may have its own.
+// checkRegion refuses names that are not Regions of AWS. Another server may have its own.
 func checkRegion(region, by string, otherServer bool) error {
 	lower := strings.ToLower(region)
 	zoneOf := region
@@ -170,10 +170,10 @@ func checkRegion(region, by string, otherServer bool) error {
 	return misuse.Errorf("the Region %q (%s) is not one of AWS: those look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
 }
 
-// checkEndpoint refuses a URL that no request can be sent to, and one with a password: the
-// URL is printed, stored in grants and given to CMD.
+// checkEndpoint refuses a URL that no request can be sent to, and a URL with a password,
+// since the URL is printed, stored in grants and given to CMD.
 func checkEndpoint(endpoint, by string) error {
-	if strings.Contains(endpoint, "@") { // before anything that shows the URL, even if it cannot be parsed
+	if strings.Contains(endpoint, "@") { // before any message shows the URL, even if it cannot be parsed
 		return misuse.Errorf("%s has an @: leave out the user and the password, which DynamoDB does not read: requests are signed with AWS credentials", by)
 	}
 	const use = "use http:// or https://, such as http://127.0.0.1:8000"
@@ -201,8 +201,8 @@ func checkEndpoint(endpoint, by string) error {
 	return nil
 }
 
-// TableName returns the name of the table that --table names, by its name or by its ARN,
-// and refuses what is neither.
+// TableName returns the name of the table in --table, which is a name or an ARN. It refuses
+// other values.
 func TableName(named string) (string, error) {
 	if !strings.HasPrefix(named, "arn:") {
 		if !hasForm(named, tableForm) {
@@ -218,8 +218,8 @@ func TableName(named string) (string, error) {
 	return name, nil
 }
 
-// quotedIfSpaced is visible.Name that quotes spaces too, where they would look like the
-// message's own.
+// quotedIfSpaced is visible.Name, but also quotes names with spaces, which would look like
+// the message's own.
 func quotedIfSpaced(s string) string {
 	if strings.Contains(s, " ") {
 		return strconv.Quote(s)

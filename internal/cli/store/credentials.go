@@ -22,21 +22,22 @@ import (
 // Several requests may be refused at the same time, and a load may start a program.
 const reloadPause = time.Second
 
-// credentialSource provides credentials. After DynamoDB has refused the current ones it
-// loads the AWS configuration again. The SDK never does: it reads a credentials file once,
-// and keeps the result of a credential_process until the time that the program has given.
+// credentialSource provides credentials. After DynamoDB has refused the current credentials
+// it loads the AWS configuration again. The SDK never does: it reads a credentials file
+// once, and keeps the result of a credential_process until the expiry that the program has
+// set.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
-	metadata bool // this machine's metadata service is known to be there, or will be
+	metadata bool // this machine's metadata service is known to exist, or is expected to
 
-	mu       sync.Mutex // is not held while load runs
+	mu       sync.Mutex // not held while load runs
 	current  aws.CredentialsProvider
 	refused  bool // credentials of current were refused
 	loading  bool
 	loadedAt time.Time // start of the last load after a refusal; zero if there was none
 }
 
-// saw is called for each request that has ended.
+// saw is called after each request.
 func (c *credentialSource) saw(r requests.Request) {
 	if !decide.CredentialsRefused(r.Err) {
 		return
@@ -55,20 +56,21 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 	return found, err
 }
 
-// withoutMetadata is the error of a metadata service that has given no credentials. The SDK
-// asks it last, on every machine. Only if it is known to be there is it waited for.
+// withoutMetadata returns the error of a metadata service that has given no credentials.
+// The SDK asks that service last, on every machine. It is retried only if the service is
+// known to exist.
 func (c *credentialSource) withoutMetadata(err error) error {
 	switch {
 	case !c.metadata:
-		return errors.New(err.Error()) // a timeout in its chain would be waited for
+		return errors.New(err.Error()) // a timeout in its chain would be retried
 	case decide.ServerSilent(err):
 		return failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
 	}
 	return err
 }
 
-// retrieve returns credentials for a request. If newer ones cannot be loaded, it returns
-// the current ones: the refusal may have been DynamoDB's mistake, and the file may be gone.
+// retrieve returns credentials for a request. If it cannot load newer ones, it returns the
+// current ones: the refusal may have been DynamoDB's mistake, and the file may be gone.
 func (c *credentialSource) retrieve(ctx context.Context) (aws.Credentials, error) {
 	current, reload := c.begin()
 	if !reload {
@@ -98,7 +100,7 @@ func (c *credentialSource) begin() (current aws.CredentialsProvider, reload bool
 	return c.current, true
 }
 
-// end ends what begin has begun. next is nil if nothing was loaded.
+// end ends the load that begin started. next is nil if nothing was loaded.
 func (c *credentialSource) end(next aws.CredentialsProvider) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -108,7 +110,7 @@ func (c *credentialSource) end(next aws.CredentialsProvider) {
 	}
 }
 
-// acceptAny makes it provide placeholder credentials where there are no real ones. It must
+// acceptAny makes c provide placeholder credentials where there are no real ones. It must
 // be called before the first Retrieve.
 func (c *credentialSource) acceptAny() {
 	load := c.load
@@ -142,8 +144,8 @@ func (s *Settings) hasMetadata(cfg aws.Config) bool {
 	return s.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") != "" || s.OnEC2()
 }
 
-// OnEC2 reports whether this machine is an EC2 instance. It reads what the
-// kernel knows about the hardware, and sends nothing over the network.
+// OnEC2 reports whether this machine is an EC2 instance. It reads the kernel's information
+// about the hardware, and sends nothing over the network.
 func OnEC2() bool { return onEC2("/sys") }
 
 func onEC2(sys string) bool {

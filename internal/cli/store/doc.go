@@ -1,19 +1,16 @@
-// Package store is where the locks are: it chooses the lock table, opens it, and says
-// what it is called.
+// Package store chooses the lock table, opens it, and names it.
 //
-// It knows the settings (Settings: a flag, then a variable LEASEHOLD_*, then a default
-// if neither names a store), and which of them said what. It knows the two kinds of
-// table: one in DynamoDB (connect.go), reached as the SDK is configured, with credentials
-// that are loaded again once they are refused (credentials.go), and one in a
-// file of this machine, served by package localdynamo, which may be the one that is
-// used if nobody names one (local.go). It does not know what is done with the locks,
-// who is told of requests, or how anything is printed: who opens a store hands that in
-// (Opening).
+// It knows the settings (Settings: a flag, then a variable LEASEHOLD_*, then a default if
+// neither names a store), and the source of each setting. It knows the two kinds of table.
+// One is in DynamoDB (connect.go), reached as the SDK is configured, with credentials that
+// are loaded again once they are refused (credentials.go). The other is in a file of this
+// machine, served by package localdynamo, and may be the default (local.go). It does not
+// know the purpose of the locks, the observers of requests, or how anything is printed: its
+// callers pass functions for these (Opening).
 //
-// It fails before anything is sent wherever it can. A setting that is empty,
-// contradictory or leads nowhere is refused (package misuse), for whoever guesses may
-// lock in another store than the user thinks: so a file that is named must be there,
-// unless the command makes it; none is chosen if a setting points to AWS; and the
-// machine's store, once there, is used or nothing is. A table of another layout is
-// refused by Open, unless the caller mends it.
+// It fails before anything is sent wherever it can. A setting that is empty, contradictory
+// or leads nowhere is refused (package misuse), since a guess could lock in another store
+// than the user expects. So a named file must exist, unless the command creates it. No
+// default is chosen if a setting points to AWS. The machine's store, if it exists, is the
+// only default. Open refuses a table of another layout, unless the caller repairs tables.
 package store

@@ -9,13 +9,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 )
 
-// settingOf is what package table tells a Go program to set so that a table fits.
+// settingOf matches package table's advice to a Go program about a table that does not fit.
 var settingOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
 })
 
-// ByFlags returns what package table says of a table that does not fit, with the command's
-// flags in the place of the fields of a layout.
+// ByFlags replaces the fields of a layout in that advice by the command's flags.
 func ByFlags(problem string) string {
 	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
 		part := settingOf().FindStringSubmatch(set)

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// giveGroup gives a file the group of its directory. It fails silently for a
-// user outside that group: then the file's mode for others decides.
+// giveGroup gives a file the group of its directory. It fails silently for a user outside
+// that group. The file's mode for other users then decides.
 func giveGroup(f *os.File, dir fs.FileInfo) {
 	if st, ok := dir.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(-1, int(st.Gid))

@@ -36,11 +36,10 @@ func MachineDir() string {
 	return "/var/lib/leasehold"
 }
 
-// defaultFile returns the store to use if none is named: the machine's if its
-// directory exists, else the user's own. If the directory exists but cannot be
-// used, openMachineStore fails: if some users used one store and some another,
-// two of them could hold the same key. Root makes none in another user's home: whoever
-// owns the directory can put another in its place.
+// defaultFile returns the default store: the machine's if its directory exists, else the
+// user's own. If the directory exists but cannot be used, openMachineStore fails: if some
+// users used one store and some another, two of them could hold the same key. Root creates
+// no store in another user's home, as the owner of the directory could replace it.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" {
 		_, err := os.Lstat(s.MachineDir)
@@ -90,9 +89,9 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	return store, err
 }
 
-// makeShared makes a store unless the file exists. Users who may create files in its
-// directory may write to it. It appears with its final mode, whatever the umask: other
-// processes may open it at once.
+// makeShared creates a store unless the file exists. Users who may create files in its
+// directory may write to it. The file appears with its final mode, whatever the umask, since
+// other processes may open it at once.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -111,7 +110,7 @@ func makeShared(file string) error {
 	return err
 }
 
-// Scope says which processes share the locks of a default store.
+// Scope describes the processes that share the locks of a default store.
 func (p Place) Scope() string {
 	if p.Machine {
 		return "locks for this machine only"
@@ -119,7 +118,7 @@ func (p Place) Scope() string {
 	return "locks for processes of user " + UserName() + " on this machine only"
 }
 
-// UserName is the name of the user who runs leasehold, or his number.
+// UserName returns the name of the user who runs leasehold, or the user's number.
 func UserName() string {
 	u, err := user.Current()
 	if err != nil {
@@ -128,7 +127,7 @@ func UserName() string {
 	return u.Username
 }
 
-// AWSFlag returns the name of a given flag that is for DynamoDB only, empty for
+// AWSFlag returns the name of a given flag that is for DynamoDB only; empty if there is
 // none.
 func (s *Settings) AWSFlag() string {
 	switch {
@@ -143,7 +142,7 @@ func (s *Settings) AWSFlag() string {
 }
 
 // asksForDynamoDB returns the flag or variable of leasehold's own that points to AWS; empty
-// for none.
+// if there is none.
 func (s *Settings) asksForDynamoDB() string {
 	if flag := s.AWSFlag(); flag != "" {
 		return flag + " is set"
@@ -156,7 +155,7 @@ func (s *Settings) asksForDynamoDB() string {
 	return ""
 }
 
-// signOfAWS returns the flag, variable or file that points to AWS; empty for none.
+// signOfAWS returns the flag, variable or file that points to AWS; empty if there is none.
 func (s *Settings) signOfAWS() string {
 	if asks := s.asksForDynamoDB(); asks != "" {
 		return asks
@@ -182,8 +181,8 @@ func (s *Settings) signOfAWS() string {
 	return ""
 }
 
-// openFile opens the file of a local store, and says in plain words why it
-// cannot be one.
+// openFile opens the file of a local store. Its error explains why the file cannot be a
+// store.
 func openFile(ctx context.Context, path string, options ...boltstore.Option) (localdynamo.Store, error) {
 	const another = "name another file, which need not exist"
 	info, err := os.Lstat(path)
@@ -208,7 +207,7 @@ func openFile(ctx context.Context, path string, options ...boltstore.Option) (lo
 	case errors.As(err, &refused):
 		return nil, deniedError{misuse.Errorf("%v", refused)}
 	case errors.Is(err, boltstore.ErrEmpty):
-		return nil, misuse.Errorf("%s is not a store any more: %v", path, boltstore.ErrEmpty)
+		return nil, misuse.Errorf("%s is no longer a store: %v", path, boltstore.ErrEmpty)
 	case errors.Is(err, boltstore.ErrBusy):
 		return nil, failure.Like(err, fmt.Sprintf("%s was busy for %s: another process keeps it locked: end that process, or continue it if it was stopped; fuser(1) names it",
 			path, wording.Age(time.Since(began))))
@@ -233,18 +232,18 @@ func (e deniedError) Unwrap() error { return e.error }
 
 // missing reports whether there is no file of that name.
 func missing(path string) bool {
-	_, err := os.Lstat(path) // a link to nothing is there, too
+	_, err := os.Lstat(path) // this includes a link to a missing file
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// MakeFile creates the file of a store that was named, unless it exists, and
-// reports whether it did. It does not create the directory: of two processes that
-// should share a store, one with a mistyped path would lock for itself alone. The
-// directory of the default store is the exception, which may be named too.
+// MakeFile creates the file of a named store unless it exists, and reports whether it did.
+// It does not create the directory: a process with a mistyped path would otherwise lock for
+// itself alone. The directory of the default store is the exception, since a name may lead
+// there too.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
 	if s.IsMachines(path) && missing(path) && !missing(dir) {
-		return true, makeShared(path) // or its other users could not use it
+		return true, makeShared(path) // otherwise its other users could not use it
 	}
 	if missing(dir) {
 		if standard, _, err := s.defaultFile(); err != nil || standard != path {
@@ -257,17 +256,17 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	if !missing(path) {
 		return false, nil
 	}
-	made, _ = boltstore.Make(path, nil) // openFile says why it cannot be made
+	made, _ = boltstore.Make(path, nil) // openFile reports why it cannot be created
 	return made, nil
 }
 
-// IsMachines reports whether a path is that of the machine's store. Whoever may write to
-// its directory may have made it.
+// IsMachines reports whether a path is that of the machine's store. Any user who may write
+// to its directory may have created the file.
 func (s *Settings) IsMachines(path string) bool {
 	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile
 }
 
-// OpenFile opens the file of a named store. It waits for a locked file as long as ctx lasts.
+// OpenFile opens the file of a named store. It waits for a locked file until ctx ends.
 func (s *Settings) OpenFile(ctx context.Context, path string) (localdynamo.Store, error) {
 	if s.IsMachines(path) {
 		return openFile(ctx, path, boltstore.OfAnyUser())

@@ -24,39 +24,38 @@ import (
 // DefaultTable is the default name of the table in a local store.
 const DefaultTable = "leasehold"
 
-// Settings are what the flags say of the lock table, empty where they say nothing, and
-// where else it is looked for.
+// Settings contains the flags about the lock table, empty if not given, and the environment to consult otherwise.
 type Settings struct {
 	Table, File               string
-	LayoutName                string // a default, unless LayoutGiven
+	LayoutName                string // a default unless LayoutGiven is set
 	LayoutGiven               bool
-	MaxSkew                   time.Duration // by which this machine's clock may be wrong; see vouched
+	MaxSkew                   time.Duration // error bound of this machine's clock; see vouched
 	MaxSkewGiven              bool
 	Attributes                Attributes
 	Region, Profile, Endpoint string
-	OfGrant                   bool // Table, Region and Endpoint are those of a grant
+	OfGrant                   bool // Table, Region and Endpoint come from a grant
 
-	byVariable []string // of AWSVariables, those that stand for flags
+	byVariable []string // the AWSVariables that replaced flags
 
 	LookupEnv  func(name string) (string, bool)
-	SetByRun   func(table, file string) bool // whether an outer leasehold run has set these variables for its CMD
+	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set these variables for its CMD
 	MachineDir string                        // the machine's store is used if this directory exists
 	OnEC2      func() bool                   // whether this machine is an EC2 instance
 	OnTrial    func() bool                   // whether leasehold runs from its own source
 }
 
-// Place is where the locks are: a DynamoDB table, or a local store.
+// Place is the place of the locks: a DynamoDB table, or a local store.
 type Place struct {
 	Table   string
-	File    string // the local store; empty: DynamoDB
+	File    string // the local store; empty for DynamoDB
 	Unnamed bool   // the store is the default: neither flag nor variable named it
 	Machine bool   // it is the store shared by all users of the machine
-	Despite string // what points to AWS, which a leasehold on trial does not go by; empty: nothing does
+	Despite string // a setting that points to AWS, which a leasehold on trial ignores; empty if there is none
 }
 
-// Place returns where the locks are: by flag, then by LEASEHOLD_*. A flag overrides both
-// variables. Without either it returns the default store, or an error if a setting points
-// to AWS, unless it points there for other work and leasehold is on trial. granted is the table of a grant, if there is one.
+// Place returns the place of the locks, from a flag or else from LEASEHOLD_*. A flag overrides both variables. Without
+// either it returns the default store. It returns an error instead if a setting points to AWS, unless that is for other
+// work and leasehold is on trial. granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -99,9 +98,8 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns what LEASEHOLD_TABLE and LEASEHOLD_FILE name.
-// Setting both is an error, except as an outer leasehold run set them: one of
-// them may be a leftover, and guessing which could lock in the wrong store.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It is an error if both are set, unless
+// an outer leasehold run set them: one may be a leftover, and a guess could lock in the wrong store.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -120,8 +118,7 @@ func (s *Settings) placeInEnvironment(required bool) (table, file string, err er
 	return "", file, nil
 }
 
-// requiresTable reports whether LEASEHOLD_REQUIRE_TABLE forbids a local store
-// that no flag names.
+// requiresTable reports whether LEASEHOLD_REQUIRE_TABLE forbids a local store that no flag names.
 func (s *Settings) requiresTable() (bool, error) {
 	v, set, err := s.Variable("LEASEHOLD_REQUIRE_TABLE")
 	if !set || err != nil {
@@ -134,8 +131,8 @@ func (s *Settings) requiresTable() (bool, error) {
 	return required, nil
 }
 
-// Variable reads a variable that stands for a flag. One that is set but empty is
-// an error: most likely it was made from a variable that was lost.
+// Variable returns a variable that replaces a flag. It is an error if the variable is set but empty: most likely it was
+// made from another variable that was lost.
 func (s *Settings) Variable(name string) (value string, set bool, err error) {
 	value, set = s.LookupEnv(name)
 	if set && value == "" {
@@ -149,12 +146,11 @@ func (s *Settings) get(name string) string {
 	return v
 }
 
-// AWSVariables stand for the flags that are for DynamoDB only. They are what such a flag
-// says to the leasehold that CMD runs: AWS_ variables would say it to all that CMD does.
+// AWSVariables replace flags that are for DynamoDB only. They pass these flags to a leasehold that CMD runs. AWS_
+// variables would affect everything that CMD does.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL"}
 
-// readAWSVariables reads them for flags that were not given. What a grant says of its
-// place is such a flag too.
+// readAWSVariables reads them for flags that were not given. A grant's place counts as given flags.
 func (s *Settings) readAWSVariables() error {
 	for i, to := range []*string{&s.Region, &s.Profile, &s.Endpoint} {
 		if *to != "" || s.OfGrant && to != &s.Profile {
@@ -172,7 +168,7 @@ func (s *Settings) readAWSVariables() error {
 	return nil
 }
 
-// by is what said one of them: the variable, or its flag.
+// by returns the source of a setting: the variable, or its flag.
 func (s *Settings) by(variable, flag string) string {
 	if slices.Contains(s.byVariable, variable) {
 		return variable
@@ -180,8 +176,7 @@ func (s *Settings) by(variable, flag string) string {
 	return flag
 }
 
-// RegionBy says what has named the Region. It is empty if nothing has, as for a
-// server on this machine.
+// RegionBy returns the source of the Region. It is empty if there is none, as for a server on this machine.
 func (s *Settings) RegionBy(cfg aws.Config) string {
 	switch {
 	case s.Region != "":
@@ -202,8 +197,7 @@ func (s *Settings) RegionBy(cfg aws.Config) string {
 	return ""
 }
 
-// endpoint returns the URL that flag or environment name, and which of them does.
-// Empty: none.
+// endpoint returns the URL from flag or environment, and its source; empty if there is none.
 func (s *Settings) endpoint() (endpoint, by string) {
 	if s.Endpoint != "" {
 		return s.Endpoint, s.by("LEASEHOLD_ENDPOINT_URL", "--endpoint-url")
@@ -226,7 +220,7 @@ func (s *Settings) Tilde(path string) string {
 	return path
 }
 
-// Layout returns the layout that flags and environment name.
+// Layout returns the layout from flags and environment.
 func (s *Settings) Layout() (layout.Layout, error) {
 	name := s.LayoutName
 	if !s.LayoutGiven {
@@ -258,9 +252,9 @@ func (s *Settings) Layout() (layout.Layout, error) {
 	return l, nil
 }
 
-// vouched returns the layout that flags and environment name, its protocol, and by how much
-// the clock of this machine may be wrong, as far as its records say when leases end. Those
-// that go by the clock have that in the layout. 0: nobody vouches for the clock.
+// vouched returns the layout from flags and environment, its protocol, and the error bound of this machine's clock for
+// a layout whose records have leases. Layouts whose records have expiry times contain the bound themselves. The bound
+// is zero if none is set.
 func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, error) {
 	l, err := s.Layout()
 	if err != nil {
@@ -292,11 +286,10 @@ func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, e
 	return l, proto, skew, err
 }
 
-// MaxSkewVariable is that of --max-skew.
+// MaxSkewVariable is the environment variable for --max-skew.
 const MaxSkewVariable = "LEASEHOLD_MAX_SKEW"
 
-// MaxSkewBy is what says by how much this machine's clock may be wrong. Empty: nothing
-// does, and it is the layout's own.
+// MaxSkewBy returns the source of the clock's error bound. It is empty if the bound is the layout's own.
 func (s *Settings) MaxSkewBy() string {
 	if s.MaxSkewGiven {
 		return "--max-skew"
@@ -307,14 +300,13 @@ func (s *Settings) MaxSkewBy() string {
 	return ""
 }
 
-// Protocol returns the layout, and its protocol, by which this machine's clock counts as far
-// as its user vouches for it.
+// Protocol returns the layout, and its protocol with the error bound of this machine's clock.
 func (s *Settings) Protocol() (layout.Layout, protocol.Protocol, error) {
 	l, proto, _, err := s.vouched()
 	return l, proto, err
 }
 
-// KeyOf is the key as it stands in records, which have the layout's default sort key.
+// KeyOf returns a key as records contain it, with the layout's default sort key.
 func KeyOf(proto protocol.Protocol, partition, sort string) leasehold.Key {
 	return proto.Complete(protocol.Key{Partition: partition, Sort: sort})
 }

@@ -18,7 +18,7 @@ func TestWhereTheLocksAre(t *testing.T) {
 		flags   Settings
 		env     map[string]string
 		granted string
-		outer   [2]string // what an outer run has set
+		outer   [2]string // variables set by an outer run
 		machine string
 		trial   bool
 		table   string

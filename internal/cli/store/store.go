@@ -30,45 +30,45 @@ type Store struct {
 	DB       *dynamodb.Client
 	Table    string
 	Layout   layout.Layout
-	Proto    protocol.Protocol // of Layout
-	MaxSkew  time.Duration     // by which this machine's clock may be wrong; 0: nobody vouches for it, or the layout has it
+	Proto    protocol.Protocol // protocol of Layout
+	MaxSkew  time.Duration     // error bound of this machine's clock; zero if none is set or the layout contains it
 	Location string            // region, URL or file, as shown in messages
-	File     string            // of a local store; empty: DynamoDB
-	AWS      aws.Config        // of DynamoDB
+	File     string            // the local store's file; empty for DynamoDB
+	AWS      aws.Config        // configuration for DynamoDB
 	Created  bool              // the local store's table was created when it was opened
 
-	Health  requests.Health   // of the requests to it
-	Trouble *requests.Telling // tells the user that they fail
-	Meter   *requests.Meter   // of what they use; nil: they are not counted
+	Health  requests.Health   // health of the requests to the store
+	Trouble *requests.Telling // reports failing requests to the user
+	Meter   *requests.Meter   // counts their consumption; nil if not needed
 
 	misfit  error // the local store's table has another layout
 	closing []func()
 }
 
-// Opening is how a store is opened, and who is told of it.
+// Opening contains the options of Open and the functions that it calls.
 type Opening struct {
 	Granted   string // the table of a grant, if there is one
-	Make      bool   // for commands that acquire: the file of a local store, if it is missing
-	AnyLayout bool   // for commands that check or make the table, which may have another layout
-	AsItIs    bool   // nothing is created, neither a file nor the table in a local store
-	Flags     string // those that name the store, for a command to type
+	Make      bool   // create a missing file of a local store, for commands that acquire
+	AnyLayout bool   // accept another layout, for commands that check or create the table
+	AsItIs    bool   // create neither a file nor the table in a local store
+	Flags     string // the flags that name the store, for commands in messages
 
-	Wait time.Duration // for a local store's file that another process keeps locked; 0 means ten seconds, Forever no limit
+	Wait time.Duration // for a local store's file that another process keeps locked; zero means ten seconds, Forever no limit
 
-	Unnamed  func(Place)                         // no flag and no variable names the store
-	Made     func(file string)                   // the named file was missing
-	Known    func(*Store)                        // its place is known: requests follow
-	Requests func(*Store) func(requests.Request) // is told of each request, and what it consumed; nil: nobody is
+	Unnamed  func(Place)                         // called if no flag and no variable names the store
+	Made     func(file string)                   // called after the missing named file was created
+	Known    func(*Store)                        // called once the place is known, before the first request
+	Requests func(*Store) func(requests.Request) // its result receives each request and its consumption; nil if not needed
 }
 
 // Forever is an Opening.Wait without a limit.
 const Forever time.Duration = -1
 
-// usualWait is how long a command waits for the file of a local store if it is not told to
-// wait longer: as long as for a server that does not answer.
+// usualWait is the default wait for the file of a local store. It equals the wait for a
+// server that does not answer.
 const usualWait = 10 * time.Second
 
-// limited returns ctx with the limit of the wait.
+// limited returns ctx with the limit of that wait.
 func (o Opening) limited(ctx context.Context) (context.Context, context.CancelFunc) {
 	if o.Wait == Forever {
 		return context.WithCancel(ctx)
@@ -76,9 +76,9 @@ func (o Opening) limited(ctx context.Context) (context.Context, context.CancelFu
 	return context.WithTimeout(ctx, cmp.Or(o.Wait, usualWait))
 }
 
-// Open opens the lock table that the settings name. It refuses a table of another
-// layout, and the file of a local store that is named but missing: a mistyped name must
-// not look as if nothing were held.
+// Open opens the lock table that the settings name. It refuses a table of another layout.
+// It also refuses a named but missing file of a local store: otherwise a mistyped name
+// would look as if no key were held.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	l, proto, skew, err := settings.vouched()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Ope
 	}
 	ctx, cancel := o.limited(ctx)
 	defer cancel()
-	waits := s.Health.Begin() // for another process that uses the file
+	waits := s.Health.Begin() // a wait for another process that uses the file
 	bolt, err := open(ctx, p.File)
 	waits.End()
 	if err != nil {
@@ -162,10 +162,10 @@ func (s *Store) createTable(ctx context.Context) error {
 	return table.Create(ctx, s.DB, spec)
 }
 
-// OnClose calls end when the store is closed, before what was to be called so far.
+// OnClose adds a function that Close calls, before the functions added earlier.
 func (s *Store) OnClose(end func()) { s.closing = append(s.closing, end) }
 
-// Close ends what the store needs.
+// Close releases the store's resources.
 func (s *Store) Close() {
 	for _, end := range slices.Backward(s.closing) {
 		end()
@@ -173,7 +173,7 @@ func (s *Store) Close() {
 	s.closing = nil
 }
 
-// watch is who is told of requests to the store.
+// watch returns the observer of requests to the store.
 func (s *Store) watch(o Opening) requests.Watch {
 	w := requests.Watch{Health: &s.Health}
 	if o.Requests != nil {
@@ -182,12 +182,12 @@ func (s *Store) watch(o Opening) requests.Watch {
 	return w
 }
 
-// Server is what answers the requests, as far as its place is known.
+// Server returns the server of the store, as far as it is known.
 func (s *Store) Server() requests.Server {
 	return requests.Server{Location: s.Location, IsFile: s.File != ""}
 }
 
-// Place is where the table is: the file, the endpoint or the region.
+// Place returns the table's place: the file, the endpoint or the region.
 func (s *Store) Place() string {
 	if s.File != "" {
 		return s.File
@@ -195,7 +195,7 @@ func (s *Store) Place() string {
 	return s.Location
 }
 
-// Name names the table or, of a local store, its file: what the user has named.
+// Name returns the name that the user gave: the table or, for a local store, the file.
 func (s *Store) Name() string {
 	if s.File != "" {
 		return s.Location
@@ -203,7 +203,7 @@ func (s *Store) Name() string {
 	return s.Table
 }
 
-// Where says which table this is, and where, or which file.
+// Where returns the file, or the table with its place.
 func (s *Store) Where() string {
 	if s.File != "" {
 		return s.Location
@@ -214,7 +214,7 @@ func (s *Store) Where() string {
 // Client returns a lock client on the table.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
-	if cfg.Lease == 0 { // it only looks, or resumes a grant that has its own: no MaxSkew is too much for that
+	if cfg.Lease == 0 { // the client only reads, or resumes a grant with a lease of its own, so MaxSkew may not be refused as too large
 		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
 	}
 	// The command itself reports events and errors.
@@ -236,13 +236,13 @@ func CloseLocks(locks *leasehold.Client) {
 	_ = locks.Close(ctx) // locks have been released, or reported as lost
 }
 
-// Table is an open lock table, and a client of its locks.
+// Table is an open lock table with a lock client.
 type Table struct {
 	*Store
 	Locks *leasehold.Client
 }
 
-// WithLocks returns a lock client on the table, which is closed with the store.
+// WithLocks returns the table with a lock client, which is closed with the store.
 func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 	locks, err := s.Client(cfg)
 	if err != nil {
@@ -252,15 +252,15 @@ func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 	return &Table{s, locks}, nil
 }
 
-// Observer observes the holders of its locks, for so long at most; 0: until every holder is
-// known.
+// Observer returns an observer of holders with a time limit; zero means until every holder
+// is known.
 func (t *Table) Observer(limit time.Duration) holders.Observer {
 	by := holders.New(t.DB, t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
 	by.Limit, by.Unpaid = limit, t.File != ""
 	return by
 }
 
-// Item reads what is stored under a key, whatever it is.
+// Item reads the item of a key, whatever its kind.
 func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, error) {
 	if err := s.Proto.CheckKey(key); err != nil {
 		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
@@ -277,7 +277,7 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	}
 }
 
-// NotFound is the error that nothing is stored under a key.
+// NotFound returns the error of a key without an item.
 func (s *Store) NotFound(key leasehold.Key) error {
 	in := "table " + s.Table
 	if s.File != "" {
@@ -286,7 +286,7 @@ func (s *Store) NotFound(key leasehold.Key) error {
 	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
 }
 
-// IsSession reports whether the row of key is that of a shared lease.
+// IsSession reports whether the item of key is the row of a shared lease.
 func (s *Store) IsSession(key leasehold.Key) bool {
 	return protocol.IsSessionKey(s.Proto, key)
 }

@@ -1,7 +1,7 @@
-// Package textfile is the file of run --metrics, for the node exporter's textfile
-// collector. It holds the metrics of the last run, and what earlier runs have left there:
-// when one succeeded, and how many locks were lost. A file of anything else is refused
-// before the run begins.
+// Package textfile writes the file of run --metrics, for the node exporter's textfile
+// collector. The file contains the metrics of the last run and results of earlier runs:
+// when a run last succeeded, and how many locks were lost. A file with any other content is
+// refused before the run begins.
 package textfile
 
 import (
@@ -23,15 +23,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Run is what is known of a run. Without --metrics it is nil, and notes nothing.
+// Run collects the metrics of a run. Without --metrics it is nil, and its methods do
+// nothing.
 type Run struct {
-	path   string // as the user named it
+	path   string // the path that the user named
 	file   string // path without symbolic links
-	labels string // as in the file
+	labels string // the labels in the file
 	began  time.Time
 
-	granted time.Time // zero: not yet
-	ended   time.Time // when CMD had ended, and the key was released; zero: not yet
+	granted time.Time // zero before the grant
+	ended   time.Time // when CMD had ended and the key was released; zero before that
 }
 
 const metricPrefix = "leasehold_run_"
@@ -66,7 +67,7 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	r := &Run{path: path, file: file, began: now}
 	table := p.Table
 	if p.File != "" {
-		table = "" // the file says it
+		table = "" // the file is named in another label
 	}
 	escape := strings.NewReplacer(`\`, `\\`, "\n", `\n`, `"`, `\"`)
 	var labels []string
@@ -80,22 +81,22 @@ func Open(path string, now time.Time, p store.Place, keys []string, sortKey stri
 	return r, err
 }
 
-// Granted notes when the key was granted.
+// Granted records when the key was granted.
 func (r *Run) Granted(at time.Time) {
 	if r != nil {
 		r.granted = at
 	}
 }
 
-// Ended notes when CMD had ended, and the key was released.
+// Ended records when CMD had ended and the key was released.
 func (r *Run) Ended(at time.Time) {
 	if r != nil {
 		r.ended = at
 	}
 }
 
-// before returns the file's content, nil if there is none, and the values in it. An error
-// means that the file is not one of this key's runs.
+// before returns the file's content, nil if there is no file, and the values in it. An
+// error means that the file was not written by runs of this key.
 func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	refuse := func(why any) error { return misuse.Errorf("--metrics %s: %v", visible.Name(r.path), why) }
 	values = map[string]float64{}
@@ -123,17 +124,17 @@ func (r *Run) before() (content []byte, values map[string]float64, err error) {
 	return content, values, nil
 }
 
-// Write writes the metrics of the run, which has ended so. Its error is a warning: CMD has
-// run.
+// Write writes the metrics of the run, which ended with code and err. Its error is only a
+// warning: CMD has run.
 func (r *Run) Write(now time.Time, code int, err error) error {
 	if r == nil {
 		return nil
 	}
-	for { // until no other run on the same key, such as with -p, has written at the same time
+	for { // until no other run of the same key, such as with -p, has written at the same time
 		content, values, problem := r.before()
 		if problem == nil {
 			r.change(values, now, code, err)
-			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // for the node exporter, which has a user of its own
+			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // the node exporter, which has a user of its own, reads it
 		}
 		switch {
 		case problem == nil:
@@ -144,9 +145,9 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	}
 }
 
-// change brings the values of earlier runs up to date.
+// change updates the values of earlier runs.
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
-	values["lost_total"] += 0 // from the first run on, so that the first loss is an increase
+	values["lost_total"] += 0 // it exists from the first run on, so that the first loss is an increase
 	values["last_exit_code"] = float64(code)
 	values["last_wait_seconds"] = cmp.Or(r.granted, now).Sub(r.began).Seconds()
 	if !r.granted.IsZero() {
@@ -154,7 +155,7 @@ func (r *Run) change(values map[string]float64, now time.Time, code int, err err
 	}
 	ended := "failure"
 	switch {
-	case r.granted.IsZero() && failure.NotGranted(err): // whatever the code: -E may say 0
+	case r.granted.IsZero() && failure.NotGranted(err): // for any code: -E may set 0
 		ended = "not_granted"
 	case code == 0:
 		ended = "success"

@@ -10,39 +10,40 @@ import (
 	"syscall"
 )
 
-// SeesDescent says that processes outside CMD's group are seen too, and that a
-// signal tells when one of them ends.
+// SeesDescent is true: processes outside CMD's group are seen too, and a signal arrives
+// when one of them ends.
 const SeesDescent = true
 
-// kill kills the process, and none that has got its number since: the handle is of
-// whoever had the number at that time (pidfd_open(2)), and who that was is read after it.
+// kill kills the process, but never another process that has received its number since. The
+// handle refers to the process with that number at the time of the call (pidfd_open(2)),
+// and the identity of that process is checked afterwards.
 func (p Process) kill() {
 	handle, err := os.FindProcess(p.PID)
 	if err != nil {
-		return // it has ended
+		return // the process has ended
 	}
 	defer func() { _ = handle.Release() }()
 	if now, ok := readProcess(p.PID); ok && now.began == p.began {
-		_ = handle.Kill() // fails if it has ended
+		_ = handle.Kill() // fails if the process has ended
 	}
 }
 
-// Began says when a process began, in the kernel's units; 0: there is none. Of two
-// processes that have had the same number it differs.
+// Began returns when a process began, in the kernel's units; zero if there is none. It
+// differs between two processes that have had the same number.
 func Began(pid int) int64 {
 	p, _ := readProcess(pid)
 	return p.began
 }
 
-// supervisorLives reports whether the supervisor's number is still its own. For the
-// watchdog, its child, another process becomes the parent when it dies.
+// supervisorLives reports whether the supervisor's number is still its own. When the
+// supervisor dies, its child, the watchdog, gets another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }
 
-// All returns the processes that descend from CMD, zombies and CMD included. A
-// child of the supervisor in the supervisor's own group is none of them: the SDK
-// has started it to get credentials.
+// All returns the processes that descend from CMD, including zombies and CMD. It omits the
+// supervisor's children in the supervisor's own process group: the SDK has started these to
+// get credentials.
 func (d Descent) All(int) ([]Process, error) {
 	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
 		return nil, errors.New("/proc does not show this process")
@@ -55,7 +56,7 @@ func (d Descent) All(int) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.supervisorLives() { // after they were read: they are another's
+	if !d.supervisorLives() { // checked after reading them: they may be children of another process
 		return nil, nil
 	}
 	var found []Process
@@ -68,7 +69,7 @@ func (d Descent) All(int) ([]Process, error) {
 	for i := 0; i < len(found); i++ { // found grows
 		below, err := childrenOf(found[i].PID)
 		if err != nil {
-			continue // it has ended
+			continue // the process has ended
 		}
 		for _, pid := range below {
 			if p, ok := readProcess(pid); ok {
@@ -109,8 +110,8 @@ func childrenOf(pid int) ([]int, error) {
 	return children, err
 }
 
-// readProcess reads what proc(5) calls stat: PID (NAME) STATE PARENT GROUP ..., and
-// further on the number of threads and the time when it began.
+// readProcess reads the file that proc(5) calls stat: PID (NAME) STATE PARENT GROUP ...,
+// and later the number of threads and the time when the process began.
 func readProcess(pid int) (Process, bool) {
 	b, err := os.ReadFile(procDir(pid) + "stat")
 	if err != nil {
@@ -126,7 +127,7 @@ func readProcess(pid int) (Process, bool) {
 		return Process{}, false
 	}
 	group, err := strconv.Atoi(fields[2])
-	ended := fields[0] == "Z" || fields[0] == "X" // its first thread
+	ended := fields[0] == "Z" || fields[0] == "X" // state of the first thread
 	threads, failed := strconv.Atoi(fields[17])
 	began, never := strconv.ParseInt(fields[19], 10, 64)
 	return Process{
@@ -134,8 +135,8 @@ func readProcess(pid int) (Process, bool) {
 	}, err == nil && failed == nil && never == nil
 }
 
-// withEnvironment returns the processes that were started with a variable that
-// begins so, as far as this user may see that.
+// withEnvironment returns the processes that were started with a variable that has this
+// prefix, as far as this user may see.
 func withEnvironment(begins string) []Process {
 	dirs, err := os.ReadDir("/proc")
 	if err != nil {
@@ -147,17 +148,17 @@ func withEnvironment(begins string) []Process {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		p, ok := readProcess(pid) // before its environment, so that kill does not take another for it
+		p, ok := readProcess(pid) // read before the environment, so that kill does not mistake another process for it
 		if !ok {
 			continue
 		}
-		env, _ := os.ReadFile(procDir(pid) + "environ") // empty: asked below
-		// Where its first thread has ended, a process shows nothing to root, and to
-		// other users not even that: its other threads do.
+		env, _ := os.ReadFile(procDir(pid) + "environ") // an empty result is handled below
+		// After its first thread has ended, a process's own file is empty for root, and
+		// unreadable for other users. The files of its other threads are not.
 		if len(env) == 0 && p.headless {
 			threads, _ := os.ReadDir(procDir(pid) + "task") // the process may have ended
 			for _, thread := range threads {
-				of, _ := os.ReadFile(procDir(pid) + "task/" + thread.Name() + "/environ") // and so may the thread
+				of, _ := os.ReadFile(procDir(pid) + "task/" + thread.Name() + "/environ") // the thread may have ended
 				env = append(env, of...)
 			}
 		}

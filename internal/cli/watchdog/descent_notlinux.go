@@ -2,16 +2,17 @@
 
 package watchdog
 
-// SeesDescent: orphans are init's, and only those in CMD's group are seen.
+// SeesDescent is false: orphans become children of init, and only processes in CMD's group
+// are seen.
 const SeesDescent = false
 
 func (Process) kill() {}
 
-// Began is not known here.
+// Began returns 0: the time is not known on this system.
 func Began(int) int64 { return 0 }
 
-// All returns CMD's group as one process, if any of it runs. CMD itself was
-// reaped when it ended.
+// All returns CMD's group as one process if any process of it runs. CMD itself was reaped
+// when it ended.
 func (d Descent) All(group int) ([]Process, error) {
 	if !groupRuns(group) {
 		return nil, nil

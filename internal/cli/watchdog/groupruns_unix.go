@@ -4,7 +4,7 @@ package watchdog
 
 import "syscall"
 
-// groupRuns reports whether there is a process of a group.
+// groupRuns reports whether a group has a process.
 func groupRuns(group int) bool {
 	err := syscall.Kill(-group, 0)
 	return err == nil || err == syscall.EPERM

@@ -6,11 +6,11 @@ import (
 	"syscall"
 	"time"
 
-	_ "github.com/leasehold-go/leasehold/internal/cli/ownrights" // before anything here looks at arguments
+	_ "github.com/leasehold-go/leasehold/internal/cli/ownrights" // initialized before any code here reads the arguments
 )
 
-// Args are the arguments of a process that is a watchdog. It reads orders from its
-// standard input, and writes reports to its standard output.
+// Args returns the arguments of a watchdog process. It reads orders from its standard
+// input, and writes reports to its standard output.
 func Args(sig syscall.Signal, grace time.Duration, d Descent) []string {
 	return []string{
 		"leasehold", "watchdog", "--", strconv.Itoa(int(sig)), strconv.FormatInt(int64(grace), 10),
@@ -27,7 +27,7 @@ func init() {
 	supervisor, nobody := strconv.Atoi(os.Args[5])
 	groupOnly, neither := strconv.ParseBool(os.Args[6])
 	if err != nil || noGrace != nil || nobody != nil || neither != nil {
-		return // the command that somebody typed, and that there is not
+		return // a user typed this command, which does not exist
 	}
 	ignoreSignals()
 	Run(os.Stdin, os.Stdout, syscall.Signal(sig), time.Duration(grace), Descent{

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// echo is a process that leads a group, and says what it is told.
+// echo is a process that leads a group and repeats its input.
 type echo struct {
 	cmd *exec.Cmd
 	in  io.WriteCloser
@@ -32,15 +32,16 @@ func startEcho(t *testing.T, command ...string) *echo {
 	}
 	e := &echo{cmd, in, bufio.NewReader(out)}
 	t.Cleanup(func() {
-		_ = in.Close() // it ends
+		_ = in.Close() // closing its input ends it
 		_ = cmd.Wait()
 	})
 	return e
 }
 
-// lives reports whether the process answers. SIGKILL that was sent before is first.
+// lives reports whether the process answers. A SIGKILL that was sent before takes effect
+// first.
 func (e *echo) lives() bool {
-	_, _ = io.WriteString(e.in, "x\n") // fails if it has ended
+	_, _ = io.WriteString(e.in, "x\n") // fails if the process has ended
 	line, _ := e.out.ReadString('\n')
 	return line == "x\n"
 }
@@ -85,8 +86,8 @@ func TestProcessThatHasTheNumberOfOneOfCMDsAfterItIsNotKilled(t *testing.T) {
 }
 
 func TestChildrenOfWhoHasTheSupervisorsNumberAfterItAreNotCMDs(t *testing.T) {
-	another := startEcho(t, "sh", "-c", "setsid cat; :") // it is neither this process nor the parent of it
-	if !another.lives() {                                // and has a child in another group by now
+	another := startEcho(t, "sh", "-c", "setsid cat; :") // neither this process nor its parent
+	if !another.lives() {                                // it has a child in another group by now
 		t.Fatal("it does not answer")
 	}
 	all, err := Descent{Supervisor: another.cmd.Process.Pid}.All(0)

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// KillGroup kills CMD itself: Windows has no process groups that can be signalled,
-// and no other signal.
+// KillGroup kills CMD itself: Windows has no process groups that can receive signals, and
+// no other signal.
 func KillGroup(group int, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return errors.ErrUnsupported
@@ -22,5 +22,6 @@ func KillGroup(group int, sig syscall.Signal) error {
 
 func ignoreSignals() {}
 
-// groupRuns: Windows has no groups, so what CMD leaves running is not seen.
+// groupRuns returns false: Windows has no groups, so processes that CMD leaves running are
+// not seen.
 func groupRuns(int) bool { return false }

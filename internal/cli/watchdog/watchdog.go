@@ -1,7 +1,7 @@
-// Package watchdog is the process beside leasehold run that stops CMD before trust in
-// the lock ends (see package process), and what it stops: CMD and its descent. It runs while
-// the program's packages are initialized, as that of package atgate does, and imports
-// next to nothing: what the SDK and others prepare then costs several times as much.
+// Package watchdog implements the process beside leasehold run that stops CMD and its
+// descendants before trust in the lock ends (see package process). Like package atgate, it
+// runs while the program's packages are initialized, and imports next to nothing: the
+// initialization of the SDK and other packages costs several times as much.
 package watchdog
 
 import (
@@ -16,23 +16,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// A watchdog stops CMD's process group before trust in the lock ends. Only the
-// watchdog does that, so that it happens even if the supervisor is stopped, killed or
-// stuck.
+// A watchdog stops CMD's process group before trust in the lock ends. Only the watchdog does
+// that, so that it happens even if the supervisor is stopped, killed or stuck.
 //
 // The supervisor writes orders to it, one per line, and reads its reports:
 //
 //	group PGID     the process group to stop
 //	began N        when CMD began, in the kernel's units
-//	held TEXT      how a variable begins that only the environment of CMD has
+//	held TEXT      prefix of a variable that only CMD's environment has
 //	trust NS       trust ends at NS of boottime
-//	stop           stop the group now: the lock is lost, or whoever started leasehold has ended
+//	stop           stop the group now: the lock is lost, or the process that started leasehold has ended
 //	done           CMD has ended: exit
 //	end of input   the supervisor has died: kill the group and exit
 //
-// It sends the stop signal at (end of trust − grace), and SIGKILL at the end of
-// trust. A group that got the stop signal is killed even if the lock is renewed
-// in between, because CMD has been told to stop.
+// It sends the stop signal at (end of trust − grace), and SIGKILL at the end of trust. A
+// group that received the stop signal is killed even if the lock is renewed in between,
+// because CMD is already stopping.
 type watchdog struct {
 	signal syscall.Signal
 	grace  time.Duration
@@ -42,7 +41,7 @@ type watchdog struct {
 
 	descent   Descent
 	group     int
-	until     time.Duration // end of trust, by clock; 0: not yet known
+	until     time.Duration // end of trust, by clock; zero if unknown
 	signalled bool
 	killAt    time.Duration
 	killed    bool
@@ -61,15 +60,15 @@ const (
 	ReportKilled    = "killed"
 )
 
-// longestSleep bounds a timer. Timers stop while the machine is suspended, but
-// boottime goes on: it must be read often.
+// longestSleep limits a timer. Timers stop while the machine is suspended, but boottime does
+// not: it must be read often.
 const longestSleep = 250 * time.Millisecond
 
-// longestOrder is more than an environment variable can have.
+// longestOrder is longer than an environment variable can be.
 const longestOrder = 1 << 20
 
-// Run is a watchdog: it follows orders until one says done, or until their end, when
-// it kills CMD. sig is the stop signal, and grace the time between it and SIGKILL.
+// Run runs a watchdog: it follows orders until done, or until its input ends, when it kills
+// CMD. sig is the stop signal, and grace the time between it and SIGKILL.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
 	w := &watchdog{
 		signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, descent: d,
@@ -78,7 +77,7 @@ func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Dur
 	w.run(orders)
 }
 
-// run follows orders until one says done, or until the input ends.
+// run follows orders until done, or until the input ends.
 func (w *watchdog) run(orders io.Reader) {
 	lines := make(chan string)
 	go func() {
@@ -128,7 +127,7 @@ func (w *watchdog) obey(line string) {
 	}
 }
 
-// act stops or kills the group if it is time to.
+// act stops or kills the group if that is due.
 func (w *watchdog) act() {
 	now := w.clock()
 	switch {
@@ -140,7 +139,7 @@ func (w *watchdog) act() {
 	}
 }
 
-// stop sends the group the stop signal. It will be killed at killAt.
+// stop sends the stop signal to the group. act kills the group at killAt.
 func (w *watchdog) stop(killAt time.Duration) {
 	if w.signalled {
 		return

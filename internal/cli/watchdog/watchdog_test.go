@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// recordedWatchdog is a watchdog on a bubble's clock, and a record of its actions and their
-// times.
+// recordedWatchdog is a watchdog with a bubble's clock and a record of its timed actions.
 type recordedWatchdog struct {
 	orders *io.PipeWriter
 	did    []string

@@ -1,5 +1,5 @@
-// Package wording is how the command puts values into words: durations, times, sizes,
-// counts, names of keys, sentences that fit a terminal. Each is a pure function of its
-// arguments; what others wrote goes through internal/visible first. It knows no stream,
-// no flag and no message.
+// Package wording formats values for users: durations, times, sizes, counts, names of keys,
+// sentences that fit a terminal. Each function is a pure function of its arguments. Text
+// from other users goes through internal/visible first. The package knows no stream, no
+// flag and no message.
 package wording

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// mostNamed is how many of many a message names.
+// mostNamed is the number of names in a message about many.
 const mostNamed = 5
 
 // List names the first few of several in one line: a; a and b; a, b and 9 more.
@@ -37,7 +37,7 @@ func Key(k leasehold.Key) string { return k.String() }
 // Name is Key of a key that has no sort key.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
 
-// EachKey is each key as it stands in a sentence.
+// EachKey returns the name of each key for a sentence.
 func EachKey(keys []leasehold.Key) []string {
 	names := make([]string, len(keys))
 	for i, k := range keys {
@@ -62,7 +62,7 @@ func OwnerWithoutID(owner string) string {
 	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
-// Cell is a name as it stands in a cell: empty if there is none.
+// Cell returns a name for a cell of a table; empty if there is none.
 func Cell(name string) string {
 	if name == "" {
 		return ""
@@ -96,8 +96,8 @@ func ShellWord(s string) string {
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
-// dollarQuoted is $'...', in which what would disturb a terminal or a line stands as
-// octal numbers (POSIX.1-2024, XCU 2.2.4; bash, zsh and BusyBox have it).
+// dollarQuoted returns $'...', with octal numbers for characters that would disturb a
+// terminal or a line (POSIX.1-2024, XCU 2.2.4; bash, zsh and BusyBox support it).
 func dollarQuoted(s string) string {
 	var b strings.Builder
 	b.WriteString("$'")

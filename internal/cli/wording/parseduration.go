@@ -7,13 +7,13 @@ import (
 	"time"
 )
 
-// ParseDuration reads what Duration writes, a bare number of seconds and days, as
+// ParseDuration parses the output of Duration, a bare number of seconds, and days, as
 // timeout(1) and flock(1) do.
 func ParseDuration(s string) (time.Duration, error) {
 	if seconds, err := strconv.ParseFloat(s, 64); err == nil && seconds >= 0 && seconds < 1e9 {
 		return time.Duration(seconds * float64(time.Second)), nil
 	}
-	if days, ok := strings.CutSuffix(s, "d"); ok { // as timeout(1) has it
+	if days, ok := strings.CutSuffix(s, "d"); ok { // a unit of timeout(1)
 		if n, err := strconv.ParseFloat(days, 64); err == nil && n >= 0 && n < 1e4 {
 			return time.Duration(n * 24 * float64(time.Hour)), nil
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Fill breaks text at its spaces into lines of a width, the later ones indented as the
-// first. A command to type stays on one line, so that it can be copied.
+// Fill breaks text at spaces into lines of the given width. Later lines are indented by the
+// width of head. A command to type stays on one line, so that it can be copied.
 func Fill(head, text string, width int) string {
 	indent := strings.Repeat(" ", utf8.RuneCountInString(head))
 	var out strings.Builder
@@ -27,8 +27,8 @@ func Fill(head, text string, width int) string {
 	return out.String() + line + "\n"
 }
 
-// words are the words of a text. What follows "leasehold" up to the end of that part of
-// the sentence is one: it may be a command.
+// words splits a text. Everything from "leasehold" to the end of that part of the sentence
+// is one word: it may be a command.
 func words(text string) []string {
 	var out []string
 	command := false
@@ -45,11 +45,11 @@ func words(text string) []string {
 	return out
 }
 
-// leastCell is how much of a cell stays, however narrow the terminal is.
+// leastCell is the width that a cell keeps on the narrowest terminal.
 const leastCell = 8
 
-// Narrow shortens cells, and the columns that they stand in, until a line fits a number
-// of columns: the widest first, and only those that may be shortened.
+// Narrow shortens cells and their columns until a line fits the number of columns: the
+// widest first, and only cells that may be shortened.
 func Narrow(cells []string, widths []int, may []bool, columns int) ([]string, []int) {
 	cells, widths = slices.Clone(cells), slices.Clone(widths)
 	over := 2*(len(cells)-1) - columns

@@ -40,7 +40,7 @@ const timeFormat = "2006-01-02T15:04:05.000Z07:00"
 // Time formats a time for programs.
 func Time(t time.Time) string { return t.UTC().Format(timeFormat) }
 
-// Plural is the word for n of something.
+// Plural returns the word for n things.
 func Plural(n int, one, many string) string {
 	if n == 1 {
 		return one
@@ -48,10 +48,10 @@ func Plural(n int, one, many string) string {
 	return many
 }
 
-// Count is a number with its word: 1 request, 2 requests.
+// Count returns a number with its word: 1 request, 2 requests.
 func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }
 
-// Token is a fencing token. Empty: there is none.
+// Token formats a fencing token; empty if there is none.
 func Token(n int64) string {
 	if n == 0 {
 		return ""

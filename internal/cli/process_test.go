@@ -95,11 +95,14 @@ func (p *process) signal(sig syscall.Signal) {
 // wait returns the exit code.
 func (p *process) wait() int {
 	p.t.Helper()
-	done := make(chan int, 1)
-	go func() { done <- exitCode(p.cmd.Wait()) }()
+	done := make(chan error, 1)
+	go func() { done <- p.cmd.Wait() }()
 	select {
-	case code := <-done:
-		return code
+	case err := <-done:
+		if p.cmd.ProcessState == nil {
+			p.t.Fatalf("%v cannot be waited for: %v", p.cmd.Args, err)
+		}
+		return exitCode(err)
 	case <-time.After(patience):
 		_ = p.cmd.Process.Kill()
 		<-done

@@ -63,12 +63,12 @@ func New(db DB, cfg Config) (*Client, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = layout.Native{}
 	}
-	proto, layoutErr := records.Vouched(cfg.Layout, cfg.MaxSkew)
+	proto, layoutErr := records.WithMaxSkew(cfg.Layout, cfg.MaxSkew)
 	if proto == nil { // nor does a nil pointer say what it can do
 		cfg.Layout = layout.Native{}
 	}
 	if errors.Is(layoutErr, errors.ErrUnsupported) {
-		layoutErr = cfg.unvouched()
+		layoutErr = cfg.maxSkewProblem()
 	}
 	cfg, err := cfg.complete(proto)
 	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {

@@ -264,8 +264,8 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	return cfg, errors.Join(problems...)
 }
 
-// unvouched is why MaxSkew is refused, and what to do instead.
-func (cfg *Config) unvouched() error {
+// maxSkewProblem is why MaxSkew is refused, and what to do instead.
+func (cfg *Config) maxSkewProblem() error {
 	if cfg.Layout.Capabilities().Expiry == layout.WallClock {
 		return cfg.unsupported("Config.MaxSkew: set that of the layout")
 	}

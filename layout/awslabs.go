@@ -23,7 +23,7 @@ type AWSLabs struct {
 // Name returns "awslabs".
 func (AWSLabs) Name() string { return "awslabs" }
 
-// Capabilities says what the layout supports in a shared table.
+// Capabilities returns what the layout supports in a shared table.
 func (a AWSLabs) Capabilities() Capabilities { return javaCapabilities(a.SortKey) }
 
 // javaCapabilities are the capabilities of the layouts with the Java client's

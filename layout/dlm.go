@@ -17,8 +17,8 @@ type DynamoDLM struct {
 // Name returns "dynamo-dlm".
 func (DynamoDLM) Name() string { return "dynamo-dlm" }
 
-// Capabilities says that records have neither data nor attributes, and that a
-// release deletes them.
+// Capabilities returns what the layout supports: neither data nor attributes. A release
+// deletes the record.
 func (l DynamoDLM) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          WallClock,

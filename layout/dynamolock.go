@@ -14,7 +14,7 @@ type Dynamolock struct {
 // Name returns "dynamolock".
 func (Dynamolock) Name() string { return "dynamolock" }
 
-// Capabilities says what the layout supports in a shared table.
+// Capabilities returns what the layout supports in a shared table.
 func (d Dynamolock) Capabilities() Capabilities { return javaCapabilities(d.SortKey) }
 
 func (Dynamolock) sealed() {}

@@ -17,7 +17,7 @@ type Layout interface {
 	sealed()
 }
 
-// Expiry says how a waiter learns that a holder is dead.
+// Expiry is the way in which a waiter finds out that a holder is dead.
 type Expiry string
 
 // Values of Expiry.
@@ -26,12 +26,12 @@ const (
 	WallClock Expiry = "wall clock" // the expiry time in the record has passed, plus MaxSkew
 )
 
-// Capabilities says what a layout can do. Using a feature that it does not have
-// is an error that matches errors.ErrUnsupported. No request is sent then.
+// Capabilities lists the features of a layout. Using a feature that it does not have is an
+// error that matches errors.ErrUnsupported. No request is sent then.
 type Capabilities struct {
 	Expiry                 Expiry
-	EveryGrantFenced       bool // false: grants of the other library have no token
-	FencingSurvivesRelease bool // false: a release may delete the token, and the next one starts from the clock
+	EveryGrantFenced       bool // if false, grants of the other library have no token
+	FencingSurvivesRelease bool // if false, a release may delete the token, and the next one starts from the clock
 	Data                   bool
 	Attributes             bool
 	KeepOnRelease          bool

@@ -17,8 +17,8 @@ type DyndbMutex struct {
 // Name returns "dyndb-mutex".
 func (DyndbMutex) Name() string { return "dyndb-mutex" }
 
-// Capabilities says that records have neither data nor attributes, and that a
-// release may keep or delete them.
+// Capabilities returns what the layout supports: neither data nor attributes. A release may
+// keep or delete the record.
 func (DyndbMutex) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          WallClock,

@@ -9,13 +9,13 @@ type Native struct {
 	PartitionKey string // attribute name; default "key"
 	SortKey      string // attribute name; default: no sort key
 	SortValue    string // sort key of calls that name none; default: such a call is an error
-	TTL          string // attribute name; default "expiresAt"; "-": no TTL
+	TTL          string // attribute name; default "expiresAt"; "-" for no TTL
 }
 
 // Name returns "native".
 func (Native) Name() string { return "native" }
 
-// Capabilities says that the layout supports everything.
+// Capabilities returns all features.
 func (n Native) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:                 Observed,

@@ -16,8 +16,8 @@ type PythonDynamoDBLock struct {
 // Name returns "python-dynamodb-lock".
 func (PythonDynamoDBLock) Name() string { return "python-dynamodb-lock" }
 
-// Capabilities says that records have attributes but no data, and that a release
-// deletes them.
+// Capabilities returns what the layout supports: attributes, but no data. A release deletes
+// the record.
 func (PythonDynamoDBLock) Capabilities() Capabilities {
 	return Capabilities{
 		Expiry:          Observed,

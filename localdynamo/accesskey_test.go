@@ -138,7 +138,7 @@ func (b noBody) Read([]byte) (int, error) {
 
 func (noBody) Close() error { return nil }
 
-func TestWhoDoesNotKnowTheKeySendsNoBody(t *testing.T) {
+func TestRequestWithoutTheKeySendsNoBody(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
 	r := httptest.NewRequest(http.MethodPost, "/", noBody{t})

@@ -20,7 +20,7 @@ func TestBodyThatIsNestedAsDeepAsItIsLongEndsNothing(t *testing.T) {
 }
 
 // It counts what is allocated, whether or not it has been freed since.
-func TestNoBodyIsDecodedIntoHundredsOfTimesItsSize(t *testing.T) {
+func TestDecodedBodyIsNotHundredsOfTimesItsSize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{
 		"actions":               {`{"TransactItems":[`, `{},`, `{}]}`},

@@ -469,7 +469,7 @@ func TestPolicyAllowsWhatTheLibraryCallsAndNoMore(t *testing.T) {
 	}
 }
 
-func TestEveryMethodOfTheLibraryIsHeldToThePolicies(t *testing.T) {
+func TestPoliciesCoverEveryMethodOfTheLibrary(t *testing.T) {
 	var known, all []string
 	for _, by := range calls {
 		known = slices.AppendSeq(known, maps.Keys(by))
@@ -499,7 +499,7 @@ func TestPoliciesAreDisjointFromWhatCreatesATable(t *testing.T) {
 	}
 }
 
-func TestARNStandsInThePolicyAsGiven(t *testing.T) {
+func TestPolicyContainsTheARNAsGiven(t *testing.T) {
 	for _, arn := range []string{"", `arn:"\` + "\n\x00", "arn:aws:dynamodb:*:*:table/<&>", "é\u2028"} {
 		policy(t, table.Spec{}, arn, table.Use)
 	}

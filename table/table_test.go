@@ -87,7 +87,7 @@ func TestCreateTurnsOnTTLAndPaysPerRequest(t *testing.T) {
 	}
 }
 
-func TestManyMayCreateOneTableAtOnce(t *testing.T) {
+func TestCreateAllowsManyCallersAtOnce(t *testing.T) {
 	db := newDB(t)
 	var wg sync.WaitGroup
 	for range 16 {
@@ -279,7 +279,7 @@ func (d acting) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLive
 	}}, nil
 }
 
-func TestWhatTheServerSaysOfATableShowsAndDoesNotAct(t *testing.T) {
+func TestServerTextAboutATableIsEscaped(t *testing.T) {
 	problems, err := table.Check(t.Context(), acting{}, table.Spec{Name: "locks"})
 	if err != nil || len(problems) < 3 {
 		t.Fatalf("%d problems, %v", len(problems), err)

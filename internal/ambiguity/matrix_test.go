@@ -32,7 +32,7 @@ func seconds() []fate {
 	return firsts
 }
 
-func TestEveryAmbiguityIsAsWritten(t *testing.T) {
+func TestAmbiguityTableIsAsWritten(t *testing.T) {
 	tables := make([]string, len(operations))
 	next := make(chan int)
 	var wg sync.WaitGroup

@@ -114,7 +114,7 @@ func TestRequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
 
 // The request of whoever gives credentials is as slow to leave, and its reply comes in two
 // parts.
-func TestReplyOfAnotherServiceIsReadToItsEndThoughTheWriterIsSlower(t *testing.T) {
+func TestForeignReplyIsReadToItsEndFromASlowWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{accept: make(chan net.Conn)}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

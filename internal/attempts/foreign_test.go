@@ -85,7 +85,7 @@ func TestCompressedReplyIsNotUnpacked(t *testing.T) {
 
 // Those who give credentials, such as a container's agent on a port that somebody else of
 // the machine has taken.
-func TestWhoGivesCredentialsCannotFillTheMemory(t *testing.T) {
+func TestCredentialProviderReplyIsLimited(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, err := io.WriteString(w, `{"AccessKeyId":"`)
 		for chunk := strings.Repeat("a", 1<<20); err == nil; {
@@ -175,7 +175,7 @@ func TestReplyWithoutWhatDynamoDBAlwaysSendsIsForeign(t *testing.T) {
 	}
 }
 
-func TestOfItemsReadTogetherThoseThatDoNotExistAreNil(t *testing.T) {
+func TestBatchReadReturnsNilForMissingItems(t *testing.T) {
 	s := senderTo(t, `{"Responses":[{"Item":{"key":{"S":"a"}}},{},{"Item":{}}]}`)
 	get := types.TransactGetItem{Get: &types.Get{TableName: aws.String("locks"), Key: keyItem}}
 	items, err := s.ReadTogether(t.Context(), []types.TransactGetItem{get, get, get})

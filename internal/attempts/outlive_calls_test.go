@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWhoGivesUpOnARequestUnderWayIsToldWhatWasWrongWithThoseBefore(t *testing.T) {
+func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 	type op = func(context.Context, *leasehold.Client, *leasehold.Lock) error
 	closing := func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error { return c.Close(ctx) }
 	for name, test := range map[string]struct {
@@ -81,7 +81,7 @@ func (c *endedUnseen) Err() error {
 	return c.Context.Err()
 }
 
-func TestWhoGivesUpBeforeTheFirstRequestDoesNotWaitForItsAnswer(t *testing.T) {
+func TestCancelledCallDoesNotWaitForFirstAnswer(t *testing.T) {
 	for name, end := range map[string]func(context.Context, *leasehold.Client, leasehold.Grant, leasehold.Record) error{
 		"Break": func(ctx context.Context, c *leasehold.Client, _ leasehold.Grant, r leasehold.Record) error {
 			return c.Break(ctx, r)

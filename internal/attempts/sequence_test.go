@@ -175,7 +175,7 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 }
 
 // Every fate of each of up to three attempts, and every further one answered.
-func TestEveryOutcomeOfThreeAttemptsIsToldAsItIs(t *testing.T) {
+func TestOutcomesOfThreeAttemptsAreExact(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
 			n.blind = blind

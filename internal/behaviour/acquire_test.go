@@ -144,7 +144,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	})
 }
 
-func TestIfExistsAcquiresOnlyARecordThatIsThere(t *testing.T) {
+func TestAcquireIfExistsNeedsARecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		if _, err := c.Acquire(t.Context(), "job", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
@@ -409,7 +409,7 @@ func TestWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestDeadHoldersLockIsTakenOverOneLeaseAfterItsLastRenewalWasSeen(t *testing.T) {
+func TestTakeoverComesOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

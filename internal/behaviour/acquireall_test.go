@@ -280,7 +280,7 @@ func TestGroupThatWasReleasedPutsNoKeyOutOfOrder(t *testing.T) {
 	})
 }
 
-func TestSharedGrantThatEndsWhileOtherKeysAreSoughtLeavesNothingHeld(t *testing.T) {
+func TestAcquireAllHoldsNothingAfterSharedGrantEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		outer := w.Acquire(c, "a")

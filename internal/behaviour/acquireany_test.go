@@ -36,7 +36,7 @@ func TestFirstFreeKeyIsAcquiredInOneWrite(t *testing.T) {
 	})
 }
 
-func TestAllOfTheKeysAreWatchedByOneRead(t *testing.T) {
+func TestAcquireAnyWatchesAllKeysWithOneRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -98,7 +98,7 @@ func TestDeadHoldersKeyIsTakenOverAmongSeveral(t *testing.T) {
 	})
 }
 
-func TestOneKeyOfSeveralIsHadWhateverRepliesAreLost(t *testing.T) {
+func TestAcquireAnyGrantsOneKeyWhateverRepliesAreLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
@@ -226,7 +226,7 @@ func TestTryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
 	})
 }
 
-func TestDeadSessionThatCannotBeMarkedDeadKeepsNobodyFromAnotherKey(t *testing.T) {
+func TestAcquireAnyPassesSessionThatCannotBeMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, deadWire := w.Client(lab.SharedConfig())
 		alive, _ := w.Client(lab.Config())
@@ -308,7 +308,7 @@ func TestTryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) 
 	}
 }
 
-func TestOneOfSeveralKeysOutOfOrderIsADeadlock(t *testing.T) {
+func TestAcquireAnyOutOfOrderIsADeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())

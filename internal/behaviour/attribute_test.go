@@ -54,7 +54,7 @@ func TestNilValueInsideAnAttributeIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-func TestWhatIsTooLargeIsCountedWithEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
+func TestSizeLimitCountsEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		bytes := func(v types.AttributeValue) int {

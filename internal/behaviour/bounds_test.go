@@ -180,7 +180,7 @@ func newScene(w *lab.World, shared bool) *scene {
 	return s
 }
 
-func TestEveryCallEndsInItsBoundsWhateverFails(t *testing.T) {
+func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
 	if lab.Race { // which takes five times as long: those that hold up the most

@@ -104,7 +104,7 @@ func TestCommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 	}
 }
 
-func TestLossThatACommitFindsIsToldOnceAndGivesTheNextInLineItsTurn(t *testing.T) {
+func TestCommitReportsLossOnceAndGivesTheNextItsTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var told atomic.Int32
 		cfg := lab.Config()
@@ -178,7 +178,7 @@ func TestWriteThatFailsLeavesTheLockHeld(t *testing.T) {
 	})
 }
 
-func TestEveryCommitHasATokenOfItsOwn(t *testing.T) {
+func TestCommitsHaveTokensOfTheirOwn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -277,7 +277,7 @@ func (p *pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestWhatASharedLeaseCannotDo(t *testing.T) {
+func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	cfg := lab.SharedConfig()
 	cfg.Layout = layout.AWSLabs{}
 	if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.Is(err, errors.ErrUnsupported) {

@@ -42,7 +42,7 @@ func TestEndsOfContexts(t *testing.T) {
 	})
 }
 
-func TestWhichContextsHoldAKey(t *testing.T) {
+func TestContextHoldsItsKeys(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -466,7 +466,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 
 // Goroutines of one client then leave the key to others after sixteen hand-overs, as without
 // a queue: who polls is not seen in the record.
-func TestGoroutinesReleaseKeyOfSuspendedQueueAfterSixteenHandOvers(t *testing.T) {
+func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(inLine())
 		wire.SetFault(lab.Far(roundTrip))

@@ -31,7 +31,7 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // The limit is the section itself, and the two round trips of a grant and a release. A line
 // of 64 has no room for all in a record below a kilobyte, nor one of 16 for the names of
 // hosts: those outside come in as places are left, who has waited longest most likely first.
-func TestWhoeverWaitsInLineIsGrantedTheKeyInTurn(t *testing.T) {
+func TestQueueGrantsInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		clients   int
 		names     string // begin so
@@ -171,7 +171,7 @@ func TestHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) {
 	})
 }
 
-func TestHeadThatDiesBlocksTheKeyForAShortLeaseAndTheWholeLineIsAskedAgain(t *testing.T) {
+func TestDeadHeadBlocksForShortLeaseAndWholeQueueAsksAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 6, inLine())
 		for i := range 5 {
@@ -194,7 +194,7 @@ func TestHeadThatDiesBlocksTheKeyForAShortLeaseAndTheWholeLineIsAskedAgain(t *te
 	})
 }
 
-func TestWhoGivesUpLeavesTheLine(t *testing.T) {
+func TestQueueIsLeftByWaiterThatGivesUp(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, inLine())
 		for _, i := range []int{1, 0} {
@@ -211,7 +211,7 @@ func TestWhoGivesUpLeavesTheLine(t *testing.T) {
 }
 
 // Each that leaves moves those behind it, who may be on their way out themselves.
-func TestAllWhoGiveUpAtOnceLeaveTheLine(t *testing.T) {
+func TestQueueIsLeftByAllWaitersThatGiveUpAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, inLine())
 		for i, leave := range l.leave {
@@ -229,7 +229,7 @@ func TestAllWhoGiveUpAtOnceLeaveTheLine(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpLeavesTheLineThoughItsFirstRequestsFail(t *testing.T) {
+func TestQueueIsLeftThoughFirstRequestsFail(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"throttled":  lab.Throttled,
 		"reply lost": lab.LoseReply,
@@ -254,7 +254,7 @@ func TestWhoGivesUpLeavesTheLineThoughItsFirstRequestsFail(t *testing.T) {
 	}
 }
 
-func TestWhoGivesUpBeforeTheRecordHasShownItsEntryLeavesTheLine(t *testing.T) {
+func TestQueueIsLeftBeforeTheRecordShowsTheEntry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, inLine())
 		c, wire := w.Client(inLine())
@@ -278,7 +278,7 @@ func TestWhoGivesUpBeforeTheRecordHasShownItsEntryLeavesTheLine(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForALeaveThatIsThrottledNoLongerThanADeadHeadCosts(t *testing.T) {
+func TestCloseWaitsBrieflyForThrottledLeave(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(inLine())
 		lock := w.Acquire(holder, "job")
@@ -321,7 +321,7 @@ func TestHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 	})
 }
 
-func TestWhoCouldNotLeaveTheLineTakesWhatItIsHandedAsItsOwn(t *testing.T) {
+func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, inLine())
 		l.wires[0].SetFault(lab.Cut)
@@ -405,7 +405,7 @@ func TestQueueErasedByOthersIsJoinedAgain(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLineIsNone(t *testing.T) {
+func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, odd := range []types.AttributeValue{
 			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
@@ -510,7 +510,7 @@ func TestHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
 	})
 }
 
-func TestHandOverThatIsNeverAnsweredIsNoAttemptOfTheClientThatSentIt(t *testing.T) {
+func TestUnansweredHandOverIsNoAttemptOfItsSender(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := inLine()
 		cfg.ReleaseGrace = 100 * time.Millisecond

@@ -145,7 +145,7 @@ func TestMarkOfAnotherIsNoAnswerToARelease(t *testing.T) {
 }
 
 // Every write was answered, so none has stored a mark that others have removed since.
-func TestLossThatEveryAnswerShowsIsALossWhateverOthersHaveDoneSince(t *testing.T) {
+func TestMarkedReleaseReportsLossThatEveryAnswerShows(t *testing.T) {
 	for name, since := range map[string]func(*testing.T, *leasehold.Client){
 		"nothing": func(*testing.T, *leasehold.Client) {},
 		"marked it": func(t *testing.T, c *leasehold.Client) {
@@ -186,7 +186,7 @@ func TestLossThatEveryAnswerShowsIsALossWhateverOthersHaveDoneSince(t *testing.T
 	}
 }
 
-func TestWhoIsToldOfALossAtTheReleaseMarksNothing(t *testing.T) {
+func TestReleaseOfALostLockMarksNothing(t *testing.T) {
 	for name, work := range map[string]func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error{
 		"MarkDone": func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error {
 			l := w.Acquire(c, "job", leasehold.Once("mon"))

@@ -111,7 +111,7 @@ func TestTryWatchesWhoLooksDeadForWhatIsLeftOfMaxSkew(t *testing.T) {
 	})
 }
 
-func TestWhoDoesNotVouchForItsClockWatchesForALease(t *testing.T) {
+func TestClientWithoutMaxSkewObservesForALease(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -228,7 +228,7 @@ func TestEndThatIsWrittenIsReadAfterTheAttemptBegan(t *testing.T) {
 	})
 }
 
-func TestWhoVouchesForItsClockStopsTrustingMaxSkewEarlier(t *testing.T) {
+func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
 		forEachVouched(t, vouching(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock, _ func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 			began := time.Now()
@@ -241,7 +241,7 @@ func TestWhoVouchesForItsClockStopsTrustingMaxSkewEarlier(t *testing.T) {
 	}
 }
 
-func TestBetweenTwoClocksThatAreAsWrongAsIsVouchedLiesTheMargin(t *testing.T) {
+func TestMarginSeparatesClocksThatAreWrongByMaxSkew(t *testing.T) {
 	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each vouches for its own
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })

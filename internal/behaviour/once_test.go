@@ -37,7 +37,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestWhatIsDoneIsNotDoneAgain(t *testing.T) {
+func TestOnceIsNotDoneAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -57,7 +57,7 @@ func TestWhatIsDoneIsNotDoneAgain(t *testing.T) {
 	})
 }
 
-func TestWhatFailedIsDoneByTheNext(t *testing.T) {
+func TestOnceThatFailedIsDoneByTheNext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -82,7 +82,7 @@ func TestWhatFailedIsDoneByTheNext(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForWorkThatIsDoneMeanwhileIsToldSo(t *testing.T) {
+func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"plain": lab.Config(), "with a line": inLine(), "shared": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -120,7 +120,7 @@ func TestWhoWaitsForWorkThatIsDoneMeanwhileIsToldSo(t *testing.T) {
 	}
 }
 
-func TestOnceCostsNoRequestAndNoUnitMore(t *testing.T) {
+func TestDoOnceCostsNoExtraRequestOrUnit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var n runs
@@ -409,7 +409,7 @@ func TestHandleOfAnotherPurposeMarksNothing(t *testing.T) {
 	})
 }
 
-func TestOnceIsRefusedWhereItCannotBeKept(t *testing.T) {
+func TestLayoutsRejectOnceThatTheyCannotStore(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		acquire := func(opts ...leasehold.AcquireOption) error {
@@ -475,7 +475,7 @@ func TestOnceIsRefusedWhereItCannotBeKept(t *testing.T) {
 	})
 }
 
-func TestWhatReadsAsNoMarkKeepsNobodyOut(t *testing.T) {
+func TestMarkThatCannotBeReadIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -604,7 +604,7 @@ func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
 
 // Three other processes have a worker each, who come back at once: without a place in line
 // nobody else is ever granted the key.
-func TestWhoWantsWorkDoneOnceStandsInLine(t *testing.T) {
+func TestOnceWaitsInTheQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup
@@ -679,7 +679,7 @@ func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 }
 
 // What is handed over while a grant of one's own is on its way is shown by its reply.
-func TestHeadThatSeeksTheKeyAsItIsHandedOverIsToldThatItsWorkIsDone(t *testing.T) {
+func TestOnceOfHeadThatIsHandedTheKeyReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(inLine())
 		lock := w.Acquire(holder, "job")

@@ -61,7 +61,7 @@ func spoilAttributes(attributes map[string]types.AttributeValue) {
 	}
 }
 
-func TestWhatACallerChangesOfARecordStaysTheCallers(t *testing.T) {
+func TestRecordIsACopyThatCallersMayChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {

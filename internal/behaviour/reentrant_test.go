@@ -68,7 +68,7 @@ func TestSharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 	}
 }
 
-func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
+func TestReentrantHandlesHaveTheirOwnExpiryWarnings(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var mu sync.Mutex
@@ -124,7 +124,7 @@ func TestEachHandleOfASharedGrantHasItsOwnExpiryWarnings(t *testing.T) {
 	})
 }
 
-func TestHandleThatIsReleasedBeforeTheLastSaysThatItHasStoredNothing(t *testing.T) {
+func TestReleaseOfEarlierHandleReportsNothingStored(t *testing.T) {
 	attributes := func(name, value string) leasehold.ReleaseOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestOneLostReplyOfARenewalLosesNothing(t *testing.T) { // dynamolock, awslabs, python: heartbeats stop for good
+func TestRenewSurvivesOneLostReply(t *testing.T) { // dynamolock, awslabs, python: heartbeats stop for good
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -42,7 +42,7 @@ func TestRenewalsGoOnAfterTrouble(t *testing.T) { // python_dynamodb_lock never 
 	})
 }
 
-func TestNoRenewalIsSentAfterTrustHasEnded(t *testing.T) {
+func TestRenewalIsNotSentAfterTrustHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWhatAGrantLacksIsNamed(t *testing.T) {
+func TestResumeNamesTheMissingFieldOfAGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		whole := w.Detach(w.Acquire(c, "deploy"))

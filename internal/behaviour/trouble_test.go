@@ -139,7 +139,7 @@ func TestTryThatMetAHolderHasNotGivenUpAndAWaitBehindOneHas(t *testing.T) {
 	})
 }
 
-func TestManyWaitsInTroubleAreOneLineAMinute(t *testing.T) {
+func TestTroubleOfManyWaitsIsOneLogLineAMinute(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var events eventLog
 		var book logBook

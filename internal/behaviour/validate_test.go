@@ -80,7 +80,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-func TestWhatIsTooLargeIsCountedWithItsKey(t *testing.T) {
+func TestSizeLimitCountsTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.ConfigOf("locks", layout.Native{SortKey: "shard"}))
 		bytes := func(key, sort, attribute string, data int) int {
@@ -220,7 +220,7 @@ func TestReleaseThatDeletesRefusesWhatItWouldLose(t *testing.T) {
 	}
 }
 
-func TestWhatALayoutCannotDoIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"reason": lab.Str("month end")})
 	for _, c := range []struct {
 		layout  layout.Layout

@@ -55,7 +55,7 @@ func TestBreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
 	}
 }
 
-func TestBreakWhoseReplyIsLostBeforeAnotherGrantMayHaveFreedTheFirst(t *testing.T) {
+func TestBreakWithLostReplyBeforeNextGrantIsUnknown(t *testing.T) {
 	for name, after := range map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {

@@ -210,7 +210,7 @@ func TestEveryCommandEndsWhateverTheServerAnswers(t *testing.T) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
 		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
-			// A trickle is read for seconds, again and again: TestEveryCallEndsInItsBoundsWhateverFails
+			// A trickle is read for seconds, again and again: TestCallsEndWithinTheirBoundsWhateverFails
 			// has that for every call of the library, where time costs nothing.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
 				continue

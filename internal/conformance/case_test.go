@@ -26,7 +26,7 @@ func TestCasesHaveNamesOfTheirOwn(t *testing.T) {
 	t.Logf("%d cases", len(seen))
 }
 
-func TestEveryDifferenceIsOfACase(t *testing.T) {
+func TestDifferencesBelongToCases(t *testing.T) {
 	for _, engine := range []string{"dynoxide", "DynamoDB Local"} {
 		left := differences(engine)
 		for _, s := range subjects() {

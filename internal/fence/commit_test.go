@@ -173,10 +173,10 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestWhatACommitSaysIsTrue tries every course of three requests: what it says
+// TestCommitOutcomeIsTrue tries every course of three requests: what it says
 // was written once was, and what it says was not written never is, even when
 // all that was late arrives.
-func TestWhatACommitSaysIsTrue(t *testing.T) {
+func TestCommitOutcomeIsTrue(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
 		for _, fate := range []fate{answered, replyLost, lost, late, throttled, refused} {
@@ -250,14 +250,14 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 	return r.Step
 }
 
-func TestNothingIsBegunOnceTrustHasEnded(t *testing.T) {
+func TestCommitDoesNotBeginAfterTrustHasEnded(t *testing.T) {
 	tb := &table{held: true, open: true, untrusted: true}
 	if r := tb.commit().Run(t.Context()); r.Step != decide.GiveUp || r.Requests != 0 {
 		t.Errorf("step %v, %d requests", r.Step, r.Requests)
 	}
 }
 
-func TestNothingIsSentOnceTheCallersContextHasEnded(t *testing.T) {
+func TestCommitSendsNothingAfterItsContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tb := &table{held: true, open: true, turn: cancel} // while it waited for its turn
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {

@@ -109,7 +109,7 @@ func newChecked(t *testing.T, cfg leasehold.Config, opts ...func(*dynamodb.Optio
 	if err != nil {
 		t.Fatal(err)
 	}
-	proto, err := records.Vouched(layout.Native{}, cfg.MaxSkew)
+	proto, err := records.WithMaxSkew(layout.Native{}, cfg.MaxSkew)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -387,7 +387,7 @@ func TestHolderThatHasRenewedItsSessionSinceIsNotStillDead(t *testing.T) {
 	})
 }
 
-func TestLockWhoseSessionsRowIsGoneIsNotObservedForTheHourInItsRecord(t *testing.T) {
+func TestObserverIgnoresLeaseOfRecordWithoutSessionRow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		o := newChecked(t, leasehold.Config{SharedLease: true})

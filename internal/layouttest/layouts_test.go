@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestEveryLayoutInMemory(t *testing.T) {
+func TestLayoutsInMemory(t *testing.T) {
 	for _, s := range layouttest.Subjects() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -26,7 +26,7 @@ func TestEveryLayoutInMemory(t *testing.T) {
 	}
 }
 
-func TestEveryLayoutInAFile(t *testing.T) {
+func TestLayoutsInAFile(t *testing.T) {
 	for _, s := range layouttest.Brief() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -55,7 +55,7 @@ func inVirtualTime(open func(*testing.T) *localdynamo.Engine) layouttest.Engine 
 	}
 }
 
-func TestSeveralKeysAreHeldTogetherInEveryLayout(t *testing.T) {
+func TestAcquireAllHoldsKeysTogetherInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{SortKey: "part", SortValue: "-"}, layout.AWSLabs{}, layout.Dynamolock{},
 		layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
@@ -104,7 +104,7 @@ func TestSeveralKeysAreHeldTogetherInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestSeveralKeysMayHaveSortKeys(t *testing.T) {
+func TestAcquireAllAcceptsSortKeys(t *testing.T) {
 	lab.InLayout(t, layout.Native{SortKey: "part"}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
 		g := w.AcquireAll(c, []leasehold.Key{{Partition: "a", Sort: "2"}, {Partition: "a"}, {Partition: "a", Sort: "1"}}, leasehold.WithSortKey("1"))

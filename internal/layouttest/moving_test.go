@@ -263,7 +263,7 @@ func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
 
 // What native alone has is for the last stage: layouts that share its table know
 // neither sessions nor marks.
-func TestMovingASharedLeaseKeepsItsKeysFromTheStageBeforeForAnHour(t *testing.T) {
+func TestMovingSharedLeaseExcludesEarlierStageForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true

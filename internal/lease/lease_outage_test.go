@@ -98,7 +98,7 @@ func TestSilenceIsNoOutage(t *testing.T) {
 	})
 }
 
-func TestNoWayToFreeALockAfterAnOutageClaimsAnything(t *testing.T) {
+func TestFreeingAfterAnOutageClaimsNothing(t *testing.T) {
 	for name, free := range map[string]func(ctx context.Context, g *leasehold.Group) (commit, release error){
 		"a release of all": func(ctx context.Context, g *leasehold.Group) (error, error) {
 			return nil, g.Release(ctx)
@@ -141,7 +141,7 @@ func TestNoWayToFreeALockAfterAnOutageClaimsAnything(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesLandsAfterAnOutageIfNobodyElseWasGranted(t *testing.T) {
+func TestCommitAndReleaseLandsAfterOutageWithoutNewGrant(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of one": func(ctx context.Context, g *leasehold.Group) error {
 			return g.Locks()[0].CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
@@ -192,7 +192,7 @@ func TestLockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
 	}
 }
 
-func TestManyLocksAreHeldThroughAnOutage(t *testing.T) {
+func TestOutageIsSurvivedByManyLocks(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"all is throttled": lab.Throttled,
 		"errors are slow": func(r *lab.Request) (*http.Response, error) {
@@ -248,7 +248,7 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 
 // Another client may be granted what is held through an outage that it does not have. A
 // client knows of its own locks.
-func TestNobodyTakesOverFromAClientsOwnLockThatItHoldsThroughAnOutage(t *testing.T) {
+func TestOutageKeepsClientFromTakingOverItsOwnLock(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){
 		"a lock that was resumed": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {

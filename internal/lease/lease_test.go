@@ -242,7 +242,7 @@ func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
 	})
 }
 
-func TestAfterASuspendTheFirstLookIsToldTheTruth(t *testing.T) {
+func TestSuspendedHolderFirstReadsTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.suspend(18 * time.Second) // no timer has fired: for those no time has passed

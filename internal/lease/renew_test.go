@@ -23,7 +23,7 @@ func TestRenewalForACallerWhoHasLeftIsNotSentAndNotASuccess(t *testing.T) {
 	})
 }
 
-func TestCallerWhoLeavesBehindAnothersRenewalIsToldHowItsOwnFailed(t *testing.T) {
+func TestRenewLeavingBehindAnotherReturnsItsOwnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -43,7 +43,7 @@ func slowly(apply func() (protocol.Item, error)) (protocol.Item, error) {
 	return apply()
 }
 
-func TestNothingIsRenewedInTheBackgroundOnceALeaseIsRenewedByHand(t *testing.T) {
+func TestRenewByHandStopsBackgroundRenewals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		defer w.end()

@@ -59,7 +59,7 @@ func TestWarningThatWasNotGivenIsGivenWhenTheLeaseIsLost(t *testing.T) {
 	})
 }
 
-func TestNoWarningIsGivenOfALeaseThatWasGivenUp(t *testing.T) {
+func TestExpiryWarningIsNotGivenForAReleasedLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.lease.Warn(5*time.Second, func() { t.Error("given") })

@@ -36,7 +36,7 @@ func TestHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestWhereRecordsSayWhenTheyExpireThatTimeCounts(t *testing.T) {
+func TestExpiryTimeOfTheRecordCounts(t *testing.T) {
 	by := liveness.Rule{Clocked: true, Skew: 2 * time.Second, Step: time.Second}
 	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
 	end := start.Add(lease + 3*time.Second)
@@ -66,7 +66,7 @@ func TestRowThatIsGoneIsNoRenewalAndCountsAnew(t *testing.T) {
 	}
 }
 
-func TestOfTwoRulesTheEarlierEndCountsWhereClocksAreVouchedFor(t *testing.T) {
+func TestBoundedClockUsesTheEarlierEndOfTwoRules(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestNoSessionTakeoverBeforeTheDeadMark(t *testing.T) {
+func TestSessionTakeoverComesAfterTheDeadMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, holderWire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")

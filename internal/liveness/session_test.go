@@ -85,7 +85,7 @@ func TestSessionThatWasRenewedSinceItWasReadIsNotMarked(t *testing.T) {
 	}
 }
 
-func TestOfTwoThatMarkASessionDeadBothKnowThatItIs(t *testing.T) {
+func TestSessionIsDeadToBothClientsThatMarkIt(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	a, b := w.observer(), w.observer()
@@ -97,7 +97,7 @@ func TestOfTwoThatMarkASessionDeadBothKnowThatItIs(t *testing.T) {
 	}
 }
 
-func TestWhoHasMarkedASessionDeadAsksNoMore(t *testing.T) {
+func TestSessionIsNotReadAgainOnceMarkedDead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -147,7 +147,7 @@ func TestSessionsAgeIsKnownThoughItsVersionWasForgottenToMakeRoom(t *testing.T) 
 	}
 }
 
-func TestAllWhoWaitShareWhatOneHasRead(t *testing.T) {
+func TestSessionReadIsSharedByAllWaiters(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -253,7 +253,7 @@ func TestSessionThatIsAskedForIsRememberedAmongManyOthers(t *testing.T) {
 	}
 }
 
-func TestWhenNobodyAsksForAnySessionAllAreForgotten(t *testing.T) {
+func TestSessionsThatAreNotAskedForAreForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 200 {

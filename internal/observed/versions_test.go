@@ -69,7 +69,7 @@ func TestVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 	}
 }
 
-func TestWhatNobodyWatchesIsForgottenOldestFirst(t *testing.T) {
+func TestVersionsWithoutWatchAreForgottenOldestFirst(t *testing.T) {
 	v := New(2)
 	v.Watch(key("watched"))
 	v.Watch(key("watched"))

@@ -82,7 +82,7 @@ func TestRepeatedRequestGoesAfterThoseThatWereNeverSent(t *testing.T) {
 	})
 }
 
-func TestWhoEndsWaitingTakesNoPlace(t *testing.T) {
+func TestWaitThatEndsTakesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
 		leave, _ := p.Take(t.Context())
@@ -104,7 +104,7 @@ func TestWhoEndsWaitingTakesNoPlace(t *testing.T) {
 }
 
 // Otherwise, requests that were never sent would be given a place that was never freed.
-func TestWhoLeavesTheHeadOfTheLineFreesNoPlace(t *testing.T) {
+func TestHeadThatLeavesTheQueueFreesNoPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
 		leave, _ := p.Take(t.Context())

@@ -6,17 +6,18 @@ import (
 	"unicode/utf8"
 )
 
-// Once is what a grant is for, if that is to be done once: what a label names, or the
-// work of a period. The zero Once is for anything, as often as it is granted.
+// Once names the work that a grant is for if that work is to be done once: by a label, or
+// by a period. The zero Once names no work: the grant may be repeated.
 type Once struct {
 	Label  string    // done if it was the last label that was marked
-	Period time.Time // its start, in whole milliseconds: done if this period is, or a later one; zero: there is a label
+	Period time.Time // the period's start, in whole milliseconds: done if this period or a later one is; zero with a label
 }
 
-// None reports whether the grant is for anything.
+// None reports whether o names no work.
 func (o Once) None() bool { return o == Once{} }
 
-// IsDone reports whether d says that it is done; nil says nothing.
+// IsDone reports whether the mark d shows that the work of o is done. It returns false if d
+// is nil.
 func (o Once) IsDone(d *Done) bool {
 	switch {
 	case d == nil || o.None():
@@ -30,18 +31,19 @@ func (o Once) IsDone(d *Done) bool {
 // Done is the mark of a record: what was done last under its key. The release that ends
 // the work writes it, so it is there only if the lock was held until then.
 type Done struct {
-	Once   string    // its label; empty: it was the work of a period
-	Period time.Time // when that began; zero: it was a label's
-	Owner  string    // whose grant it was
+	Once   string    // the start of the period; zero if it had a label
+	Period time.Time // the start of the period; zero if the work had a label
+	Owner  string    // the holder under whose grant it was done
 	At     time.Time // by that client's clock
-	Token  int64     // of the grant
+	Token  int64     // fencing token of the grant
 }
 
-// ShortestPeriod is the shortest period that work is done once in.
+// ShortestPeriod is the shortest period of Every.
 const ShortestPeriod = time.Second
 
-// PeriodOf is the period of this length in which now is. Periods are counted from the
-// epoch, 1970-01-01 00:00 UTC: those that divide a day begin with each day in UTC.
+// PeriodOf returns the period of the given length that contains now. Periods are counted
+// from the epoch, 1970-01-01 00:00 UTC: if they divide a day, one begins with each day in
+// UTC.
 func PeriodOf(now time.Time, length time.Duration) Once {
 	ms, step := now.UnixMilli(), length.Milliseconds()
 	past := ms % step
@@ -54,7 +56,7 @@ func PeriodOf(now time.Time, length time.Duration) Once {
 // LongestLabel is the most bytes of a label: it stays in the record.
 const LongestLabel = 256
 
-// LabelProblem says what is wrong with a label; "": nothing.
+// LabelProblem returns the problem with a label, or "" if it is valid.
 func LabelProblem(label string) string {
 	switch {
 	case label == "":
@@ -67,7 +69,7 @@ func LabelProblem(label string) string {
 	return ""
 }
 
-// PeriodProblem says what is wrong with the length of a period; "": nothing.
+// PeriodProblem returns the problem with the length of a period, or "" if it is valid.
 func PeriodProblem(length time.Duration) string {
 	switch {
 	case length < ShortestPeriod:

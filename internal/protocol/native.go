@@ -4,9 +4,9 @@ import (
 	"time"
 )
 
-// Native is what leasehold's own layout can do beside what every layout can: its records
-// may belong to a session, say what was done last, keep a line of waiters, and ask their
-// holder to step down.
+// Native is the protocol of leasehold's own layout. Beyond Protocol, its records may belong
+// to a session, contain a mark of the last work that was done and a queue of waiters, and
+// ask their holder to step down.
 type Native interface {
 	Protocol
 
@@ -19,49 +19,51 @@ type Native interface {
 	// never takes one over. A release marks the session as dead; that is final.
 	Session() Protocol
 
-	// TellBroken tells the client of a session, by the session's row, that a grant
-	// under it was broken. word is an id that no other telling has: the client
-	// removes what it has heard by that, and no later word of the same grant. It
-	// changes neither version nor lease, so that no renewal fails. Its condition
-	// fails if the row is not there, is dead, or is of a client that does not listen.
+	// TellBroken notifies the client of a session, through the session's row, that a grant
+	// under it was broken. word is the id of this notice and of no other: the client
+	// removes the notices that it has read by their ids, and so no later notice of the same
+	// grant. The write changes neither version nor lease, so that no renewal fails. Its
+	// condition fails if the row does not exist, is dead, or belongs to a client that does
+	// not read notices.
 	TellBroken(session, word, grant string) *Write
 
-	// Unmark removes a mark of what was done last, if the record still has it.
+	// Unmark removes the mark d if the record still has it.
 	Unmark(k Key, d Done) *Write
 
-	// Join puts w at the end of the line of a record that somebody holds, once. A line is an
-	// advice: whoever writes the record without it loses its waiters time, and no more.
+	// Join appends w to the queue of a held record, unless it is there already. The queue
+	// is advice: a client that writes the record without it costs its waiters time, and no
+	// more.
 	Join(k Key, w Waiter) *Write
 
-	// Leave takes w out of the line, if it stands there.
+	// Leave removes w from the queue, if it is at that position.
 	Leave(k Key, w Place) *Write
 
-	// HandToHead is HandOver to the head of the line, who leaves it. g names its owner and
-	// the id of its grant. The version is new, as in every attempt: the head's entry may
-	// come back by a late copy of its join, and what names a version rests on that this
-	// one never does.
+	// HandToHead is HandOver to the head of the queue, whose entry it removes. g contains
+	// the head's owner and grant id. The version is new, as in every attempt: the head's
+	// entry may come back by a late copy of its join, and the uses of a version rely on it
+	// never coming back.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask asks the holder to step down, if the record still shows its grant.
 	Ask(h Hold, by string, at time.Time) *Write
 }
 
-// IsSessionKey reports whether a key is that of a session's row.
+// IsSessionKey reports whether k is the key of a session's row.
 func IsSessionKey(p Protocol, k Key) bool {
 	native, ok := p.(Native)
 	return ok && native.IsSessionKey(k)
 }
 
-// DefaultLease is the lease of a client whose configuration names none.
+// DefaultLease is the lease of a client that is not configured with one.
 const DefaultLease = 20 * time.Second
 
-// noRow stands for the version of a row that is not there.
+// noRow is the version of a row that does not exist.
 const noRow = "none"
 
-// NoRow stands for the row of a session that is not there: TTL has deleted it long after
-// the session's death, or somebody by hand. Then its locks may still be trusted for up to
-// a lease. How long that is, only the observer's own configuration can tell.
+// NoRow returns the record of a session whose row does not exist: TTL has deleted it long
+// after the session's death, or an operator has. Then its locks may still be trusted for up
+// to a lease. Only the observer's own configuration can tell how long that is.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
-// IsNoRow reports whether a version is that of NoRow.
+// IsNoRow reports whether v is the version of a NoRow record.
 func IsNoRow(version string) bool { return version == noRow }

@@ -70,8 +70,9 @@ func NewVersion() string {
 	return VersionOfHex(hex.EncodeToString(b[:]))
 }
 
-// VersionTime returns when a version was made, by the clock of who made it. Zero: a
-// peer made it, or an earlier leasehold, whose versions were random alone.
+// VersionTime returns when a version was made, by the clock of the client that made it. It
+// returns the zero time for a version of a peer, or of an earlier leasehold, whose versions
+// were entirely random.
 func VersionTime(v string) time.Time {
 	if !IsVersion(v) || v[14] != '7' || !strings.ContainsRune("89ab", rune(v[19])) {
 		return time.Time{}
@@ -134,7 +135,7 @@ func (k Key) String() string {
 	return visible.Middle(name, 120)
 }
 
-// Compare is the order in which several keys are taken: the same in every process.
+// Compare returns the order in which several keys are acquired: the same in every process.
 func (k Key) Compare(o Key) int {
 	return cmp.Or(strings.Compare(k.Partition, o.Partition), strings.Compare(k.Sort, o.Sort))
 }

@@ -20,48 +20,48 @@ type Item = map[string]types.AttributeValue
 type Record struct {
 	Key          Key
 	Owner        string
-	Token        int64  // 0: the holder has none
-	Grant        string // "": the holder has none
+	Token        int64  // 0 if the holder has none
+	Grant        string // empty if the holder has none
 	Version      string
 	Lease        time.Duration
 	GrantedAt    time.Time
 	Released     bool
 	ExpiresAt    time.Time
-	LeaseEnds    time.Time // by the wall clock of the client that wrote this version, if that vouches for it; zero: nobody does
+	LeaseEnds    time.Time // by the wall clock of the client that wrote this version, if its clock is bounded; zero if unknown
 	Data         []byte
 	Attributes   Item    // the caller's own
 	Session      string  // id of the session that is renewed instead of the record
-	Broken       *Broken // the grant of this record that was broken last; nil: none
+	Broken       *Broken // the last break of a grant of this record; nil if there is none
 	TakenOver    *TakenOver
-	Waiters      []Waiter  // in line, the head first
+	Waiters      []Waiter  // the queue, its head first
 	Handed       bool      // another client has handed the key over, and the holder has written nothing since
-	NoQueueUntil time.Time // until then nobody joins the queue or hands the key over; zero: not said. An advice
-	Done         *Done     // what was done last; nil: nothing is known to be
-	Asked        string    // id of the grant whose holder was asked last to step down; "": none was
+	NoQueueUntil time.Time // until then no client joins the queue or hands the key over; zero if not set; advice only
+	Done         *Done     // the last work done; nil if unknown
+	Asked        string    // id of the last grant whose holder was asked to step down; empty if there is none
 
-	BrokenGrants map[string]string // of a session's row: grants under it that its client is told were broken, by the ids of the words that tell it
+	BrokenGrants map[string]string // in a session's row: broken grants under the session, by the id of the break notice
 }
 
-// TakenOver says whose grant was taken over last, for people.
+// TakenOver describes the last grant that was taken over, for people.
 type TakenOver struct {
 	From  string    // its owner
-	At    time.Time // by the clock of the one who took it over, as GrantedAt of that grant
-	Token int64     // of the grant; 0: it had none
+	At    time.Time // by the clock of the client that took it over, as GrantedAt of that grant
+	Token int64     // the grant's token; 0 if it had none
 }
 
-// Broken says who broke a grant, for people.
+// Broken describes the break of a grant, for people.
 type Broken struct {
 	By     string
-	At     time.Time // by the clock of the one who broke it
+	At     time.Time // by the clock of the client that broke it
 	Reason string
-	Token  int64 // of the grant; 0: it had none
+	Token  int64 // the grant's token; 0 if it had none
 }
 
-// longestReason is the most bytes of the reason of a break: it stays in the record, and
-// is one line of what its holder is told.
+// longestReason is the most bytes of the reason of a break. The record keeps the reason,
+// and the holder prints it in one line.
 const longestReason = 1000
 
-// ReasonProblem says what is wrong with the reason of a break; "": nothing.
+// ReasonProblem returns the problem with the reason of a break, or "" if it is valid.
 func ReasonProblem(reason string) string {
 	switch {
 	case len(reason) > longestReason:
@@ -72,11 +72,11 @@ func ReasonProblem(reason string) string {
 	return ""
 }
 
-// Break is the write that frees a key, whoever holds it.
+// Break is the write that frees a held key, whatever client holds it.
 type Break struct {
 	Version string    // new in each attempt
-	Expires time.Time // when TTL may delete the record; zero: never
-	By      string    // who breaks it, which a record that is kept says; empty: it says nothing
+	Expires time.Time // when TTL may delete the record; zero for never
+	By      string    // owner of the client that breaks it, for a record that is kept; empty to omit the note
 	At      time.Time
 	Reason  string
 }
@@ -84,45 +84,44 @@ type Break struct {
 // KindSession is the kind of a row that is renewed for all locks of a client.
 const KindSession = "session"
 
-// DecodeError says why an item is not a lock of the layout.
+// DecodeError is the reason why an item is not a lock of the layout.
 type DecodeError struct{ Attribute, Problem string }
 
 func (e *DecodeError) Error() string { return e.Attribute + " " + e.Problem }
 
-// Grant is the write that takes a key.
+// Grant is the write that acquires a key.
 type Grant struct {
 	Key          Key
 	Owner        string
-	Version      string // new in each attempt; also the grant's id, unless that is named
-	ID           string // of the grant, if another client has chosen it; empty: Version
+	Version      string // new in each attempt; also the grant's id, unless ID is set
+	ID           string // the grant's id, if another client has chosen it; empty for Version
 	Lease        time.Duration
 	Now          time.Time
 	IfExists     bool
-	Session      string    // id of the owner's session; empty: the record itself is renewed
+	Session      string    // id of the owner's session; empty if the record itself is renewed
 	Takeable     []string  // versions of earlier attempts that no client treats as held: the grant may replace them
 	Dead         *Record   // the dead holder that the grant replaces, and erases the queue of; nil if there is none
-	NoQueueUntil time.Time // suspends the queue of the dead holder; zero: it does not
-	InLine       *Place    // of who is granted the key, in the record's line, which it leaves; nil: it stands in none
-	Once         Once      // what it is for: it is not granted if that is done
+	NoQueueUntil time.Time // suspends the queue of the dead holder; zero if it does not
+	InLine       *Place    // the entry of the client that is granted the key, which the grant removes from the record's queue; nil if there is none
+	Once         Once      // the work that the grant is for: it is rejected if that work is done
 	Changes      Changes
 }
 
-// Renewal is the write that gives a hold a new version, and so starts its lease
-// again.
+// Renewal is the write that gives a hold a new version, and so begins its lease anew.
 type Renewal struct {
 	Version string // new in each attempt
 	Lease   time.Duration
 	Now     time.Time
 	Changes Changes
-	Heard   []string // of a session's row: ids of what its client was told and need not be told any more
+	Heard   []string // ids of break notices that the session's client has read; the renewal removes them from the row
 }
 
 // Release is the write that frees a key.
 type Release struct {
 	Version string // new in each attempt
 	Now     time.Time
-	Expires time.Time // when TTL may delete the record; zero: never
-	Done    *Done     // the mark to be stored; nil: that of the record stays
+	Expires time.Time // when TTL may delete the record; zero for never
+	Done    *Done     // the mark to store; nil to keep that of the record
 	Changes Changes
 }
 
@@ -155,31 +154,31 @@ const MaxToken = 1<<53 - 2
 // ErrLastToken means that a record reads well and has the token MaxToken.
 var ErrLastToken = errors.New("the fencing token is the last")
 
-// Hold is what the record must show for a write of the holder to succeed. Delayed
-// duplicates do no harm: a version can come back only by a duplicate of its own
+// Hold contains the values that a record must have for a write of the holder to succeed.
+// Delayed duplicates do no harm: a version can come back only by a duplicate of its own
 // grant, and then with a higher token.
 type Hold struct {
 	Key      Key
 	Owner    string
 	Grants   []string // ids; several while a hand-over has no answer yet
-	Token    int64    // 0: not known, while a grant has no answer yet
-	Versions []string // the last confirmed one, and those of unanswered attempts
+	Token    int64    // 0 while unknown, because a grant has no answer yet
+	Versions []string // the last confirmed version, and the versions of attempts without an answer
 }
 
-// Reading is what of a Protocol writes nothing.
+// Reading is the part of a Protocol that writes nothing.
 type Reading interface {
-	// CheckKey says what is wrong with k; nil: it can be encoded.
+	// CheckKey returns an error if k cannot be encoded.
 	CheckKey(k Key) error
 
-	// Key encodes k. The error is that of CheckKey.
+	// Key encodes k. It returns the error of CheckKey.
 	Key(k Key) (Item, error)
 
 	// Schema returns the key and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew is by how much the wall clock of this machine may be wrong, in layouts whose
-	// records have an expiry time, and where the client vouches for its clock. Everywhere
-	// else it is 0: a holder is dead after its version has not changed for one lease, and
+	// Skew returns by how much the wall clock of this machine may be wrong, in layouts
+	// whose records have an expiry time, and where the client's clock is bounded. Elsewhere
+	// it returns 0: a holder is dead after its version has not changed for one lease, and
 	// no other clock counts.
 	Skew() time.Duration
 
@@ -234,7 +233,7 @@ type Protocol interface {
 type Rewriting interface {
 	Protocol
 
-	// Foreign says what in an item the layout's own library cannot read. Empty:
-	// nothing.
+	// Foreign describes the part of an item that the layout's own library cannot read. It
+	// returns "" if there is none.
 	Foreign(item Item) string
 }

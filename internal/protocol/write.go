@@ -10,17 +10,16 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Write is one conditional write of a lock record: an update, a delete, or a
-// condition check that changes nothing. Every attribute name has a placeholder,
-// because some of the peers' names are reserved words. What each operation writes is in
-// package records.
+// Write is one conditional write of a lock record: an update, a delete, or a condition
+// check that changes nothing. Every attribute name has a placeholder, because some of the
+// peers' names are reserved words. Package records makes the write of each operation.
 type Write struct {
 	key       Item
 	verb      verb
 	set       strings.Builder // clauses of the update expression
 	remove    strings.Builder
 	condition string
-	names     []string // by the number in the placeholder
+	names     []string // by the number of the placeholder
 	values    Item     // by placeholder; nil if there are none: DynamoDB refuses an empty map
 }
 
@@ -32,7 +31,7 @@ const (
 	check
 )
 
-// Of most writes these hold all: no room is made a second time.
+// Capacities that are enough for most writes, so that nothing grows.
 const (
 	usualOperands = 16  // names, or values
 	usualClause   = 128 // bytes
@@ -72,7 +71,7 @@ func (w *Write) Value(v types.AttributeValue) string {
 	return placeholder
 }
 
-// placeholders are those that most writes use, which need not be made each time.
+// placeholders are made once for the numbers that most writes use.
 type placeholders struct {
 	prefix string
 	ready  [usualOperands]string
@@ -88,7 +87,7 @@ func newPlaceholders(prefix string) *placeholders {
 	return p
 }
 
-// at returns the placeholder of that number.
+// at returns the placeholder of number n.
 func (p *placeholders) at(n int) string {
 	if n < len(p.ready) {
 		return p.ready[n]
@@ -174,7 +173,7 @@ func (w *Write) PathIn(path string, values []string) string {
 // IsDelete reports whether the write is a DeleteItem.
 func (w *Write) IsDelete() bool { return w.verb == remove }
 
-// named are the names by placeholder; there is at least that of the condition.
+// named returns the names by placeholder. There is at least that of the condition.
 func (w *Write) named() map[string]string {
 	named := make(map[string]string, len(w.names))
 	for n, name := range w.names {

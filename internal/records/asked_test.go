@@ -38,7 +38,7 @@ func TestRequestToStepDownLandsOnItsGrantAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoRequestToStepDownAsksNobodyAndDamagesNoRecord(t *testing.T) {
+func TestStepDownThatCannotBeReadIsIgnored(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
 	_, held := b.hold()
 	for name, v := range map[string]types.AttributeValue{

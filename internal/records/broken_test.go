@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestWhoBrokeAGrantIsForPeopleAndNeverDamagesARecord(t *testing.T) {
+func TestBreakNoteNeverDamagesARecord(t *testing.T) {
 	p, err := Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)

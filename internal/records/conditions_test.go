@@ -46,10 +46,10 @@ type bench struct {
 	layout.Layout
 	protocol.Protocol
 	db  *dynamodb.Client
-	key protocol.Key // of the record
+	key protocol.Key // the record's key
 }
 
-// onEachLayout runs a test on a table of each.
+// onEachLayout runs a test on a table of each layout.
 func onEachLayout(t *testing.T, test func(t *testing.T, b *bench)) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
@@ -99,7 +99,7 @@ func (b *bench) createTable() {
 
 func (b *bench) lockKey() protocol.Key { return b.Complete(b.key) }
 
-// put makes the record what it is; nil: there is none.
+// put stores item as the record, or deletes the record if item is nil.
 func (b *bench) put(item protocol.Item) {
 	b.Helper()
 	key, err := b.Key(b.lockKey())
@@ -118,7 +118,7 @@ func (b *bench) put(item protocol.Item) {
 	}
 }
 
-// lands sends a write and says whether its condition held.
+// lands sends a write and reports whether its condition held.
 func (b *bench) lands(w *protocol.Write) bool {
 	b.Helper()
 	_, err := b.db.TransactWriteItems(context.Background(), &dynamodb.TransactWriteItemsInput{
@@ -161,7 +161,7 @@ func (b *bench) grant(version string) protocol.Grant {
 	return protocol.Grant{Key: b.lockKey(), Owner: owner, Version: version, Lease: lease, Now: granted}
 }
 
-// hold grants the key as g1, renews it as v2, and names that.
+// hold grants the key as g1, renews it as v2, and returns that hold.
 func (b *bench) hold() (protocol.Hold, protocol.Item) {
 	b.Helper()
 	b.put(nil)

@@ -124,11 +124,11 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	}
 }
 
-// isNumber reports whether a number may be one of DynamoDB's, by its text: at most 38
-// digits, times ten to the power of -130 to 125. A server may send any text, and that of
-// ten bytes can name a number of a gigabyte.
+// isNumber reports whether s may be a number of DynamoDB: at most 38 digits, times ten to
+// the power of -130 to 125. A server may send any text, and ten bytes can spell a number of
+// a gigabyte.
 func isNumber(s string) bool {
-	const longest, most = 300, 300 // with all zeros written out, and a power beside them
+	const longest, most = 300, 300 // for a number with all zeros written out, or with an exponent
 	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
 	if len(s) > longest || strings.Trim(digits, "+-.0123456789") != "" {
 		return false
@@ -144,7 +144,7 @@ const exact = 128
 func (d *decoder) integer(name string) (int64, bool) {
 	if v, ok := d.item[name].(*types.AttributeValueMemberN); ok {
 		if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
-			return n, true // as all but a few numbers are spelled
+			return n, true // how all but a few numbers are spelled
 		}
 	}
 	f, ok := d.number(name)
@@ -220,13 +220,12 @@ func (d *decoder) expiry(name string, required bool) time.Time {
 	return d.time(name, func(s int64) time.Time { return time.Unix(s, 0) })
 }
 
-// isOurs reports whether a held record is a grant by leasehold. The form of the
-// owner is not enough, as a peer may have been given such a name. Nor are
-// leasehold's attributes: dynamolock, and the Java client when it updates, keep
-// those of an earlier grant. But dynamolock never writes a version of leasehold's
-// form, and the other peers write none of leasehold's attributes. One case
-// remains undetected: a Java client that updates a record, with an owner of
-// leasehold's form.
+// isOurs reports whether a held record is a grant by leasehold. The form of the owner is
+// not enough, as a peer may have been given such a name. Leasehold's attributes are not
+// enough either: dynamolock, and the Java client when it updates, keep those of an earlier
+// grant. But dynamolock never writes a version of leasehold's form, and the other peers
+// write none of leasehold's attributes. One case remains undetected: a Java client that
+// updates a record, with an owner of leasehold's form.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }

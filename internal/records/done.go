@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLastDone is a map: the mark of what was done last. Grants, renewals and breaks leave
-// it; the release after the work writes it whole, in the place of the last one.
+// attrLastDone is a map: the mark of the last work that was done. Grants, renewals and
+// breaks leave it; the release after the work replaces it whole.
 const attrLastDone = "lastDone"
 
-// Attributes in that map. There is either a label or a period. The owner, the time and the
+// Attributes in that map. It has either a label or a period. The owner, the time and the
 // token are for people, as in lastBreak.
 const (
 	attrOnce   = "once"
@@ -20,7 +20,7 @@ const (
 	attrDoneBy = "by"
 )
 
-// setDone stores the mark; nil: none.
+// setDone stores the mark d. It does nothing if d is nil.
 func setDone(w *protocol.Write, d *protocol.Done) {
 	if d == nil {
 		return
@@ -31,7 +31,7 @@ func setDone(w *protocol.Write, d *protocol.Done) {
 	}})
 }
 
-// onceOf is how a mark names what was done.
+// onceOf returns the attribute by which a mark names its work.
 func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
 	if o.Label == "" {
 		return attrPeriod, number(o.Period.UnixMilli())
@@ -39,8 +39,8 @@ func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
 	return attrOnce, text(o.Label)
 }
 
-// whereUndone adds to the condition of a grant that what it is for is not done. What does
-// not read as a mark is none: a comparison with it is false.
+// whereUndone adds to the condition of a grant that its work is not done. An attribute that
+// does not read as a mark does not count: a comparison with it is false.
 func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.None() {
 		return
@@ -53,8 +53,8 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 	w.AndWhere("NOT " + w.Path(attrLastDone, name) + is + w.Value(value))
 }
 
-// doneOf reads a mark, of which whereUndone may have refused a grant: so whatever names
-// what was done is one, whether or not it says by whom. nil: there is none.
+// doneOf reads a mark. It returns nil if there is none. whereUndone may have rejected a
+// grant because of it: so any map that names the work is a mark, even without an owner.
 func doneOf(item protocol.Item) *protocol.Done {
 	m, ok := item[attrLastDone].(*types.AttributeValueMemberM)
 	if !ok {

@@ -18,7 +18,7 @@ var (
 	second = protocol.Once{Period: time.UnixMilli(2000).UTC()}
 )
 
-// mark is the one that a release of h stores.
+// mark returns the mark that a release of h stores.
 func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
 	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
 }
@@ -101,7 +101,7 @@ func TestMarkThatDoesNotReadIsNoneForGrantAndReaderAlike(t *testing.T) {
 	}
 }
 
-func TestOneMarkAloneIsForgotten(t *testing.T) {
+func TestUnmarkRemovesOneMarkAlone(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
 	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()

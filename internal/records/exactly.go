@@ -9,16 +9,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// everyName has the attributes that the layouts write. Those that users choose the
-// names of are in a layout's schema.
+// everyName has the attributes that the layouts write. Names that users choose are in a
+// layout's schema.
 var everyName = slices.Concat(reserved, []string{
 	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
-// DeleteExactly deletes an item that is still as it was read: every attribute has the
-// same value, and none that a layout writes has been added, which might have made a
-// lock of what was damaged, or have granted what was free. It is for items that are no
-// locks, or free: nothing else is safe to be deleted without knowing who holds it.
+// DeleteExactly deletes an item if it is still as it was read: every attribute has the same
+// value, and no attribute of a layout has been added, which might have made a lock of a
+// damaged item, or have granted a free one. It is for items that are free, or that are not
+// locks: no other item can be deleted safely without knowing its holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-func TestWhatIsNoLockIsDeletedOnlyAsItWasRead(t *testing.T) {
+func TestDeleteExactlyNeedsTheItemAsItWasRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		// It is damaged, and has one attribute of each type.
@@ -55,7 +55,7 @@ func TestWhatIsNoLockIsDeletedOnlyAsItWasRead(t *testing.T) {
 	})
 }
 
-func TestWhatIsNoLockIsNotDeletedOnceAnAttributeThatWasMissingIsThere(t *testing.T) {
+func TestDeleteExactlyKeepsItemWithAddedAttribute(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		for name, v := range item {

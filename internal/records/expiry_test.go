@@ -21,7 +21,7 @@ func TestHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 		b.hold()
 		r := b.record()
 		for _, tc := range []struct {
-			after time.Duration // the record's expiry, by the clock of who takes over
+			after time.Duration // after the record's expiry, by the clock of the client that takes over
 			lands bool
 		}{
 			{-lease, false}, {0, false}, {step, false}, {skew, false},
@@ -66,7 +66,7 @@ func TestDeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
 			peer = of("a", old)
 			next = map[string]protocol.Item{"another holder": of("b", old), "another grant": of("a", old.Add(time.Millisecond)), "not dead": of("a", granted)}
 		default:
-			return // what a record's state has to be is another test's
+			return // another test checks which states a record may have
 		}
 		b.put(peer)
 		r := b.record()
@@ -113,7 +113,7 @@ func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
 	})
 }
 
-func TestWhatTTLMayCollectIsNeverHeld(t *testing.T) {
+func TestTTLCollectsNoHeldRecord(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		ttl := b.Schema().TTL
 		h, held := b.hold()
@@ -147,9 +147,9 @@ func TestWhatTTLMayCollectIsNeverHeld(t *testing.T) {
 	})
 }
 
-// TTL goes by DynamoDB's clock, and only the layouts that go by the wall clock
-// have a declared skew. The SDK corrects the time it signs by, so that a machine
-// with a wrong clock is not refused.
+// TTL uses DynamoDB's clock, and only the layouts that rely on the wall clock have a
+// declared skew. The SDK corrects the time of its signatures, so a machine with a wrong
+// clock is not refused.
 func TestTTLCollectsNoHeldRecordThoughItsHoldersClockIsDaysSlow(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
@@ -189,7 +189,7 @@ func TestGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {
-			return // not a record that a native client reads
+			return // a native client does not read this record
 		}
 		if !b.lands(b.Release(h, protocol.Release{Version: v3, Expires: granted})) {
 			t.Fatal("not released")

@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// fuzzedLayouts are the layouts by the number that a corpus has for them: add new
+// fuzzedLayouts are the layouts, indexed by the number that a corpus has for them: add new
 // ones at the end.
 var fuzzedLayouts = []layout.Layout{
 	layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
@@ -59,7 +59,7 @@ func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	return &now
 }
 
-// stores reports whether DynamoDB takes the item. b.key is its key then.
+// stores reports whether DynamoDB accepts the item. Then it sets b.key to its key.
 func (b *bench) stores(item protocol.Item) bool {
 	b.key = b.Schema().KeyOf(item)
 	key, err := b.Key(b.key)
@@ -77,7 +77,7 @@ func (b *bench) stores(item protocol.Item) bool {
 	return true
 }
 
-// parseItem reads DynamoDB JSON. nil: it is none.
+// parseItem reads DynamoDB JSON. It returns nil if b is not an item.
 func parseItem(b []byte) protocol.Item {
 	var in map[string]map[string]any
 	if json.Unmarshal(b, &in) != nil {
@@ -121,7 +121,7 @@ func parseValue(v map[string]any) types.AttributeValue {
 	return nil
 }
 
-// valueOf is a value of that kind. nil: there is none.
+// valueOf returns a value of that kind, or nil if it cannot be made.
 func valueOf(kind, value string) types.AttributeValue {
 	switch kind {
 	case "S":
@@ -146,11 +146,11 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// The kinds that an edit may give an attribute. After the last it is removed.
+// The kinds that an edit may give an attribute. The number after the last removes it.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
-// edited is an item in which one attribute has another value, or is missing. A name
-// such as readers/x/leaseDuration is a place in maps.
+// edited returns a copy of the item in which one attribute has another value, or is
+// missing. A name such as readers/x/leaseDuration is a path in maps.
 func edited(item protocol.Item, name string, kind uint8, value string) protocol.Item {
 	item = maps.Clone(item)
 	if name == "" {
@@ -170,7 +170,7 @@ func edited(item protocol.Item, name string, kind uint8, value string) protocol.
 	return item
 }
 
-// cloneItem is a copy that shares nothing with the item.
+// cloneItem returns a deep copy of the item.
 func cloneItem(item protocol.Item) protocol.Item {
 	c := protocol.Item{}
 	for name, v := range item {
@@ -186,7 +186,7 @@ func cloneItem(item protocol.Item) protocol.Item {
 	return c
 }
 
-// names holds an error to say which attribute is wrong, and what is.
+// names fails the test if an error does not say which attribute is wrong, and why.
 func names(t *testing.T, err error) {
 	t.Helper()
 	var bad *protocol.DecodeError
@@ -240,7 +240,7 @@ var ourItems = map[int][]string{
 // maxToken is the highest token of a record that can be granted again.
 const maxToken = 1<<53 - 2
 
-// marked reports whether an item says, in its layout's words, that the key is free.
+// marked reports whether an item is marked as free, in its layout's way.
 func (b *bench) marked(item protocol.Item) bool {
 	switch b.Layout.(type) {
 	case layout.DyndbMutex:
@@ -251,9 +251,9 @@ func (b *bench) marked(item protocol.Item) bool {
 	return spelt(item["isReleased"]) == "S 1"
 }
 
-// FuzzRecord holds the decoder of every layout to this: a damaged record is an error
-// that says what is wrong, and never free; and DynamoDB, by the conditions that are
-// sent to it, takes no item for free that the decoder takes for held or damaged.
+// FuzzRecord checks the decoder of every layout. A damaged record is an error with a
+// reason, and never free. DynamoDB, by the conditions that are sent to it, never treats an
+// item as free that the decoder treats as held or damaged.
 func FuzzRecord(f *testing.F) {
 	for _, items := range []map[int][]string{goldenItems(f), ourItems} {
 		for n, list := range items {
@@ -302,7 +302,7 @@ func FuzzRecord(f *testing.F) {
 	})
 }
 
-// isSound holds what was decoded to what is in the item.
+// isSound checks the decoded record against the item.
 func (b *bench) isSound(r protocol.Record, item protocol.Item) {
 	b.Helper()
 	switch {
@@ -330,7 +330,8 @@ func (b *bench) isSound(r protocol.Record, item protocol.Item) {
 	}
 }
 
-// agrees holds DynamoDB to what the decoder has said of the stored item.
+// agrees checks that DynamoDB accepts a grant exactly if the decoder finds the stored item
+// free.
 func (b *bench) agrees(r protocol.Record, err error) {
 	b.Helper()
 	stored := b.item()
@@ -340,11 +341,11 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// No condition can tell it. The token grows by one and stays a fraction,
-			// which the client reads before it believes in its grant.
+			// No condition can detect this. The token grows by one and stays a fraction,
+			// which the client reads before it trusts its grant.
 		case lands && !free:
 			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
-		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // of a late copy of itself
+		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // the item was written by a late copy of this grant
 			b.Error("a free record is not granted")
 		case lands:
 			if now := b.record(); now.Released || now.Grant != g9 || b.Owned() && now.Owner != owner {
@@ -369,7 +370,7 @@ func isFraction(v types.AttributeValue) bool {
 	return is && !f.IsInt()
 }
 
-// FuzzWrites holds each layout to read back what it writes: a grant, its renewal, its
+// FuzzWrites checks that each layout reads its own writes: a grant, its renewal, its
 // release, and the guard of each.
 func FuzzWrites(f *testing.F) {
 	for n := range fuzzedLayouts {
@@ -433,14 +434,14 @@ func FuzzWrites(f *testing.F) {
 	})
 }
 
-// rowItems are rows of Native that are no plain locks.
+// rowItems are rows of Native that are not plain locks.
 var rowItems = []string{
 	`{"key":{"S":"job"},"kind":{"S":"rw"},"ownerName":{"S":"web/812"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"42"},"grantedAt":{"N":"1764230400000"}}`,
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"grantedAt":{"N":"1764230400000"}}`,
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
 }
 
-// FuzzRow does the same for the rows of sessions, and for a row of a kind that is not known.
+// FuzzRow checks the rows of sessions, and of an unknown kind, in the same way.
 func FuzzRow(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")

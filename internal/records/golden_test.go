@@ -21,14 +21,14 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// golden is a file of testdata/golden: what a peer left when it was asked for
+// golden is a file of testdata/golden: the items that a peer left after it was asked for
 // something. The peers recorded theirs themselves (proof/interop/cmd/record), but
 // dynamolock's are written by hand, after its sources.
 type golden struct {
 	Peer     string
 	Recorded bool
 	State    string // held, released or absent
-	Owner    string // as it was asked for; empty: the library knows none
+	Owner    string // the owner that the peer was asked for; empty if the library has none
 	LeaseMS  int64
 	SortKey  string // name, where it is not the default
 	Items    []json.RawMessage
@@ -40,7 +40,7 @@ type golden struct {
 type goldenRecord struct {
 	*bench
 	golden
-	stored protocol.Item // nil: the peer left none
+	stored protocol.Item // nil if the peer left none
 }
 
 // onEachGolden runs a test for every item in every layout that reads it.
@@ -87,8 +87,8 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 	}
 }
 
-// layouts are those that read the file: the peer's, and native where it may
-// come after.
+// layouts returns the layouts that read the file: the peer's, and native where it may come
+// after.
 func (g golden) layouts(t *testing.T) []layout.Layout {
 	switch g.folder {
 	case "awslabs":
@@ -140,7 +140,7 @@ func (r *goldenRecord) put(engine *localdynamo.Engine, item json.RawMessage) {
 	}
 }
 
-// clocked is when the record expires, zero if it does not say.
+// clocked returns when the record expires, or the zero time if it has no expiry.
 func (r goldenRecord) clocked() time.Time {
 	for name, unit := range map[string]time.Duration{"expires": time.Second, "expire_ts": time.Millisecond} {
 		if v, ok := r.stored[name].(*types.AttributeValueMemberN); ok {
@@ -154,10 +154,10 @@ func (r goldenRecord) clocked() time.Time {
 	return time.Time{}
 }
 
-// written is how a peer spells an attribute: its type's letter and the value.
+// written is an attribute in a peer's spelling: the letter of its type and the value.
 type written map[string]string
 
-// peerWrites is what each peer writes and has to find, by its golden folder.
+// peerWrites has the attributes that each peer writes and requires, by its golden folder.
 var peerWrites = map[string]struct {
 	shows   written
 	version string // attribute
@@ -181,7 +181,7 @@ var peerWrites = map[string]struct {
 	}},
 }
 
-// spelt is an attribute as [written] has it.
+// spelt returns an attribute in the form of [written].
 func spelt(v types.AttributeValue) string {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -200,9 +200,9 @@ func spell(item protocol.Item) written {
 	return all
 }
 
-// finds holds an item to have all that the peer has to find, in its spelling.
-// Of versions it reads only whether they are the same: any will do. The code of
-// dynamo-dlm is what people look at, and ours has its form.
+// finds checks that an item has all that the peer requires, in its spelling. Any version
+// will do, as long as it is the same. People look at the code of dynamo-dlm, and ours has
+// its form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -231,7 +231,7 @@ const (
 	held     = "held"
 )
 
-// notTheCallers are the names that no caller of a peer's gave.
+// notTheCallers returns the attribute names that no caller of a peer gave.
 func (r goldenRecord) notTheCallers() []string {
 	names := []string{r.SortKey, "isReleased", "data", "fencingToken", "grantId", "grantedAt", "lastBreak", "lastTakeover", "expiresAt"}
 	for name := range peerWrites[r.folder].shows {
@@ -240,7 +240,7 @@ func (r goldenRecord) notTheCallers() []string {
 	return names
 }
 
-// callers are the attributes of an item that a caller gave.
+// callers returns the attributes of an item that a caller gave.
 func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	var found protocol.Item
 	for name, v := range item {
@@ -254,7 +254,7 @@ func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	return found
 }
 
-func TestEveryGoldenRecordReadsAsWhatThePeerWasAskedFor(t *testing.T) {
+func TestGoldenRecordReadsAsThePeerWasAsked(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, g goldenRecord) {
 		if g.stored == nil {
 			return
@@ -276,7 +276,7 @@ func TestEveryGoldenRecordReadsAsWhatThePeerWasAskedFor(t *testing.T) {
 			t.Errorf("read as a grant of ours: %+v", r)
 		}
 		if g.folder == "dyndb-mutex" && r.Released {
-			return // nothing else stands in it
+			return // the item has nothing else
 		}
 		if r.Owner != g.Owner {
 			t.Errorf("owner %q, want %q", r.Owner, g.Owner)
@@ -289,7 +289,7 @@ func TestEveryGoldenRecordReadsAsWhatThePeerWasAskedFor(t *testing.T) {
 			t.Errorf("lease %v, want %v", r.Lease, lease)
 		}
 		if g.Name() == "native" && g.stored["expiresAt"] != nil {
-			expires = r.ExpiresAt // TTL's: nobody is dead by it
+			expires = r.ExpiresAt // the expiry is TTL's: no holder is dead because of it
 			if expires.IsZero() {
 				t.Error("what TTL may collect is not shown")
 			}
@@ -310,7 +310,7 @@ func TestEveryGoldenRecordReadsAsWhatThePeerWasAskedFor(t *testing.T) {
 	})
 }
 
-// take grants the key as it may be: over nothing, or over a holder known to be dead.
+// take grants the key: over nothing, or over a holder known to be dead.
 func (r goldenRecord) take() protocol.Hold {
 	r.Helper()
 	g := r.grant(g1)
@@ -327,11 +327,11 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestGoldenRecordIsGrantedOnceItIsFreeOrItsHolderDeadAndNotBefore(t *testing.T) {
+func TestGoldenRecordIsGrantedOnlyWhenFreeOrDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			plain.Now = r.clocked().Add(time.Hour) // though it has expired: nobody has said so
+			plain.Now = r.clocked().Add(time.Hour) // it has expired, but no observer has found the holder dead
 		}
 		existing := plain
 		existing.IfExists = true

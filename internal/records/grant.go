@@ -39,8 +39,8 @@ var (
 // may move to another layout.
 var ours = slices.Concat(oursInAll, oursInNative, oursElsewhere)
 
-// reserved are the attribute names that callers may not use in any layout: a client
-// that is told the wrong layout must not read a caller's attribute as a release.
+// reserved are the attribute names that callers may not use in any layout: a client that is
+// configured with the wrong layout must not read a caller's attribute as a release.
 var reserved = slices.Concat(ours, []string{
 	attrOwner, attrLease, attrVersion, attrReleased, attrData,
 })
@@ -58,7 +58,7 @@ func setToken(w *protocol.Write, g protocol.Grant) {
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
 }
 
-// firstToken is the token of a record that has none, whatever the clock shows.
+// firstToken returns the token of a record that has none, whatever the clock shows.
 func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
 // Grantable returns protocol.ErrLastToken if the record has the last token. A grant whose

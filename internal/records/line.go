@@ -14,16 +14,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrWaiters is the line of a record: a list of entries. An entry is one binary value,
-// short so that many fit into a kilobyte: the 16 bytes of the grant id, 17 of the client
-// id, of whose 26 letters 24 are 15 bytes in base 32, and then the owner's name.
+// attrWaiters is the queue of a record: a list of entries. An entry is one binary value,
+// short so that many fit into a kilobyte: the 16 bytes of the grant id, 17 of the client id
+// (24 of its 26 letters are 15 bytes in base 32), and then the owner's name.
 const attrWaiters = "waiters"
 
-// attrHanded says of a grant that a release handed the key to a waiter of another client,
-// which has sent no write of its own since. attrNoQueueUntil says until when nobody is to
-// join the queue or hand the key over, in epoch milliseconds by the clock of the client that
-// wrote it: it took the key over from such a waiter, which had died. Both are advice: what
-// a record says of them, true or not, costs time and no more.
+// attrHanded marks a grant by which a release handed the key to a waiter of another client,
+// until that waiter sends a write of its own. attrNoQueueUntil is the time before which no
+// client is to join the queue or hand the key over, in epoch milliseconds by the clock of
+// the client that wrote it. That client took the key over from such a waiter, which had
+// died. Both are advice: right or wrong, they cost time and no more.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -36,7 +36,8 @@ func isHanded(item protocol.Item) bool {
 	return ok && s.Value == "1"
 }
 
-// noQueueUntilOf returns the zero time if an item does not say it in a way that reads.
+// noQueueUntilOf returns the time in attrNoQueueUntil, or the zero time if the item has
+// none that can be read.
 func noQueueUntilOf(item protocol.Item) time.Time {
 	d := decoder{item: item, lenient: true}
 	return d.time(attrNoQueueUntil, time.UnixMilli)
@@ -58,7 +59,7 @@ func entryOf(w protocol.Waiter) types.AttributeValue {
 	)}
 }
 
-// waiterOf is the waiter of an entry; false: it is none.
+// waiterOf decodes an entry. It returns false if v is not one.
 func waiterOf(v types.AttributeValue) (protocol.Waiter, bool) {
 	b, _ := v.(*types.AttributeValueMemberB)
 	if b == nil || len(b.Value) < grantBytes+idBytes {
@@ -73,7 +74,8 @@ func waiterOf(v types.AttributeValue) (protocol.Waiter, bool) {
 	return w, protocol.HasClientID(w.Owner)
 }
 
-// waitersOf is the line that an item shows. What is no line is none: it is an advice.
+// waitersOf returns the queue of an item, or nil if the queue is damaged: it is only
+// advice.
 func waitersOf(item protocol.Item) []protocol.Waiter {
 	list, _ := item[attrWaiters].(*types.AttributeValueMemberL)
 	if list == nil {
@@ -90,7 +92,7 @@ func waitersOf(item protocol.Item) []protocol.Waiter {
 	return line
 }
 
-// pathOf is the path of an entry of the line, standsAt the condition that w is there.
+// pathOf returns the path of an entry of the queue.
 func pathOf(w *protocol.Write, index int) string {
 	return w.Name(attrWaiters) + "[" + strconv.Itoa(index) + "]"
 }
@@ -99,7 +101,7 @@ func standsAt(w *protocol.Write, p protocol.Place) string {
 	return pathOf(w, p.Index) + " = " + w.Value(entryOf(p.Of))
 }
 
-// Join appends to the line of a record that is held.
+// Join appends to the queue of a held record.
 func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	line, entry := w.Name(attrWaiters), entryOf(of)
@@ -122,9 +124,9 @@ func (p native) Leave(k protocol.Key, at protocol.Place) *protocol.Write {
 	return w
 }
 
-// HandToHead gives the key to the head, and says that it was handed over. It does not say
-// when the lease ends: the head trusts it from a look of its own, which may be later than
-// this write is made.
+// HandToHead gives the key to the head, and marks it as handed over. It does not store when
+// the lease ends: the head trusts the lease from the time of its own read, which may be
+// later than this write is made.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -138,14 +140,14 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 }
 
 // A write that ends a grant for its holder erases the queue: the waiters may be as dead as
-// the holder, and those that live join again. So do a takeover and a break. A release that
-// stores a mark erases it too, since its waiters may want the work that is done: they see
-// the mark at their next read, and need not leave one by one.
+// the holder, and live ones join again. A takeover and a break do so too. A release that
+// stores a mark erases it as well, since its waiters may want the work that is done: they
+// see the mark at their next read, and need not leave one by one.
 
-// Grant is as in all layouts, and takes the client that is granted the key out of the
-// queue, or erases the queue of a dead holder. An entry has an index only while the record
-// exists: if the record is gone, the grant is rejected and the waiter reads again. A
-// takeover may suspend the queue.
+// Grant makes the same write as in all layouts. It also removes the client that is granted
+// the key from the queue, or erases the queue of a dead holder. An entry has an index only
+// while the record exists: if the record is gone, the grant is rejected and the waiter
+// reads again. A takeover may suspend the queue.
 func (p native) Grant(g protocol.Grant) *protocol.Write {
 	w := p.lock.Grant(g)
 	switch {
@@ -161,14 +163,14 @@ func (p native) Grant(g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Break is as in all layouts, and erases the queue.
+// Break makes the same write as in all layouts, and erases the queue.
 func (p native) Break(r protocol.Record, b protocol.Break) *protocol.Write {
 	w := p.lock.Break(r, b)
 	w.Remove(attrWaiters)
 	return w
 }
 
-// Release is as in all layouts. One that stores a mark erases the queue.
+// Release makes the same write as in all layouts. If it stores a mark, it erases the queue.
 func (p native) Release(h protocol.Hold, r protocol.Release) *protocol.Write {
 	w := p.lock.Release(h, r)
 	if r.Done != nil {

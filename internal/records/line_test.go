@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// nth is the waiter of that number.
+// nth returns waiter number n.
 func nth(n int) protocol.Waiter {
 	return protocol.Waiter{
 		Grant: fmt.Sprintf("c0000000-0000-4000-8000-%012d", n),
@@ -67,7 +67,7 @@ func TestFullLineIsNotJoined(t *testing.T) {
 	}
 }
 
-func TestOnlyTheLineOfAHeldLockIsJoined(t *testing.T) {
+func TestJoinNeedsAHeldLock(t *testing.T) {
 	b, p := lining(t)
 	_, held := b.hold()
 	b.landsIn("join", held, func() *protocol.Write { return p.Join(b.lockKey(), nth(1)) },
@@ -98,7 +98,7 @@ func TestHeadAloneIsHandedTheKeyAndLeavesTheLine(t *testing.T) {
 	}
 }
 
-func TestWhoIsGrantedTheKeyLeavesTheLineAtItsOwnPlaceAlone(t *testing.T) {
+func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	b, p := lining(t)
 	h, _ := b.hold()
 	for i := range 3 {
@@ -131,7 +131,7 @@ func TestWhoIsGrantedTheKeyLeavesTheLineAtItsOwnPlaceAlone(t *testing.T) {
 	}
 }
 
-func TestWhoLeavesALineLeavesItsOwnPlaceAlone(t *testing.T) {
+func TestLeaveRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	b, p := lining(t)
 	_, _ = b.hold()
 	for i := range 3 {
@@ -149,7 +149,7 @@ func TestWhoLeavesALineLeavesItsOwnPlaceAlone(t *testing.T) {
 	}
 }
 
-func TestWhatIsNoLineIsReadAsNone(t *testing.T) {
+func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 	b, p := lining(t)
 	_, held := b.hold()
 	for _, odd := range []types.AttributeValue{
@@ -163,7 +163,7 @@ func TestWhatIsNoLineIsReadAsNone(t *testing.T) {
 		if got := b.line(); got != nil {
 			t.Errorf("%v", got)
 		}
-		_ = b.lands(p.Join(b.lockKey(), nth(1))) // no error of the request
+		_ = b.lands(p.Join(b.lockKey(), nth(1))) // the request itself must not fail
 	}
 }
 

@@ -15,21 +15,21 @@ import "github.com/leasehold-go/leasehold/internal/protocol"
 //	Break     what frees it, or deletes it  is still what was read
 type lock struct{ spelling }
 
-// spelling is how a family of layouts spells the record of a plain lock. Its methods that
-// set add to an update; those that return text return a condition of w.
+// spelling is the form of a plain lock's record in a family of layouts. Methods that set
+// add to an update; methods that return text return a condition of w.
 type spelling interface {
 	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item
 
-	// keeps reports whether a release keeps the record, so that the token and who was
-	// there last can be read. Otherwise it deletes the record.
+	// keeps reports whether a release keeps the record, so that the token and the last
+	// holder can be read. Otherwise it deletes the record.
 	keeps() bool
 
 	setGrant(w *protocol.Write, g protocol.Grant)
 	setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal)
 	setRelease(w *protocol.Write, r protocol.Release) // if keeps
 
-	// grantable returns conditions, each of which makes a record grantable. "" is none.
+	// grantable returns conditions. Each makes a record grantable, unless it is empty.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
 	// held holds while the record shows the hold at one of its versions, stands while

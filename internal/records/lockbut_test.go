@@ -19,7 +19,7 @@ func TestRowOfNativesOtherKindsIsNoLockThatAnAttributeHides(t *testing.T) {
 				t.Errorf("%s: %s is said to be a lock but for its kind, held by %s", l.Name(), what, r.Owner)
 			}
 		}
-		for _, kind := range []string{"invoice", "session", "rw"} { // of a user's own
+		for _, kind := range []string{"invoice", "session", "rw"} { // kinds of a user's own
 			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
 				t.Errorf("%s: a lock beside the attribute kind, %s, is not said to be held", l.Name(), kind)
 			}

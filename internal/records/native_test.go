@@ -99,7 +99,7 @@ func TestDamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
 	}
 }
 
-func TestOfAReleasedRecordOnlyReleasedKindAndTokenAreLookedAt(t *testing.T) {
+func TestReleasedRecordNeedsOnlyMarkKindAndToken(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
@@ -153,7 +153,7 @@ func TestLeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("wrote %s ms", got)
 	}
-	for _, d := range []time.Duration{time.Second, 1<<63 - 1} { // whole, and for ever
+	for _, d := range []time.Duration{time.Second, 1<<63 - 1} { // a whole number, and a lease that never ends
 		got, err := parseLease(leaseMillis(d).(*types.AttributeValueMemberS).Value)
 		if err != nil || got < d {
 			t.Errorf("a lease of %v reads as %v, %v", d, got, err)
@@ -199,7 +199,7 @@ func TestIdentityIsNotAConcatenation(t *testing.T) { // awslabs: ("a","bc") equa
 	}
 }
 
-func TestEveryAttributeOfTheRecordIsReserved(t *testing.T) { // dynamolock, awslabs: a caller's isReleased frees the lock
+func TestAttributesOfTheRecordAreReserved(t *testing.T) { // dynamolock, awslabs: a caller's isReleased frees the lock
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {
@@ -242,7 +242,7 @@ func TestPageNamesEveryAttributeThatIsOursAndWhere(t *testing.T) {
 	}
 }
 
-func TestEveryLayoutIsSpelledAndNothingElse(t *testing.T) {
+func TestOfAcceptsLayoutsAndNothingElse(t *testing.T) {
 	for _, name := range layout.Names() {
 		if l, err := layout.Parse(name); err != nil || mustProtocol(t, l) == nil {
 			t.Errorf("%s: %v", name, err)

@@ -8,19 +8,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLastBreak is a map that says who broke a grant of the record last. Grants leave
-// it, so that a holder whose grant was broken can be told so even after the next one
+// attrLastBreak is a map that describes the last break of a grant of the record. Grants
+// leave it, so that a holder whose grant was broken learns so even after the next client
 // has been granted the key. It names the broken grant by its token.
 const attrLastBreak = "lastBreak"
 
 // Attributes in that map.
 const (
 	attrBrokenBy     = "by"
-	attrAt           = "at" // epoch milliseconds by the clock of whoever wrote it
+	attrAt           = "at" // epoch milliseconds by the clock of the client that wrote it
 	attrBrokenReason = "reason"
 )
 
-// setBroken stores who breaks the grant of r, if b says so.
+// setBroken describes the break of the grant of r, if b names its client.
 func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 	if b.By == "" {
 		return
@@ -35,8 +35,8 @@ func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 	w.Set(attrLastBreak, &types.AttributeValueMemberM{Value: m})
 }
 
-// brokenOf reads what setBroken stored. nil: nothing that reads as such. It is for
-// people, so it never makes a record unreadable.
+// brokenOf reads the map that setBroken stored. It returns nil if the item has none that
+// can be read: it is for people, so it never makes a record unreadable.
 func brokenOf(item protocol.Item) *protocol.Broken {
 	m, ok := item[attrLastBreak].(*types.AttributeValueMemberM)
 	if !ok {
@@ -53,15 +53,15 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 	return &b
 }
 
-// attrLastTakeover is a map that says whose grant was taken over last. Only a grant that
-// takes over writes it: its time is that of the grant, which tells whether another grant
-// was made since.
+// attrLastTakeover is a map that describes the last grant that was taken over. Only a grant
+// that takes over writes it. Its time is that grant's: a later GrantedAt means that another
+// grant was made since.
 const attrLastTakeover = "lastTakeover"
 
 // attrTakenFrom is the owner in that map. The time and the token are as in lastBreak.
 const attrTakenFrom = "from"
 
-// setTakenOver stores whose grant g takes over, if it does.
+// setTakenOver describes the grant that g takes over, if there is one.
 func setTakenOver(w *protocol.Write, g protocol.Grant) {
 	if g.Dead == nil {
 		return
@@ -73,8 +73,8 @@ func setTakenOver(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrLastTakeover, &types.AttributeValueMemberM{Value: m})
 }
 
-// takenOverOf reads what setTakenOver stored. nil: nothing that reads as such. It is for
-// people, so it never makes a record unreadable.
+// takenOverOf reads the map that setTakenOver stored. It returns nil if the item has none
+// that can be read: it is for people, so it never makes a record unreadable.
 func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	m, ok := item[attrLastTakeover].(*types.AttributeValueMemberM)
 	if !ok {
@@ -88,14 +88,15 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	return &t
 }
 
-// attrStepDown is a map that says whose holder was asked last to step down, who asked, and
-// when. It names the grant, so a grant leaves it: it asks no other.
+// attrStepDown is a map that describes the last request to step down: the grant, the client
+// that asked, and the time. It names the grant, so later grants leave it: it does not
+// concern them.
 const attrStepDown = "stepDown"
 
 // attrAskedBy is the owner in that map. The time is as in lastBreak.
 const attrAskedBy = "by"
 
-// Ask asks the holder to step down, if its grant stands. It changes neither version nor
+// Ask asks the holder to step down if its grant is current. It changes neither version nor
 // lease, so that no renewal fails.
 func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(h.Key))
@@ -106,7 +107,8 @@ func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 	return w
 }
 
-// askedOf is the grant that the map names. What reads as none is none.
+// askedOf returns the grant that the map names, or "" if the item has no such map that can
+// be read.
 func askedOf(item protocol.Item) string {
 	m, ok := item[attrStepDown].(*types.AttributeValueMemberM)
 	if !ok {

@@ -23,16 +23,16 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 	return p, nil
 }
 
-// Vouched is Of for a client that vouches for its wall clock, which is never wrong by more
-// than skew; 0: it does not. The error matches errors.ErrUnsupported if records of the
-// layout do not say when their leases end.
-func Vouched(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
+// WithMaxSkew is Of for a client whose wall clock is never wrong by more than skew; 0 means
+// that its clock is not bounded. The error matches errors.ErrUnsupported if records of the
+// layout do not contain when their leases end.
+func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
 	p, err := Of(l)
 	if err != nil || skew <= 0 {
 		return p, err
 	}
 	if n, ok := p.(native); ok {
-		return n.vouched(skew), nil
+		return n.withMaxSkew(skew), nil
 	}
 	return p, fmt.Errorf("layout: %s: %w", l.Name(), errors.ErrUnsupported)
 }

@@ -17,8 +17,8 @@ type peers struct {
 	reads  func(lease string) bool // whether the library can read it
 }
 
-// Foreign says what in an item the layout's library cannot read or must not
-// find. Empty: nothing. A grant by leasehold writes all of it anew.
+// Foreign describes the part of an item that the layout's library cannot read or must not
+// find. It returns "" if there is none. A grant by leasehold writes all of it anew.
 func (p peers) Foreign(item protocol.Item) string {
 	lease, ok := item[p.record.lease].(*types.AttributeValueMemberS)
 	switch {

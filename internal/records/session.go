@@ -29,7 +29,7 @@ func (p native) SessionKey(id string) protocol.Key {
 	return k
 }
 
-// IsSessionKey reports whether a key is that of a session's row.
+// IsSessionKey reports whether k is the key of a session's row.
 func (p native) IsSessionKey(k protocol.Key) bool {
 	id, ok := strings.CutPrefix(k.Partition, SessionPrefix)
 	return ok && k == p.SessionKey(id)
@@ -45,12 +45,12 @@ func (p native) Session() protocol.Protocol {
 	return sessions{lock{s}, s}
 }
 
-// attrDead is the mark of a session whose client takes no part any more.
+// attrDead is the mark of a session whose client has ended it.
 const attrDead = "dead"
 
-// attrBrokenGrants is a map in a session's row: grants under it that were broken, by the
-// ids of the words that tell it. It is there from the creation on if the session's client
-// listens. No grant is granted again, so a late copy of a word is harmless.
+// attrBrokenGrants is a map in a session's row: broken grants under the session, by the ids
+// of the notices. A row has it from its creation if the session's client reads notices. No
+// grant is granted again, so a late copy of a notice is harmless.
 const attrBrokenGrants = "brokenGrants"
 
 // TellBroken adds to that map.
@@ -76,7 +76,7 @@ func (p sessions) Grant(g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// Renew renews the row, and removes what has been heard.
+// Renew renews the row, and removes the notices that have been read.
 func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	w := p.lock.Renew(h, r)
 	for _, word := range r.Heard {
@@ -85,7 +85,7 @@ func (p sessions) Renew(h protocol.Hold, r protocol.Renewal) *protocol.Write {
 	return w
 }
 
-// Decode reads a row. What is told in it is never damage.
+// Decode reads a row. A notice in it that cannot be read is not damage.
 func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
 	r, err := p.lock.Decode(item)
 	told, ok := item[attrBrokenGrants].(*types.AttributeValueMemberM)

@@ -25,7 +25,7 @@ const (
 	expired  = "expired"
 )
 
-// in returns the record in a state; false: the layout knows none such.
+// in returns the record in a state, or false if the layout has no such state.
 func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	change := protocol.Item{}
 	mutex, dlm := held["holder"] != nil, held["release_code"] != nil
@@ -80,7 +80,7 @@ func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	return item, true
 }
 
-// landsIn holds a write to land in those states of the record and in no other.
+// landsIn checks that a write lands in those states of the record and in no other.
 func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Write, states ...string) {
 	b.Helper()
 	for _, state := range []string{same, absent, version, grant, token, holder, released, kind, spent, expired} {
@@ -95,7 +95,7 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the states, with some more if the layout is one of those named.
+// where returns the states, and more of them if layouts names the layout.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -174,7 +174,7 @@ func TestFreeRowThatIsNoLockIsNotGranted(t *testing.T) {
 	})
 }
 
-func TestNoTypeOfGrantIDFreesAHeldRecord(t *testing.T) {
+func TestGrantIDOfAnyTypeFreesNoHeldRecord(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, exists := range []bool{false, true} {
@@ -190,7 +190,7 @@ func TestNoTypeOfGrantIDFreesAHeldRecord(t *testing.T) {
 	})
 }
 
-func TestOnlyItsOwnMarkMakesARecordFree(t *testing.T) { // dynamolock, awslabs: any isReleased does
+func TestRecordIsFreedByItsOwnMarkAlone(t *testing.T) { // dynamolock, awslabs: any isReleased does
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, v := range []types.AttributeValue{text("0"), text("true"), decimal("1"), null} {

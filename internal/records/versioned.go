@@ -31,19 +31,19 @@ var released = text("1")
 type versioned struct {
 	schema
 	owner, lease, version string        // attribute names
-	released, data        string        // attribute names; empty: the layout has none
+	released, data        string        // attribute names; empty if the layout has none
 	own                   []string      // attribute names of the layout, except keys and TTL
-	kind                  string        // of rows that are not locks
+	kind                  string        // the kind of rows that are not locks
 	shares                bool          // records may belong to a session
 	handsOver             bool          // records are handed over in their queue, and say so
 	removed               []string      // attributes that every grant removes
-	skew                  time.Duration // by which the wall clock of this client may be wrong; 0: it does not vouch for it
+	skew                  time.Duration // by which the wall clock of this client may be wrong; 0 if the clock is not bounded
 
 	encodeLease func(time.Duration) types.AttributeValue
 	decodeLease func(*decoder, string) time.Duration
 
-	// collect is how long after the end of its lease DynamoDB's TTL may delete a
-	// held record. Each write moves that time. 0: held records have no TTL.
+	// collect is how long after the end of its lease DynamoDB's TTL may delete a held
+	// record. Each write moves that time. 0 means that held records have no TTL.
 	collect time.Duration
 }
 
@@ -121,8 +121,8 @@ func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setChanges(w, g.Changes)
 }
 
-// setSeen says that the holder has sent a write of its own. Every grant and renewal calls it
-// but that which hands the key to a waiter of another client.
+// setSeen records that the holder has sent a write of its own. Every grant and renewal
+// calls it, except the one that hands the key to a waiter of another client.
 func (p versioned) setSeen(w *protocol.Write) {
 	if p.handsOver {
 		w.Remove(attrHanded)
@@ -133,7 +133,7 @@ func (p versioned) setSeen(w *protocol.Write) {
 func (p versioned) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(p.version, text(version))
 	w.Set(p.lease, p.encodeLease(lease))
-	if p.vouches(lease) {
+	if p.storesEnd(lease) {
 		w.Set(attrLeaseEnds, leaseEnds(version, now, lease))
 	}
 	if p.collect > 0 {
@@ -219,7 +219,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
-	if r.Released { // its version does not matter any more
+	if r.Released { // its version no longer matters
 		isOurs = protocol.HasClientID(r.Owner) && d.has(attrGrant)
 	}
 	r.Lease = p.decodeLease(&d, p.lease)

@@ -196,7 +196,7 @@ func takes(perSecond int) lab.Fault {
 	}
 }
 
-func TestTableThatThrottlesDecidesHowFastLocksAreRenewedNotHowManyAreLost(t *testing.T) {
+func TestThrottlingSlowsRenewalsButLosesNoLocks(t *testing.T) {
 	const n = 500 // 100 renewals a second, and 28 that keep all trusted
 	for _, perSecond := range []int{60, 40} {
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
@@ -278,7 +278,7 @@ func TestLockLostWhileItsRenewalQueuesDoesNotBlameAPause(t *testing.T) {
 	})
 }
 
-func TestRenewalThatStoresWhatDoesNotGetThroughKeepsPlainOnesFromNothing(t *testing.T) {
+func TestFailingRenewalWithDataDelaysNoPlainRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -94,7 +94,7 @@ func remove(q *Queue, leases ...*Lease) {
 	elapse(time.Minute)
 }
 
-func TestOfTheLeasesThatAreDueTheOneWithTheLeastTrustLeftGoesFirst(t *testing.T) {
+func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // from 3 s on
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
@@ -107,7 +107,7 @@ func TestOfTheLeasesThatAreDueTheOneWithTheLeastTrustLeftGoesFirst(t *testing.T)
 	})
 }
 
-func TestAttemptThatHangsGivesUpItsPlaceAfterAQuarterOfItsDeadline(t *testing.T) {
+func TestHangingAttemptFreesItsPlaceAfterQuarterOfDeadline(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // from 3 s on
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
@@ -159,7 +159,7 @@ func TestLeaseThatWaitsForAWriteOfItsOwnLockTakesNoPlace(t *testing.T) {
 	})
 }
 
-func TestLeaseThatWasNotSentWhenItWasDueGoesToARandomPlaceOfThePeriod(t *testing.T) {
+func TestLateRenewalMovesToRandomTimeOfPeriod(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		elapse(8 * time.Second) // it was sent after 1.5, 2.5 (as the first is in no place), 4.5 and 6.5 s
@@ -221,7 +221,7 @@ func TestLeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
 	})
 }
 
-func TestOnceATableHasThrottledOneTheOthersAreSentAtAPace(t *testing.T) {
+func TestThrottledRenewalSlowsTheOthers(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // after 0.9 s
 		var others []*Lease

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestWhatIsWrittenIsHandedToTheModels writes the histories of seeds to the file that
+// TestWritesAreHandedToTheModels writes the histories of seeds to the file that
 // LEASEHOLD_WRITES names, for proof/spec to ask the models whether they have them. With
 // LEASEHOLD_BROKEN they are those of a variant that is broken on purpose.
-func TestWhatIsWrittenIsHandedToTheModels(t *testing.T) {
+func TestWritesAreHandedToTheModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {
 		t.Skip("writes to the file that LEASEHOLD_WRITES names, as spec has it do")

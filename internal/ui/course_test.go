@@ -59,7 +59,7 @@ type stage struct {
 
 func newStage(t *testing.T, l layout.Layout, skew time.Duration) *stage {
 	engine := localdynamo.New()
-	proto, err := records.Vouched(l, skew)
+	proto, err := records.WithMaxSkew(l, skew)
 	if err != nil {
 		t.Fatal(err)
 	}

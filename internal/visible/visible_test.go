@@ -22,7 +22,7 @@ func TestOrdinaryNamesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestWhatActsOrIsNotSeenIsEscaped(t *testing.T) {
+func TestEscapeOfControlAndInvisibleCharacters(t *testing.T) {
 	for r, want := range map[rune]string{
 		0: `\u0000`, '\a': `\u0007`, '\b': `\u0008`, '\r': `\u000d`, 0x1b: `\u001b`, 0x7f: `\u007f`,
 		0x85: `\u0085`, 0x9b: `\u009b`, 0x9d: `\u009d`, 0xa0: `\u00a0`, 0xad: `\u00ad`,
@@ -145,7 +145,7 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
-func TestWhatAHolderSaysOfItsWorkIsShownIfItIsShortAndShows(t *testing.T) {
+func TestNoteOfAHolderIsShownIfShortAndPrintable(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":         "deploying v42",
 		"山田太郎":                  "山田太郎",

@@ -95,7 +95,7 @@ func TestConditionThatIsWrongIsRefusedInDynamoDBsWords(t *testing.T) {
 	}
 }
 
-func TestInTakesAHundredOperands(t *testing.T) {
+func TestConditionInTakesAHundredOperands(t *testing.T) {
 	condition, err := ParseCondition("n IN (" + placeholders(MaxIn) + ")")
 	if err != nil || len(condition.(In).List) != MaxIn {
 		t.Errorf("%v, %v", condition, err)

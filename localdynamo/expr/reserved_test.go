@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestEveryReservedWordIsRefusedInAnyCase(t *testing.T) {
+func TestReservedWordsAreRejectedInAnyCase(t *testing.T) {
 	words := strings.Fields(reservedWords)
 	if len(words) != 573 {
 		t.Errorf("%d reserved words; DynamoDB has 573", len(words))

@@ -67,7 +67,7 @@ func TestDifferenceBetweenTwoBuildsIsNamed(t *testing.T) {
 	}
 }
 
-func TestEveryFileOfAnArchiveHasTheTimeOfTheCommit(t *testing.T) {
+func TestArchiveFilesHaveTheTimeOfTheCommit(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
 	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}
@@ -117,7 +117,7 @@ func TestEveryFileOfAnArchiveHasTheTimeOfTheCommit(t *testing.T) {
 	}
 }
 
-func TestEveryCommandAndTopicHasAPage(t *testing.T) {
+func TestCommandsAndTopicsHavePages(t *testing.T) {
 	files, err := manual(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)

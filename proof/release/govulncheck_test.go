@@ -45,7 +45,7 @@ func TestKnownVulnerabilityInWhatIsReleasedIsAnError(t *testing.T) {
 	}
 }
 
-func TestWithoutItsDatabaseGovulncheckIsNotRunAndThatIsSaid(t *testing.T) {
+func TestGovulncheckWithoutDatabaseIsSkippedAndReported(t *testing.T) {
 	gone := database(t, healthy)
 	gone.Close()
 	page := func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("<html>")) }

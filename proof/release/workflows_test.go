@@ -98,7 +98,7 @@ func workflows(t *testing.T) map[string]string {
 	return texts
 }
 
-func TestEveryActionIsPinnedAndEveryJobMayDoWhatItNeedsAlone(t *testing.T) {
+func TestWorkflowsPinActionsAndLimitPermissions(t *testing.T) {
 	for name, text := range workflows(t) {
 		for _, problem := range workflowProblems(text) {
 			t.Errorf("%s: %s", name, problem)
@@ -179,7 +179,7 @@ func TestReleaseAndTheImageAreBuiltWithOneExactGo(t *testing.T) {
 	}
 }
 
-func TestNoReleaseIsBuiltWithAnotherGo(t *testing.T) {
+func TestReleaseIsBuiltWithOneGo(t *testing.T) {
 	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
 	script := "#!/bin/sh\necho go1.0.1\n"
 	if err := os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700); err != nil {
@@ -195,7 +195,7 @@ func TestNoReleaseIsBuiltWithAnotherGo(t *testing.T) {
 	}
 }
 
-func TestWhatIsPublishedIsAttestedFirst(t *testing.T) {
+func TestPublishedFilesAreAttestedFirst(t *testing.T) {
 	var w workflow
 	if err := yaml.Unmarshal([]byte(workflows(t)["release.yml"]), &w); err != nil {
 		t.Fatal(err)

@@ -4,7 +4,7 @@ package main
 
 import "testing"
 
-func TestEveryModelHoldsAndIsRefutedWithoutEachOfItsRules(t *testing.T) {
+func TestModelsHoldAndAreRefutedWithoutEachRule(t *testing.T) {
 	more, err := moreBounds()
 	if err != nil {
 		t.Fatal(err)

@@ -46,7 +46,7 @@ func TestPageOfTheProtocolListsEveryRuleWithItsModel(t *testing.T) {
 	}
 }
 
-func TestEveryVariantInAModelIsOfARuleThatSomeModelNames(t *testing.T) {
+func TestVariantsBelongToRulesThatModelsName(t *testing.T) {
 	models, err := Models(".")
 	if err != nil {
 		t.Fatal(err)

@@ -279,7 +279,7 @@ func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, e
 		of.MaxSkew = skew
 		l, skew = of, 0
 	}
-	proto, err := records.Vouched(l, skew)
+	proto, err := records.WithMaxSkew(l, skew)
 	if errors.Is(err, errors.ErrUnsupported) {
 		err = misuse.Errorf("%s: records of layout %s do not say when their leases end: leave it out, and a dead holder is watched for one lease, or use layout native", s.MaxSkewBy(), l.Name())
 	}

@@ -18,7 +18,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestEveryScenarioIsFoundByItsName(t *testing.T) {
+func TestScenariosAreFoundByName(t *testing.T) {
 	tables := map[string]bool{}
 	for _, s := range Scenarios() {
 		found, err := Find(s.Name)
@@ -40,7 +40,7 @@ func TestEveryScenarioIsFoundByItsName(t *testing.T) {
 	}
 }
 
-func TestEveryContenderPlaysOrSaysWhyNot(t *testing.T) {
+func TestContendersPlayOrSayWhyNot(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Contenders() {
 		if names[c.Name] || c.How == "" {
@@ -64,7 +64,7 @@ func TestEveryContenderPlaysOrSaysWhyNot(t *testing.T) {
 	}
 }
 
-func TestEverybodyIsInOneBatchAndOnlyTheQuietShareOne(t *testing.T) {
+func TestBatchesAreSharedOnlyByQuietContenders(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario
@@ -152,7 +152,7 @@ func TestContestThatIsInterruptedHasWhatWasPlayed(t *testing.T) {
 	}
 }
 
-func TestWhatAProcessUsesIsRead(t *testing.T) {
+func TestProcessUsageIsRead(t *testing.T) {
 	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
 		t.Errorf("this process has %d bytes", n)
 	}

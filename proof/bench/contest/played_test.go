@@ -72,7 +72,7 @@ func TestGrantBehindTheEndIsNotOfTheWindow(t *testing.T) {
 	}
 }
 
-func TestTwoWhoHaveTheKeyAtOnceAreFound(t *testing.T) {
+func TestPlayedFindsTwoHoldersAtOnce(t *testing.T) {
 	p := hundred()
 	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first has it until 20
 	err := p.alone()

@@ -56,7 +56,7 @@ func TestJainsIndexIsOneAmongEqualsAndASharePerHeadIfOneHasAll(t *testing.T) {
 	}
 }
 
-func TestWhoAskedLaterAndWasGrantedFirstHasOvertaken(t *testing.T) {
+func TestOvertakingIsAnEarlierGrantToALaterWaiter(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
 		{at(0), at(9)},       // overtaken by the two that asked at 1 and 3

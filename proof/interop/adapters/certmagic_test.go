@@ -112,7 +112,7 @@ func TestCertmagicIsToldOfALossByItsNextAttempt(t *testing.T) {
 	})
 }
 
-func TestWhatCertmagicCleansUpAtTheEndIsFree(t *testing.T) {
+func TestCertmagicCleanUpFreesItsLocks(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestEveryEngineAnswersAndEndsWhenStopped(t *testing.T) {
+func TestEnginesAnswerAndEndWhenStopped(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
@@ -51,7 +51,7 @@ func TestEveryEngineAnswersAndEndsWhenStopped(t *testing.T) {
 	}
 }
 
-func TestNoEngineListensBeyondLoopback(t *testing.T) {
+func TestEnginesListenOnLoopbackAlone(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)

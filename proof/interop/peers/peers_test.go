@@ -37,7 +37,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	}
 }
 
-func TestEveryPeerAcquiresRefusesAndReleases(t *testing.T) {
+func TestPeersAcquireRefuseAndRelease(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")

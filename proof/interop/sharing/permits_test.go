@@ -16,7 +16,7 @@ import (
 
 // Each that enters counts how many are inside, and creates the file of its slot,
 // which must not be there. All go on until each has been in ten times.
-func TestThreeOfDynamoDLMAndThreeOfOursShareThreePermits(t *testing.T) {
+func TestDynamoDLMPermitsAreSharedThreeByThree(t *testing.T) {
 	const each, permits, turns = 3, 3, 10
 	with(t, peers.DynamoDLM, 2*time.Minute, func(t *testing.T, m match) {
 		m.poll = 40 * time.Millisecond

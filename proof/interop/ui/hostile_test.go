@@ -193,9 +193,9 @@ func planted(owner string) string {
 	});`
 }
 
-// TestWhatWasLeftOnThePortBeforeDoesNotSeeTheURL: a browser asks the service workers of
+// TestPortsPreviousPageDoesNotSeeTheURL: a browser asks the service workers of
 // an origin first, and an address with its port may have been somebody else's origin.
-func TestWhatWasLeftOnThePortBeforeDoesNotSeeTheURL(t *testing.T) {
+func TestPortsPreviousPageDoesNotSeeTheURL(t *testing.T) {
 	s := newScene(t, "native")
 	owner := attack(t, "0", &attacker{})
 	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
@@ -340,9 +340,9 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// TestWhoTakesThePortOfAPageThatIsOpenGetsNothingOfWorth: what it gets opens nothing
+// TestPortTakenFromAnOpenPageYieldsNothing: what it gets opens nothing
 // after a restart with the same secret, and what it says is not shown.
-func TestWhoTakesThePortOfAPageThatIsOpenGetsNothingOfWorth(t *testing.T) {
+func TestPortTakenFromAnOpenPageYieldsNothing(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}
@@ -397,9 +397,9 @@ func TestWhoTakesThePortOfAPageThatIsOpenGetsNothingOfWorth(t *testing.T) {
 	}
 }
 
-// TestWhoPassesOnTheProofOfAServerOnAnotherPortGetsNothing: the proof is true, but who
+// TestProofRelayedFromAnotherPortYieldsNothing: the proof is true, but who
 // sits on the page's port is not the one that it is of.
-func TestWhoPassesOnTheProofOfAServerOnAnotherPortGetsNothing(t *testing.T) {
+func TestProofRelayedFromAnotherPortYieldsNothing(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--token-file", "token")
 	elsewhere := s.start("ui", "--token-file", "token")

@@ -69,7 +69,7 @@ func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
 
 // An owner's name can turn the direction of the text behind it, and a key can look like
 // another's.
-func TestNothingThatOthersWroteTurnsTextOrIsUnseenOnThePage(t *testing.T) {
+func TestPageShowsHostileTextAsItIs(t *testing.T) {
 	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")

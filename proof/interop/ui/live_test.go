@@ -20,7 +20,7 @@ const (
 	polls = 2 * 3 * time.Second
 )
 
-func TestWhatTheTableHoldsIsWhatThePageShowsWithinTwoPolls(t *testing.T) {
+func TestPageShowsTheTableWithinTwoPolls(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--every", every)
 	var holders []*holder
@@ -159,7 +159,7 @@ func TestGrantThatHasChangedIsNotBroken(t *testing.T) {
 	}
 }
 
-func TestWithoutAllowBreakThereIsNothingToBreakWith(t *testing.T) {
+func TestPageWithoutAllowBreakHasNoBreakButton(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	s.hold("job")

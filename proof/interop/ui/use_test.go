@@ -38,7 +38,7 @@ func TestKeyboardReachesEverything(t *testing.T) {
 	p.Wait(`!document.getElementById("dialog").open`)
 }
 
-func TestWhatTheFooterSaysWorksOnAFreshPageAndFromTheSearchField(t *testing.T) {
+func TestFooterKeysWorkOnFreshPageAndInSearchField(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {

@@ -13,7 +13,7 @@ import (
 // screenshots is where make screenshots wants them.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
-func TestNoWordsOfALeaseAreCutOnAnOrdinaryScreen(t *testing.T) {
+func TestLeaseTextIsNotCutOnAnOrdinaryScreen(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	s.hold("living")
@@ -63,7 +63,7 @@ func night(t *testing.T) *scene {
 	return s
 }
 
-func TestNoViewIsWiderThanTheScreenOrComplains(t *testing.T) {
+func TestViewsFitTheScreenAndLogNoErrors(t *testing.T) {
 	s := night(t)
 	p := s.ui("--allow-break", "--every", "300ms")
 	p.Wait(says("scheduler", "held"))

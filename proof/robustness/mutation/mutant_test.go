@@ -34,7 +34,7 @@ func f(a, b int, ok bool, log *slog.Logger) int {
 }
 `
 
-func TestEveryPlaceOfARuleHasItsMutants(t *testing.T) {
+func TestRulesHaveMutantsInEveryPlace(t *testing.T) {
 	found, err := mutantsIn("p.go", []byte(example))
 	if err != nil {
 		t.Fatal(err)

@@ -17,9 +17,9 @@ func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 // Processes that wait in the line of the record are killed and paused there, too, and as its
 // head: handed the key while they stand still, or just before they die.
-func TestNoKillAndNoPauseBreaksALockInLine(t *testing.T) {
+func TestKillAndPauseBreakNoLockInQueue(t *testing.T) {
 	t.Parallel()
-	const scenes, workers, atATime = 5, 8, 4 // as many a scene as in TestNoKillAndNoPauseBreaksALock
+	const scenes, workers, atATime = 5, 8, 4 // as many a scene as in TestKillAndPauseBreakNoLock
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
 	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
@@ -57,7 +57,7 @@ func TestNoKillAndNoPauseBreaksALockInLine(t *testing.T) {
 	})
 }
 
-func TestNoKillAndNoPauseBreaksALock(t *testing.T) {
+func TestKillAndPauseBreakNoLock(t *testing.T) {
 	t.Parallel()
 	const scenes, workers, atATime = 5, 8, 4
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)

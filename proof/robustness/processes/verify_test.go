@@ -74,7 +74,7 @@ func TestWorkerIsEntitledToTheTrustThatItWasToldLast(t *testing.T) {
 	}
 }
 
-func TestEachBrokenPromiseIsFoundByItsName(t *testing.T) {
+func TestBrokenPromisesAreFoundByName(t *testing.T) {
 	at := func(events []Event, who string, k Kind, write string) *Event {
 		for i := range events {
 			if e := &events[i]; e.Who == who && e.Kind == k && e.Write == write {

@@ -43,7 +43,7 @@ PASS
 	}
 }
 
-func TestNothingToCompareIsAnError(t *testing.T) {
+func TestRatioOfNothingIsAnError(t *testing.T) {
 	if err := compare(strings.NewReader("PASS\n"), &strings.Builder{}); err == nil {
 		t.Error("no error")
 	}

@@ -11,7 +11,7 @@ import (
 
 func lines(events ...string) *strings.Reader { return strings.NewReader(strings.Join(events, "\n")) }
 
-func TestEachScenarioIsOneRow(t *testing.T) {
+func TestTableHasOneRowPerScenario(t *testing.T) {
 	var out strings.Builder
 	err := show(lines(
 		`{"Action":"pass","Test":"TestBoth/DynamoDB_Local/awslabs/ours_first","Elapsed":1.25}`,
@@ -48,7 +48,7 @@ func TestFailureIsShownAndAnError(t *testing.T) {
 	}
 }
 
-func TestNothingThatRanIsAnError(t *testing.T) {
+func TestEmptyRunIsAnError(t *testing.T) {
 	for _, in := range []string{"", `{"Action":"build-fail"}`} {
 		if err := show(lines(in), new(strings.Builder)); err == nil {
 			t.Errorf("%q: no error", in)

@@ -11,12 +11,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// vouching is a table whose client vouches for its clock, and the protocol of one that does not.
-func vouching(t *testing.T) (b *bench, plain protocol.Protocol) {
+// boundedTable returns a table whose client has a bounded clock, and the protocol of a client
+// that has none.
+func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	t.Helper()
 	b, _ = newBench(t, layout.Native{})
 	plain = b.Protocol
-	p, err := records.Vouched(b.Layout, time.Second)
+	p, err := records.WithMaxSkew(b.Layout, time.Second)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +26,7 @@ func vouching(t *testing.T) (b *bench, plain protocol.Protocol) {
 }
 
 func TestGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
-	b, _ := vouching(t)
+	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Now = granted.Add(time.Microsecond)
 	b.lands(b.Grant(g))
@@ -45,12 +46,12 @@ func TestGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
 }
 
 func TestEndThatAnotherVersionHadIsNotRead(t *testing.T) {
-	b, plain := vouching(t)
+	b, plain := boundedTable(t)
 	b.lands(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
 	b.lands(plain.Renew(h, protocol.Renewal{Version: v2, Lease: lease, Now: granted}))
 	if b.item()["leaseEnds"] == nil {
-		t.Fatal("a client that does not vouch has removed it: this test tests nothing")
+		t.Fatal("a client without MaxSkew has removed it: this test tests nothing")
 	}
 	if end := b.record().LeaseEnds; !end.IsZero() {
 		t.Errorf("it is read: %v", end)
@@ -58,7 +59,7 @@ func TestEndThatAnotherVersionHadIsNotRead(t *testing.T) {
 }
 
 func TestEndThatCannotBeReadIsNone(t *testing.T) {
-	b, _ := vouching(t)
+	b, _ := boundedTable(t)
 	b.lands(b.Grant(b.grant(g1)))
 	item := b.item()
 	for name, v := range map[string]types.AttributeValue{
@@ -73,8 +74,8 @@ func TestEndThatCannotBeReadIsNone(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotVouchNeitherWritesAnEndNorReadsOne(t *testing.T) {
-	b, plain := vouching(t)
+func TestPlainClientNeitherWritesNorReadsALeaseEnd(t *testing.T) {
+	b, plain := boundedTable(t)
 	b.lands(plain.Grant(b.grant(g1)))
 	if end := b.item()["leaseEnds"]; end != nil {
 		t.Errorf("written: %v", end)
@@ -87,7 +88,7 @@ func TestWhoDoesNotVouchNeitherWritesAnEndNorReadsOne(t *testing.T) {
 }
 
 func TestHandOverToTheHeadSaysNoEnd(t *testing.T) {
-	b, _ := vouching(t)
+	b, _ := boundedTable(t)
 	h, _ := b.hold()
 	p := b.Protocol.(protocol.Native)
 	b.lands(p.Join(b.lockKey(), nth(1)))
@@ -100,7 +101,7 @@ func TestHandOverToTheHeadSaysNoEnd(t *testing.T) {
 }
 
 func TestLockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
-	b, _ := vouching(t)
+	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Session = protocol.ClientID(owner)
 	b.lands(b.Grant(g))
@@ -110,7 +111,7 @@ func TestLockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
 }
 
 func TestLeaseOfMoreThanACenturySaysNoEnd(t *testing.T) {
-	b, _ := vouching(t)
+	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour
 	b.lands(b.Grant(g))
@@ -120,7 +121,7 @@ func TestLeaseOfMoreThanACenturySaysNoEnd(t *testing.T) {
 }
 
 func TestReleaseAndABreakRemoveTheEnd(t *testing.T) {
-	b, _ := vouching(t)
+	b, _ := boundedTable(t)
 	for name, free := range map[string]func(protocol.Hold) *protocol.Write{
 		"release": func(h protocol.Hold) *protocol.Write { return b.Release(h, protocol.Release{Version: v9}) },
 		"break":   func(protocol.Hold) *protocol.Write { return b.Break(b.record(), protocol.Break{Version: v9}) },
@@ -132,9 +133,9 @@ func TestReleaseAndABreakRemoveTheEnd(t *testing.T) {
 	}
 }
 
-// What costs one write unit does so with an end as well.
+// A write that costs one unit costs one with an end as well.
 func TestRecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
-	b, _ := vouching(t)
+	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Dead = &protocol.Record{Owner: another, Version: v0, Token: 12}
 	b.lands(b.Grant(g))
@@ -147,7 +148,8 @@ func TestRecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
 	}
 }
 
-// sizeOf is the size of an item (DynamoDB Developer Guide, "DynamoDB item sizes and formats").
+// sizeOf returns the size of an item (DynamoDB Developer Guide, "DynamoDB item sizes and
+// formats").
 func sizeOf(item protocol.Item) int {
 	n := 0
 	for name, v := range item {

@@ -12,22 +12,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLeaseEnds says when a lease ends by the wall clock of the client that has granted or
-// renewed it, and of which version it is: that one alone. Clients that do not vouch for
-// their clocks, older ones and other libraries renew a record and leave the attribute as it
-// is. It then names a version that has gone for good, and says nothing.
+// attrLeaseEnds is the end of a lease by the wall clock of the client that granted or
+// renewed it. It contains the version that it is about. Clients without a bounded clock,
+// older ones and other libraries renew a record and leave the attribute unchanged. It then
+// names a version that has gone for good, and does not count.
 const attrLeaseEnds = "leaseEnds"
 
-// vouched returns the protocol of a client whose wall clock is wrong by skew at most. Rows of
-// sessions are made from the same record.
-func (p native) vouched(skew time.Duration) native {
+// withMaxSkew returns the protocol of a client whose wall clock is wrong by at most skew. Rows
+// of sessions are made by the same protocol.
+func (p native) withMaxSkew(skew time.Duration) native {
 	p.record.skew = skew
 	return native{lock{p.record}, p.record}
 }
 
-// vouches reports whether a grant or a renewal says when its lease ends. One of more than
-// a hundred years has no end that is worth saying.
-func (p versioned) vouches(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }
+// storesEnd reports whether a grant or a renewal stores when its lease ends. A lease of more
+// than a hundred years has no end worth storing.
+func (p versioned) storesEnd(lease time.Duration) bool { return p.skew > 0 && lease <= longestLease }
 
 // leaseEnds encodes the end of the lease that a version begins at now: eight bytes of epoch
 // milliseconds, rounded up, and the version.
@@ -36,8 +36,8 @@ func leaseEnds(version string, now time.Time, lease time.Duration) types.Attribu
 	return &types.AttributeValueMemberB{Value: slices.Concat(end, packed(version))}
 }
 
-// leaseEndsOf reads when the lease ends that a version has begun. Zero: an item does not say
-// so, or says it of another version. It is never damage.
+// leaseEndsOf returns the end of the lease that a version has begun. It returns the zero
+// time if the item has none, or that of another version. That is never damage.
 func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	const end = 8
 	b, _ := item[attrLeaseEnds].(*types.AttributeValueMemberB)

@@ -1,26 +1,26 @@
-// Package holding is the life of what a command holds, from the wait to the release:
+// Package holding acquires what a command should hold, holds it, and releases it:
 //
 //	Seeker ── Acquire ──► Hold ──┬─ Run ──► CMD has ended, and the hold is released
 //	   ▲     (waits, and says    └─ Detach ► a grant, which outlives the command
 //	   │      who holds it)           │
 //	   └──── the next term ◄──────────┘ of an election: the hold was lost
 //
-// A hold is one lock, one permit of a semaphore, the locks of several keys, or
-// leadership: Wanted says which. Its files are in the order of that life:
+// A hold is one lock, one permit of a semaphore, the locks of several keys, or leadership, as
+// Wanted demands. The files follow this life:
 //
-//	seeker.go       what is to be held, and the wait for it, which a signal ends
-//	outer.go        what is not waited for: the command itself runs under it; what CMD is told of that
-//	turn_linux.go   waiters of one machine look at a local store in turn
-//	waiting.go      who is said to hold it
-//	waited.go       a wait in which nothing was answered, or too short to see a dead holder's lease pass
-//	hold.go         what is asked for (a lock, a permit, several locks, leadership), and what is held
-//	run.go          CMD, what its end means, the release after it, and that renewals fail
+//	seeker.go       the requested hold, and the wait for it, which a signal ends
+//	outer.go        refuses to wait for the command's own outer runs; the variables that describe these to CMD
+//	turn_linux.go   waiters of one machine poll a local store in turn
+//	waiting.go      reports the holder during a wait
+//	waited.go       a wait without any answer, or too short for a dead holder's lease to expire
+//	hold.go         requests a hold (a lock, a permit, several locks, leadership), and represents it
+//	run.go          CMD, its end, the release after it, and failing renewals
 //
-// What each failure does: a hold that is lost, or is not renewed in time, stops CMD before
-// trust in it ends (package process), and the error says so; a release that fails is repeated, for
-// some time, and then the key becomes free when its lease expires; work that is done once and
-// whose mark could not be stored is an error; a wait that a signal ends leaves nothing behind
-// but the signal, which is CMD's if the key was granted at the same moment.
+// These are the effects of failures. A hold that is lost, or is not renewed in time, stops CMD
+// before trust in it ends (package process), and the error reports that. A release that fails is
+// repeated for some time; after that the key becomes free when its lease expires. It is an error
+// if the mark of completed work could not be stored. A wait that a signal ends leaves nothing
+// behind; if the key was granted at the same moment, CMD receives the signal.
 //
-// It knows nothing of flags: what is held comes as Wanted, and who is told as User.
+// The package knows nothing of flags: the requested hold is a Wanted, and the user a User.
 package holding

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzHeld reads LEASEHOLD_HELD, as a run passes it on to its CMD: whatever stands in
-// it, the keys of a run inside are added to it, and are found.
+// FuzzHeld parses LEASEHOLD_HELD, which a run passes on to its CMD. Whatever it contains,
+// the keys of an inner run are added to it, and are found again.
 func FuzzHeld(f *testing.F) {
 	for _, seed := range []string{
 		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,
@@ -42,7 +42,7 @@ func FuzzHeld(f *testing.F) {
 	})
 }
 
-// envWith is an environment in which LEASEHOLD_HELD has this value.
+// envWith returns an environment in which LEASEHOLD_HELD has this value.
 func envWith(held string) func(string) (string, bool) {
 	return func(name string) (string, bool) { return held, name == heldVariable }
 }

@@ -14,16 +14,16 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// Hold is what is held: a lock, a permit, or the locks of several keys.
+// Hold is a held lock or permit, or the held locks of several keys.
 type Hold struct {
 	seeker   *Seeker
 	renewals *renewals
 
-	name  string            // the key that the user has named: of a permit too
+	name  string            // the key that the user named, also for a permit
 	locks []*leasehold.Lock // at least one, in the order of their keys
-	group *leasehold.Group  // of several; else nil
+	group *leasehold.Group  // set for several keys; nil otherwise
 
-	running atomic.Bool // CMD
+	running atomic.Bool // CMD runs
 }
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
@@ -36,7 +36,7 @@ func (h *Hold) Context() context.Context {
 	return h.first().Context()
 }
 
-// Err is the error of the first that was lost; nil: none.
+// Err returns the error of the first lost lock; nil if none is lost.
 func (h *Hold) Err() error {
 	if h.group != nil {
 		return h.group.Err()
@@ -44,7 +44,7 @@ func (h *Hold) Err() error {
 	return h.first().Err()
 }
 
-// TrustedUntil is when trust in the first of them ends.
+// TrustedUntil returns the first end of trust among the locks.
 func (h *Hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
@@ -52,13 +52,13 @@ func (h *Hold) TrustedUntil() time.Time {
 // Running reports whether CMD has begun, and has not ended.
 func (h *Hold) Running() bool { return h.running.Load() }
 
-// Record is that of the first of them, as stored.
+// Record returns the stored record of the first lock.
 func (h *Hold) Record() leasehold.Record { return h.first().Record() }
 
 // String names the keys.
 func (h *Hold) String() string { return wording.List(wording.EachKey(h.keys())) }
 
-// Are names the keys before what they are: "a is", or "a and b are".
+// Are names the keys with their verb: "a is", or "a and b are".
 func (h *Hold) Are() string { return wording.KeysAre(h.keys()) }
 
 func (h *Hold) keys() []leasehold.Key {
@@ -69,11 +69,11 @@ func (h *Hold) keys() []leasehold.Key {
 	return keys
 }
 
-// Detach makes it a grant, which outlives the command.
+// Detach turns the hold into a grant, which outlives the command.
 func (h *Hold) Detach() (leasehold.Grant, error) { return h.first().Detach() }
 
-// TakeBack releases a grant that Detach has made: nobody has it, so nobody else could. A
-// signal does not interrupt it: it takes at most ReleaseLimit.
+// TakeBack releases a grant that Detach has made and that no other process has. A signal
+// does not interrupt it: it takes at most ReleaseLimit.
 func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	ctx, cancel := context.WithTimeout(ctx, ReleaseLimit)
 	defer cancel()

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// heldVariable holds the keys of all runs around CMD, as JSON. LEASEHOLD_KEY
-// names only the innermost.
+// heldVariable contains the keys of all runs around CMD as JSON. LEASEHOLD_KEY names only
+// the innermost.
 const heldVariable = "LEASEHOLD_HELD"
 
 // outerKey is a key held by a leasehold run or elect that this process runs under.
@@ -28,7 +28,7 @@ type outerKey struct {
 	Key     string `json:"key"`
 	SortKey string `json:"sortKey,omitempty"`
 	Table   string `json:"table"`
-	Store   string `json:"store"` // as in store.place
+	Store   string `json:"store"` // in the form of store.place
 	Grant   string `json:"grant"`
 }
 
@@ -42,8 +42,7 @@ func outerKeys(lookup func(string) (string, bool)) []outerKey {
 	return held
 }
 
-// SetByRun reports whether table and file are those that the innermost run has
-// set for its CMD.
+// SetByRun reports whether the innermost run has set table and file for its CMD.
 func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	held := outerKeys(lookup)
 	if len(held) == 0 {
@@ -53,12 +52,12 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 	return last.Store == file && last.Table == table
 }
 
-// refuseNested refuses to wait for what an outer run holds: the outer run waits for this
-// process to end. Of several keys of which one is enough such are left out, unless none
-// would be left.
+// refuseNested refuses to wait for a key that an outer run holds: the outer run waits for
+// this process to end. If one of several keys suffices, it removes such keys, unless none
+// would remain.
 //
-// A process that runs under one permit must not wait for another: if all holders did
-// that, none would ever get one. It may try.
+// A process that runs under one permit must not wait for another permit: if all holders did
+// that, none would ever get one. It may try without waiting.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
@@ -88,20 +87,21 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 	return nestedWait(nested)
 }
 
-// outerRuns returns what outer runs hold under this key, in whatever table.
+// outerRuns returns the outer runs that hold this key, in any table.
 func (s *Seeker) outerRuns(key leasehold.Key) []outerKey {
 	return slices.DeleteFunc(outerKeys(s.user.Settings.LookupEnv), func(h outerKey) bool {
 		return key != leasehold.Key{Partition: h.Key, Sort: h.SortKey}
 	})
 }
 
-// isHere reports whether a key is held in this store, by the name that CMD was given.
+// isHere reports whether a key is held in this store, by the name that CMD received.
 func (s *Seeker) isHere(h outerKey) bool {
 	return h.Table == s.store.Table && h.Store == s.store.Place()
 }
 
-// heldByOuter reports whether an outer run holds key: it may have ended, and have left this
-// process running. The id of its grant in the record tells, whatever names the table.
+// heldByOuter reports whether an outer run holds key: the run may have ended and left this
+// process running. The id of its grant in the record shows that, whatever the name of the
+// table.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := s.outerRuns(key)
 	if len(outer) == 0 {
@@ -116,13 +116,13 @@ func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	return err == nil && !r.Released && slices.ContainsFunc(outer, func(h outerKey) bool { return h.Grant == r.Grant })
 }
 
-// nestedWait refuses to wait for a key that an outer run holds.
+// nestedWait returns the error of waiting for a key that an outer run holds.
 func nestedWait(key string) error {
 	return misuse.Errorf("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
 }
 
-// nestedTry says that an outer run holds the key. To a call that does not wait that is an
-// answer like any other: held.
+// nestedTry returns the error of a key that an outer run holds, for a call that does not
+// wait. The key counts as held.
 func nestedTry(key string) error {
 	return failure.Like(leasehold.ErrHeld, fmt.Sprintf("%s is held by the leasehold run that started this command", wording.Name(key)))
 }
@@ -145,18 +145,18 @@ func (h *Hold) outerValue() string {
 	return string(b)
 }
 
-// outerBegins returns how LEASEHOLD_HELD begins for CMD, and for every CMD of runs below
-// it. Nothing else begins so: it has the id of the grant.
+// outerBegins returns the prefix of LEASEHOLD_HELD that CMD and all CMDs of inner runs
+// have. It is unique, as it contains the id of the grant.
 func outerBegins(value string) string { return strings.TrimSuffix(value, "]") }
 
-// setForCMD are the variables that CMD gets from this run alone.
+// setForCMD lists the variables that CMD receives from this run only.
 var setForCMD = append([]string{
 	"LEASEHOLD_KEY", "LEASEHOLD_SORT_KEY", "LEASEHOLD_OWNER", "LEASEHOLD_TOKEN", "LEASEHOLD_TABLE", "LEASEHOLD_FILE", "LEASEHOLD_LAYOUT",
 	"LEASEHOLD_KEYS", "LEASEHOLD_TOKENS", heldVariable,
 }, store.AWSVariables...)
 
-// environ returns CMD's environment, with the lock's key, owner, token and table. outer
-// is the value of LEASEHOLD_HELD.
+// environ returns CMD's environment with the lock's key, owner, token and table. outer is
+// the value of LEASEHOLD_HELD.
 func (h *Hold) environ(outer string) []string {
 	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
 	env := slices.DeleteFunc(slices.Clone(h.seeker.user.Environ), func(kv string) bool {
@@ -164,11 +164,11 @@ func (h *Hold) environ(outer string) []string {
 		return slices.Contains(setForCMD, name) || name == store.MaxSkewVariable && settings.MaxSkewGiven
 	})
 	set := func(name, value string) { env = append(env, name+"="+value) }
-	set("LEASEHOLD_KEY", h.name) // of a permit too: the key that the user named
+	set("LEASEHOLD_KEY", h.name) // the key that the user named, also for a permit
 	if lock.Key().Sort != "" {
 		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
 	}
-	if owner := lock.Record().Owner; owner != "" { // not every layout stores one
+	if owner := lock.Record().Owner; owner != "" { // not every layout stores an owner
 		set("LEASEHOLD_OWNER", owner)
 	}
 	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
@@ -197,7 +197,7 @@ func (h *Hold) environ(outer string) []string {
 	return env
 }
 
-// lines returns something of each lock, one a line.
+// lines returns one line for each lock.
 func (h *Hold) lines(of func(*leasehold.Lock) string) string {
 	var all []string
 	for _, l := range h.locks {

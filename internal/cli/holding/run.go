@@ -15,19 +15,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Run runs CMD under what is held, and releases that. The error it returns carries the exit
-// code.
+// Run runs CMD under the hold, and releases it. The returned error carries the exit code.
 func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	outer := h.outerValue()
 	cmd := *j.Cmd // elect runs it again
 	cmd.Env = h.environ(outer)
 	j.Cmd = &cmd
-	if h.first().Token() != 0 { // otherwise it would be that of other runs too
+	if h.first().Token() != 0 { // a zero token would not be unique to this run
 		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
 	if seat := h.seeker.seat; seat != nil {
 		resign := make(chan struct{})
-		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // which accepts each term of its own
+		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // the seat accepts each of its own terms
 		j.Resign = resign
 	}
 	h.running.Store(true)
@@ -47,7 +46,7 @@ func (h *Hold) Event(kind string) say.Event {
 	return say.NewEvent(kind, h.seeker.user.Now()).Of(h.first().Key(), h.first().Token())
 }
 
-// finish releases what is held and returns the error with the exit code.
+// finish releases the hold and returns the error with the exit code.
 func (h *Hold) finish(ended process.Ended) error {
 	e := h.Event(say.Exited)
 	e.ExitCode = &ended.Code
@@ -55,7 +54,7 @@ func (h *Hold) finish(ended process.Ended) error {
 	lost, why := h.Err(), h.renewals.why()
 	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
 	if done && ended.Cut {
-		// Many programs end with 0 when they are told to end, in the middle of their work.
+		// Many programs that are asked to end exit with 0 in the middle of their work.
 		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
 		done = false
 	}
@@ -82,7 +81,7 @@ func (h *Hold) finish(ended process.Ended) error {
 	return nil
 }
 
-// stopped says that the lock was lost, and whether CMD was stopped.
+// stopped returns the error of a lost lock, with whether CMD was stopped.
 func stopped(lost error, isStopped bool) error {
 	if isStopped {
 		return failure.Like(lost, lost.Error()+"; CMD was stopped")
@@ -90,9 +89,10 @@ func stopped(lost error, isStopped bool) error {
 	return failure.Like(lost, lost.Error()+"; CMD had already ended")
 }
 
-// late says that CMD was stopped, and ended, before trust did: nobody else had been
-// granted the lock, and a renewal may even have succeeded since. It is a loss all the
-// same, as CMD was stopped. why says why the last renewal failed; "" if it did not.
+// late returns the error of a CMD that was stopped and ended before trust did. No other
+// client had been granted the lock, and a renewal may even have succeeded since, but it
+// counts as a loss since CMD was stopped. why is the reason that the last renewal failed;
+// empty if it succeeded.
 func late(keys, why string) error {
 	if why == "" {
 		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
@@ -100,26 +100,26 @@ func late(keys, why string) error {
 	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
 }
 
-// How long this process waits for a release. What it leaves undone when it ends stays undone:
-// the key becomes free when its lease expires.
+// These limit how long this process waits for a release. A release that is not complete when
+// the process ends is abandoned: the key becomes free when its lease expires.
 const (
-	// ReleaseLimit is for how long a signal is made to wait, for the release after CMD has
-	// ended, or for what becomes of a grant that is renewed or taken back.
+	// ReleaseLimit is how long a signal has to wait for the release after CMD has ended, or
+	// for the outcome of a grant that is renewed or taken back.
 	ReleaseLimit = 5 * time.Second
 
-	// lostReleaseLimit is for a lost lock, whose release can only free the key sooner.
+	// lostReleaseLimit applies to a lost lock, whose release can only free the key sooner.
 	lostReleaseLimit = time.Second
 
-	// keyReleaseLimit is for a key that nobody could have otherwise. A person waits so long
-	// for a command whose work is done.
+	// keyReleaseLimit applies to a key that no other client could acquire otherwise. The user
+	// waits that long for a command whose work is done.
 	keyReleaseLimit = 30 * time.Second
 
-	// releaseUnsaid is for how long nothing is said of a release.
+	// releaseUnsaid is how long a release may take before it is reported.
 	releaseUnsaid = time.Second
 )
 
-// releaseLimit returns how long the release after CMD is waited for. One that stores that the
-// work is done is waited for while nobody else can do the work.
+// releaseLimit returns how long to wait for the release after CMD. If the release stores that
+// the work is done, it waits as long as no other client can do the work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -133,8 +133,9 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 	return max(min(lease, keyReleaseLimit), ReleaseLimit)
 }
 
-// release releases what is held after CMD has ended, and says so if it takes long. A signal
-// ends the wait, but not before ReleaseLimit. done: the record keeps that the work is done.
+// release releases the hold after CMD has ended, and reports that if it takes long. A signal
+// ends the wait, but not before ReleaseLimit. If done is true, the record stores that the
+// work is done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
 	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
@@ -143,7 +144,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
 		}
 	}
-	if ended.Stopped && lost == nil { // what could not renew it may not release it either
+	if ended.Stopped && lost == nil { // if it could not be renewed, it may not be released either
 		tell()
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
@@ -159,9 +160,9 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	return h.free(ctx, limit, done)
 }
 
-// free frees what is held, and waits for that until ctx ends or limit has passed. The client
-// itself ends a release that stores a mark with the lease, and whatever its context says: ctx
-// ends the wait for it, and closing the client the release.
+// free releases the locks, and waits until ctx ends or limit has passed. A release that
+// stores a mark continues in the client until the lease ends, whatever its context: ctx ends
+// only the wait, and closing the client ends the release.
 func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	if done {
 		freed := make(chan error, 1)
@@ -181,24 +182,24 @@ func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 	return h.first().Release(ctx)
 }
 
-// renewals follows the renewals of the locks that CMD runs under. Of each it
-// reports once that they fail, and once that they succeed again.
+// renewals follows the renewals of the locks that CMD runs under. For each lock it reports
+// once that renewals fail, and once that they succeed again.
 type renewals struct {
 	say     *say.Messages
 	where   string        // the store, in messages
-	renewed chan struct{} // sent to after each successful renewal
+	renewed chan struct{} // receives after each successful renewal
 
 	mu     sync.Mutex
-	failed map[leasehold.Key]failing // those whose last renewal failed
+	failed map[leasehold.Key]failing // keys whose last renewal failed
 }
 
-// failing is how the renewals of a key fail.
+// failing describes the failing renewals of a key.
 type failing struct {
-	last   error // of the last
-	answer error // of the last that had an answer, if later ones had none; nil: none, or last is it
+	last   error // error of the last renewal
+	answer error // last error that was an answer, if later renewals had none; nil if there is none or it is last
 }
 
-// then is how they fail after one more.
+// then returns the state after one more failure.
 func (f failing) then(err error) failing {
 	switch {
 	case !failure.IsTimeout(err):
@@ -233,8 +234,8 @@ func (r *renewals) event(e leasehold.Event) {
 	}
 }
 
-// fails notes why the last renewal of a key failed, nil if it did not, and returns
-// whether the one before had failed.
+// fails records the error of a key's last renewal, nil if it succeeded. It returns whether
+// the previous renewal had failed.
 func (r *renewals) fails(key leasehold.Key, now error) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -247,8 +248,8 @@ func (r *renewals) fails(key leasehold.Key, now error) bool {
 	return before
 }
 
-// why says why the last renewal of one of the keys failed, "" if none did. What had no
-// answer in time says less than the answer before it.
+// why returns the reason that the last renewal of one of the keys failed; empty if none
+// failed. It includes the last answer if later renewals had none, as a timeout says less.
 func (r *renewals) why() string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

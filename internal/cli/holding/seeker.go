@@ -17,42 +17,42 @@ import (
 	"github.com/leasehold-go/leasehold/internal/holders"
 )
 
-// User is who wants something held: where that is said, and what CMD inherits.
+// User is the user of a hold, with the settings, the output and CMD's environment.
 type User struct {
 	Settings *store.Settings
 	Environ  []string // KEY=VALUE, for CMD
 	Say      *say.Messages
 	Now      func() time.Time
-	Orphaned <-chan struct{} // closed when the process that started this one has ended; nil if that ends nothing
+	Orphaned <-chan struct{} // closed when the process that started this one has ended; nil if this process should continue
 }
 
-// Seeker acquires what is wanted: once, or term after term.
+// Seeker acquires a hold once, or term after term.
 type Seeker struct {
 	user    User
 	store   *store.Store
 	wanted  Wanted
 	signals *process.Signals
-	locks   *leasehold.Client                     // stays for the next terms; nil: none yet
-	follow  atomic.Pointer[func(leasehold.Event)] // is told of the events of locks
-	seat    *election.Election                    // on locks; nil: no leadership is wanted
-	wait    *wait                                 // of the last term; nil: none yet
-	former  string                                // the grant of the last term; empty for none yet
-	saw     func(holder leasehold.Record)         // is told who holds what is waited for; nil: nobody is
+	locks   *leasehold.Client                     // kept for the next terms; nil before the first
+	follow  atomic.Pointer[func(leasehold.Event)] // receives the events of locks
+	seat    *election.Election                    // an election with locks; nil unless leadership is wanted
+	wait    *wait                                 // the last term's; nil before the first
+	former  string                                // the grant of the last term; empty before the first
+	saw     func(holder leasehold.Record)         // receives the holders that Acquire waits for; nil if not needed
 }
 
-// Seek catches signals, which from now on end the wait or are for CMD, until Close is
-// called.
+// Seek returns a Seeker. It catches signals until Close is called: they end the wait or are
+// passed to CMD.
 func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	signals := process.CatchSignals()
 	signals.Orphaned = user.Orphaned
 	return &Seeker{user: user, store: s, wanted: w, signals: signals}
 }
 
-// TellHolders has fn told who holds what is waited for, from the next Acquire on: each once,
-// as seen first.
+// TellHolders sets the function that receives the holders that Acquire waits for, from the
+// next Acquire on. It is called once for each holder, with the record that was seen first.
 func (s *Seeker) TellHolders(fn func(holder leasehold.Record)) { s.saw = fn }
 
-// Close lets go of what Acquire has not given away.
+// Close releases the Seeker's resources, except those of returned holds.
 func (s *Seeker) Close() {
 	s.closeLocks()
 	s.signals.Release()
@@ -65,8 +65,8 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client, unless that of the term before is open: it knows what
-// that term has left in the table for its own.
+// openLocks opens a lock client unless that of the previous term is open. That client
+// recognizes records that the term has left in the table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil
@@ -85,8 +85,7 @@ func (s *Seeker) openLocks() (err error) {
 	return err
 }
 
-// Acquire acquires what is wanted, and says who holds it while it waits. A signal ends
-// the wait.
+// Acquire acquires the hold, and reports the holder while it waits. A signal ends the wait.
 func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
 		return nil, err
@@ -108,7 +107,7 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		h, err = s.ask(ctx, s.wanted)
 	}
 	if waited || s.wanted.wasTooShort(err) {
-		s.closeLocks() // what they have sent is over, and in nobody's way
+		s.closeLocks() // their requests have ended and cannot interfere
 		h, err = s.ask(ctx, s.wanted.withoutWait())
 		err = s.wanted.afterWait(err, time.Since(began))
 	}
@@ -128,7 +127,7 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 	return h, nil
 }
 
-// ask asks for what is wanted once, and for as long as w says.
+// ask makes one attempt to acquire the hold, with the wait that w allows.
 func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	if err := s.openLocks(); err != nil {
 		return nil, err
@@ -142,12 +141,12 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 			s.saw(*e.Holder)
 		}
 		due := e.Kind != leasehold.EventWaiting || wait.noteHolder(*e.Holder, e.Place, all)
-		wait.putOff(nil) // a newer one, or what ends the wait, takes its place
+		wait.putOff(nil) // a newer event, or the end of the wait, replaces it
 		switch {
 		case !due:
 			wait.putOff(func(holdersSeen int) { s.user.Say.ClientEvent(e, s.user.Now(), holdersSeen) })
 			return
-		case e.Kind != leasehold.EventWaiting && w.Detached: // the grant says the rest
+		case e.Kind != leasehold.EventWaiting && w.Detached: // the grant contains all other information
 			return
 		}
 		s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
@@ -174,24 +173,24 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	return nil, err
 }
 
-// Wanted is what is to be held: the lock of a key, unless it says otherwise.
+// Wanted describes the requested hold: the lock of a key by default.
 type Wanted struct {
 	Keys    []string // at least one, each once
-	SortKey string   // of each of them; empty: the table has none
-	Any     bool     // one of them is enough
+	SortKey string   // sort key of each key; empty if the table has none
+	Any     bool     // one of the keys suffices
 
-	Permits int // of the key's semaphore, one of which is enough; zero if the key is a lock
+	Permits int // permits of the key's semaphore: one is acquired; zero if the key is a lock
 
 	Leads bool   // leadership under the key
-	Value string // of the leader, for observers
+	Value string // the leader's value for observers
 
-	NoWait   bool          // for a holder that lives; one that looks dead is watched for its lease
-	Wait     time.Duration // 0: forever
+	NoWait   bool          // does not wait for a live holder; a holder that appears dead is observed for its lease
+	Wait     time.Duration // zero means no limit
 	Waited   time.Duration // part of Wait that has passed while the store was opened
 	Lease    time.Duration
-	Owner    string                  // empty: the library's default
-	Data     leasehold.RecordOption  // nil: none
-	Once     leasehold.AcquireOption // the work is done once, for a label or in a period; nil: as often as the key is granted
+	Owner    string                  // empty for the library's default
+	Data     leasehold.RecordOption  // nil if not given
+	Once     leasehold.AcquireOption // the work is done once, for a label or in a period; nil if it is done at each grant
 	Detached bool                    // the grant outlives the command
 }
 
@@ -208,7 +207,7 @@ func (w *Wanted) key(s *store.Store, name string) leasehold.Key {
 	return store.KeyOf(s.Proto, name, w.SortKey)
 }
 
-// options are what is asked of each key.
+// options returns the options for each key.
 func (w *Wanted) options() []leasehold.AcquireOption {
 	opts := []leasehold.AcquireOption{leasehold.WithSortKey(w.SortKey)}
 	if w.Detached {

@@ -9,13 +9,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// Whoever waits for less than a lease never sees a dead holder's pass, however often he
-// comes. So after a wait that was too short for that, the keys are asked for as with -n:
-// a holder that looks dead is watched for its lease.
+// A waiter that waits for less than a lease never sees a dead holder's lease expire, however
+// often it tries. So after such a short wait, the keys are requested as with -n: a holder
+// that appears dead is observed for its lease.
 
 // wasTooShort reports whether the wait has ended with err because of a holder that was not
-// watched for its lease. A lock under a shared lease does not show how long that is, and
-// one of several keys does not show the others'.
+// observed for its lease. A lock under a shared lease does not show the length of the lease,
+// and the error of several keys shows only one holder.
 func (w Wanted) wasTooShort(err error) bool {
 	var held *leasehold.HeldError
 	var waited *failure.WaitedError
@@ -25,13 +25,13 @@ func (w Wanted) wasTooShort(err error) bool {
 	return w.Permits > 1 || len(w.Keys) > 1 || held.Holder.Session != "" || held.Holder.Lease > w.Wait
 }
 
-// withoutWait is w for asking as with -n.
+// withoutWait returns w with the options of -n.
 func (w Wanted) withoutWait() Wanted {
 	w.NoWait, w.Wait = true, 0
 	return w
 }
 
-// afterWait says in err, the answer to what was asked after a wait, how long it all took.
+// afterWait adds the total waiting time to err, the result of the request after a wait.
 func (w Wanted) afterWait(err error, took time.Duration) error {
 	if held := (*leasehold.HeldError)(nil); errors.As(err, &held) && held.Err == nil {
 		held.Err = &failure.WaitedError{Wait: max(w.Wait, took.Truncate(time.Second))}
@@ -39,13 +39,13 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 	return err
 }
 
-// afterSilence is err, which has ended a wait, if requests were answered in it. If none was,
-// nobody knows whether the key is held: a script that skips what another is at must not
-// take that for an answer.
+// afterSilence returns err, which has ended a wait, if requests were answered during it. If
+// none was, it is unknown whether the key is held: a script that skips work of another
+// process must not treat that as an answer.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	var waited *failure.WaitedError
 	if answers > 0 || !errors.As(err, &waited) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {
-		return err // held, or it says itself what has failed
+		return err // the key is held, or the error itself describes the failure
 	}
 	return &leasehold.OpError{Op: "acquire", Table: table, Key: key, Err: context.DeadlineExceeded}
 }

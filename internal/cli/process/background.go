@@ -14,27 +14,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// What leasehold does with processes that CMD has started and that outlive it.
-// Without the lock they must not work on unnoticed: by default it is held until
-// they end, as flock(1) does.
+// These modes determine what leasehold does with processes that CMD has started and that
+// outlive it. They must not continue unnoticed without the lock: by default leasehold holds
+// it until they end, as flock(1) does.
 const (
 	BackgroundWait = "wait" // hold the lock until they end
 	BackgroundStop = "stop" // stop them, then release the lock
-	BackgroundKeep = "keep" // release the lock, and say so
+	BackgroundKeep = "keep" // release the lock, and report the processes
 )
 
-// BackgroundModes are all of them.
+// BackgroundModes lists all modes.
 var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
-// How often those who outlive CMD are looked for.
+// These are the pauses before leasehold reads the processes that outlive CMD.
 const (
 	lookAfterEnd = 20 * time.Millisecond // after a process has ended: others often end with it
-	lookEvery    = time.Second           // though nothing was heard of
-	lookOften    = 50 * time.Millisecond // where the end of others' children is not heard of
+	lookEvery    = time.Second           // if no signal came
+	lookOften    = 50 * time.Millisecond // on systems without a signal for the end of orphans
 )
 
-// How long those who outlive CMD may take to end before it is said that leasehold waits
-// for them, and until it is said again.
+// Processes may outlive CMD by sayAfter before leasehold reports that it waits for them. It
+// repeats the report at intervals of repeatAfter.
 const (
 	sayAfter    = time.Second
 	repeatAfter = time.Minute
@@ -44,17 +44,17 @@ const (
 type background struct {
 	mode string
 
-	deaths chan os.Signal // of child processes; never, where there is no such signal
-	look   *time.Timer    // when to look for them
-	lookAt time.Time      // when that is; zero: not planned
+	deaths chan os.Signal // deaths of child processes; receives nothing on systems without such a signal
+	look   *time.Timer    // fires at lookAt
+	lookAt time.Time      // when the processes are read next; zero if not planned
 
-	since    time.Time // CMD has ended; zero: it runs
-	saidAt   time.Time // when they were named; zero: not yet
+	since    time.Time // when CMD ended; zero while it runs
+	saidAt   time.Time // when the processes were reported; zero if never
 	signaled bool
-	blind    bool // they cannot be seen
+	blind    bool // the processes cannot be seen
 }
 
-// newBackground begins to listen for deaths. CMD must not run yet.
+// newBackground begins to receive deaths. It must be called before CMD runs.
 func newBackground(mode string) *background {
 	b := &background{mode: mode, deaths: make(chan os.Signal, 1), look: time.NewTimer(lookEvery)}
 	b.look.Stop()
@@ -68,8 +68,8 @@ func (b *background) end() {
 	ignoreDeaths(b.deaths)
 }
 
-// lookIn makes somebody look after a time, unless they do so earlier anyway: one
-// death after the other must not put it off.
+// lookIn schedules a read of the processes after d, unless one is scheduled earlier:
+// repeated deaths must not postpone it.
 func (b *background) lookIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if b.lookAt.IsZero() || at.Before(b.lookAt) {
@@ -78,8 +78,8 @@ func (b *background) lookIn(d time.Duration) {
 	}
 }
 
-// began begins to wait for those who outlive CMD, which has ended: or to stop
-// them, if the user has ended it.
+// began begins to wait for the processes that outlive CMD, which has ended. If the user has
+// ended CMD, it stops them instead.
 func (b *background) began(c *Child, byUser bool) {
 	b.since = time.Now()
 	if byUser && b.mode == BackgroundWait {
@@ -88,30 +88,30 @@ func (b *background) began(c *Child, byUser bool) {
 	c.terminal.takeBack()
 }
 
-// stopBackground stops those who outlive CMD, because the user ends leasehold.
-// Many of them ignore Ctrl-C: a shell starts what it leaves behind so.
+// stopBackground stops the processes that outlive CMD, because the user ends leasehold.
+// Many of them ignore Ctrl-C, since shells start background processes that way.
 func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 	number, ok := sig.(syscall.Signal)
 	if !ok || !endsWait(number) {
 		return
 	}
 	b := s.background
-	s.cut = true // by whatever signal: they are stopped
+	s.cut = true // they are stopped after any of these signals
 	s.descent.Signal(c.group(), number)
 	b.mode, b.since = BackgroundStop, time.Now()
 	b.lookIn(lookAfterEnd)
 }
 
-// outlived looks for processes that outlive CMD, and does with them what the user
-// wants. It reports whether CMD's lock may be released.
+// outlived reads the processes that outlive CMD, and does what the mode demands. It reports
+// whether the lock may be released.
 func (s *supervision) outlived(c *Child) (done bool) {
 	b := s.background
 	b.lookAt = time.Time{}
 	left := s.outliving(c)
 	if b.since.IsZero() {
-		return false // CMD runs: that was to reap orphans
+		return false // CMD runs: outliving was called to reap orphans
 	}
-	if len(left) == 0 { // once more: one may have been born while others were read
+	if len(left) == 0 { // read again: a process may have been born during the first read
 		left = s.outliving(c)
 	}
 	if len(left) == 0 {
@@ -146,8 +146,8 @@ func (s *supervision) outlived(c *Child) (done bool) {
 	return false
 }
 
-// outliving returns the processes that CMD has started and that run, and reaps
-// those orphans among them that have ended.
+// outliving returns the running processes that CMD has started, and reaps orphans among
+// them that have ended.
 func (s *supervision) outliving(c *Child) []watchdog.Process {
 	all, err := s.descent.All(c.group())
 	if err != nil && !s.background.blind {
@@ -174,7 +174,7 @@ func stillRuns(left []watchdog.Process) string {
 	return wording.Count(len(left), "process that it started still runs", "processes that it started still run")
 }
 
-// names names processes in one line.
+// names lists processes in one line.
 func names(left []watchdog.Process) string {
 	var all []string
 	for _, p := range left {

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Orphans may end all the time: each of them is reaped soon all the same.
+// Orphans may end continually, and each must be reaped soon.
 func TestDeathsDoNotPutOffTheNextLook(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

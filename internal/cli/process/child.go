@@ -24,8 +24,8 @@ type Child struct {
 	status   *syscall.WaitStatus // set before Exited is closed, on systems where await must reap CMD; else nil
 }
 
-// Start starts CMD. On Linux the kernel kills CMD when the thread that
-// started it ends, so that thread is kept until CMD has ended.
+// Start starts CMD. On Linux the kernel kills CMD when the thread that started it ends, so
+// Start keeps that thread until CMD has ended.
 func Start(cmd *exec.Cmd) (*Child, error) {
 	c := &Child{cmd: cmd, Stops: make(chan syscall.Signal), Exited: make(chan struct{}), reaped: make(chan struct{})}
 	cmd.SysProcAttr = ownGroup()
@@ -58,10 +58,10 @@ func (c *Child) watch() {
 	}
 }
 
-// group is the id of CMD's process group.
+// group returns the id of CMD's process group.
 func (c *Child) group() int { return c.cmd.Process.Pid }
 
-// Signal sends a signal to CMD's group, which may have ended by now.
+// Signal sends a signal to CMD's group, which may have ended.
 func (c *Child) Signal(sig syscall.Signal) { _ = watchdog.KillGroup(c.group(), sig) }
 
 // Reap returns CMD's exit code. Exited must be closed.
@@ -78,8 +78,8 @@ func (c *Child) Reap() int {
 	return exitCode(c.cmd.ProcessState.Sys().(syscall.WaitStatus))
 }
 
-// Find finds CMD. It is called before the wait for KEY, which would be in vain if there
-// is no CMD.
+// Find finds CMD. It is called before the wait for KEY, which would be useless without a
+// CMD.
 func Find(name string) (string, error) {
 	path, err := exec.LookPath(name)
 	if err != nil {
@@ -88,7 +88,7 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// StartError says why CMD could not be started, with the exit code for that.
+// StartError returns the error and the exit code for a CMD that could not be started.
 func StartError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):

@@ -13,9 +13,9 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// await returns when CMD was stopped or has ended. It does not reap CMD: CMD
-// keeps its process id until reap, so that no signal to its group can reach
-// other processes (waitid(2), WNOWAIT).
+// await returns when CMD was stopped or has ended. It does not reap CMD: CMD keeps its
+// process id until reap, so that no signal to its group can reach other processes
+// (waitid(2), WNOWAIT).
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	const cldStopped = 5 // siginfo's si_code, <asm-generic/siginfo.h>
 	for {
@@ -34,16 +34,16 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	}
 }
 
-// hasEnded reports whether CMD has ended, though Exited may not say so yet. CMD must not
-// have been reaped.
+// hasEnded reports whether CMD has ended. It may return true before Exited is closed. CMD
+// must not have been reaped.
 func (c *Child) hasEnded() bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, c.cmd.Process.Pid, &info, unix.WEXITED|unix.WNOWAIT|unix.WNOHANG, nil)
 	return err == nil && info.Signo != 0
 }
 
-// stopSignal reads si_status, which x/sys does not name. It follows si_pid and
-// si_uid in the union, which is aligned to a word.
+// stopSignal returns si_status, for which x/sys has no name. It follows si_pid and si_uid
+// in the union, which is aligned to a word.
 func stopSignal(info *unix.Siginfo) syscall.Signal {
 	const header, pidAndUID = 3 * 4, 2 * 4
 	word := unsafe.Sizeof(uintptr(0))

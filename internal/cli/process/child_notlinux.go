@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ownGroup puts CMD into its own process group. Only the watchdog notices that
-// the supervisor has died.
+// ownGroup puts CMD into its own process group. Here only the watchdog notices the death of
+// the supervisor.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
 // await returns when CMD was stopped or has ended.

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-// ownSession keeps signals of the terminal from a process.
+// ownSession puts a process into its own session, so that it receives no signals of the
+// terminal.
 func ownSession() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
 
 // waitUnlessStopped waits until a child has ended, and kills it if it is stopped.
@@ -30,8 +31,7 @@ func waitUnlessStopped(p *os.Process) {
 	}
 }
 
-// exitCode returns the exit code of a process as a shell shows it: 128+N for
-// signal N.
+// exitCode returns the exit code of a process in a shell's form: 128+N for signal N.
 func exitCode(status syscall.WaitStatus) int {
 	if status.Signaled() {
 		return failure.CodeSignal + int(status.Signal())

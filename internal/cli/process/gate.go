@@ -9,19 +9,18 @@ import (
 // gate keeps CMD from running until the watchdog knows its process group, so
 // that no process that CMD starts survives if leasehold is killed.
 //
-// The process that is started is leasehold itself (package atgate). It waits at the gate and then
-// becomes CMD (execve(2)): the same process in the same group. The watchdog need
-// not confirm that it knows the group. The order is in its pipe before the gate
-// opens, and the watchdog reads it before the end of the pipe, by which it
-// learns that the supervisor has died. If the supervisor dies earlier, the gate
+// The started process is leasehold itself (package atgate). It waits at the gate and then becomes
+// CMD (execve(2)): the same process in the same group. The watchdog need not confirm that it
+// knows the group. The order is in its pipe before the gate opens, and the watchdog reads it
+// before EOF. EOF means that the supervisor has died. If the supervisor dies earlier, the gate
 // never opens.
 //
-// A group that another process creates first, for CMD to join, would need no
-// gate. But CMD would not lead that group, and could easily leave it: a shell
-// with job control creates its own group, setsid(2) a session.
+// A group that another process creates first, for CMD to join, would need no gate. But CMD would
+// not lead that group, and could easily leave it: a shell with job control creates its own group,
+// and setsid(2) a session.
 type gate struct {
 	conn   *os.File      // the supervisor's end; nil if there is no gate
-	passed chan struct{} // closed when CMD runs, or never will
+	passed chan struct{} // closed when CMD runs, or never will run
 	err    error         // why CMD could not be executed; set before passed is closed
 }
 
@@ -39,8 +38,8 @@ func (g *gate) open() {
 	}
 }
 
-// execError returns why CMD could not be executed, nil if it was. code is the
-// exit code of the process: only failure.CodeNotRun can mean that it did not become CMD.
+// execError returns why CMD could not be executed; nil if it was. code is the exit code of the
+// process: only failure.CodeNotRun can mean that it did not become CMD.
 func (g *gate) execError(code int) error {
 	if code != failure.CodeNotRun {
 		return nil

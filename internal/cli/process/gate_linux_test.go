@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// standsAtGate is a variable that makes this program stand at the gate.
+// standsAtGate is a variable that makes this program wait at the gate.
 const standsAtGate = "TEST_STANDS_AT_GATE"
 
 func TestMain(m *testing.M) {
@@ -20,8 +20,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standAtGate starts CMD as run does, but hangs before it tells a watchdog of CMD's
-// group: it prints the order, and waits to be killed.
+// standAtGate starts CMD as run does, but hangs before it sends CMD's group to a watchdog:
+// it prints the order, and waits to be killed.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {

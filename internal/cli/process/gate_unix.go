@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/atgate"
 )
 
-// startAtGate starts self instead of cmd. It becomes cmd when the gate is opened.
+// startAtGate starts self instead of cmd. The process becomes cmd when the gate is opened.
 func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 	here, there, err := gateEnds()
 	if err != nil {
@@ -33,13 +33,13 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 	return c, g, nil
 }
 
-// gateEnds returns the supervisor's end and the waiting process's end. The
-// latter is inherited under its own number, which was free here and so cannot
-// be that of a file meant for CMD; exec.Cmd.ExtraFiles would use 3. A process
-// that the SDK starts at that moment to get credentials inherits it too. That
-// only delays the signals for CMD until it ends.
+// gateEnds returns the supervisor's end and the waiting process's end. The waiting process
+// inherits its end under the same number. That number was free here, so it cannot be the
+// number of a file meant for CMD; exec.Cmd.ExtraFiles would use 3. A process that the SDK
+// starts at that moment to get credentials inherits it too. That only delays the signals
+// for CMD until it ends.
 func gateEnds() (here, there int, err error) {
-	syscall.ForkLock.RLock() // no process started meanwhile inherits our end
+	syscall.ForkLock.RLock() // a process started meanwhile must not inherit our end
 	defer syscall.ForkLock.RUnlock()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {
@@ -49,8 +49,8 @@ func gateEnds() (here, there int, err error) {
 	return ends[0], ends[1], nil
 }
 
-// await reads what the waiting process reports: the error number if CMD could
-// not be executed, nothing if it runs CMD or has ended.
+// await reads the report of the waiting process: the error number if CMD could not be
+// executed, and nothing if the process runs CMD or has ended.
 func (g *gate) await() {
 	defer close(g.passed)
 	defer g.conn.Close()

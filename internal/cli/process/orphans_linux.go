@@ -12,9 +12,9 @@ func ignoreDeaths(c chan<- os.Signal) { signal.Stop(c) }
 
 // adoptOrphans makes orphans of this process's descendants its children.
 func adoptOrphans() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // exists since Linux 3.4, Go asks for 3.2: then only CMD's group is seen
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // exists since Linux 3.4, and Go requires 3.2: without it only CMD's group is seen
 }
 
-// reapOrphan takes note of the end of a child that this process has not started.
-// Its own children are left to those who wait for them.
+// reapOrphan reaps an ended child that this process has not started. Children that it has
+// started are reaped by the code that waits for them.
 func reapOrphan(pid int) { _, _ = unix.Wait4(pid, nil, unix.WNOHANG, nil) }

@@ -6,7 +6,7 @@ import (
 )
 
 // ParentEnd returns a channel that is closed when the process that started this one has
-// ended. It returns an error if that has ended already.
+// ended. It returns an error if that process has already ended.
 func ParentEnd() (<-chan struct{}, error) {
 	parent, err := os.FindProcess(os.Getppid())
 	if err != nil {
@@ -15,7 +15,7 @@ func ParentEnd() (<-chan struct{}, error) {
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
-		_, _ = parent.Wait() // here also of one that is no child
+		_, _ = parent.Wait() // on Windows, Wait also works for a process that is not a child
 	}()
 	return ended, nil
 }

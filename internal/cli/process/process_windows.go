@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// Windows has no signals except Ctrl-C, and no process groups that can be
-// signalled: only CMD itself is killed, without a grace.
+// Windows has no signals except Ctrl-C, and no process groups that can receive signals:
+// only CMD itself is killed, without a grace.
 
 // Caught are the signals that CatchSignals catches.
 var Caught = []os.Signal{os.Interrupt, syscall.SIGTERM}
@@ -21,7 +21,7 @@ func stopsJob(os.Signal) bool { return false }
 // stopSelf does nothing.
 func stopSelf() {}
 
-// StopSignal and ContinueSignal are none.
+// StopSignal and ContinueSignal do not exist on Windows.
 const (
 	StopSignal     = syscall.Signal(0)
 	ContinueSignal = syscall.Signal(0)
@@ -42,7 +42,7 @@ func signalNumber(name string) syscall.Signal {
 	return 0
 }
 
-// SignalName names a signal.
+// SignalName returns the name of a signal.
 func SignalName(sig syscall.Signal) string { return sig.String() }
 
 func ownSession() *syscall.SysProcAttr {
@@ -51,14 +51,15 @@ func ownSession() *syscall.SysProcAttr {
 
 func ownGroup() *syscall.SysProcAttr { return ownSession() }
 
-// startAtGate starts CMD without a gate, as a Windows process cannot become
-// another: if leasehold is killed before it has told the watchdog, CMD survives.
+// startAtGate starts CMD without a gate, as a Windows process cannot become another
+// program. CMD survives if leasehold is killed before it has sent CMD's group to the
+// watchdog.
 func startAtGate(_ string, cmd *exec.Cmd) (*Child, *gate, error) {
 	c, err := Start(cmd)
 	return c, noGate(), err
 }
 
-// waitUnlessStopped waits until a child has ended: here none can be stopped.
+// waitUnlessStopped waits until a child has ended: on Windows no child can be stopped.
 func waitUnlessStopped(p *os.Process) { _, _ = p.Wait() }
 
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
@@ -69,10 +70,10 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	return false, 0
 }
 
-// PassOn kills CMD: Windows has no other signal for it.
+// PassOn kills CMD: Windows has no other signal to send.
 func (c *Child) PassOn(os.Signal) { _ = watchdog.KillGroup(c.group(), syscall.SIGKILL) }
 
-// WasStopped is never called.
+// WasStopped is never called on Windows.
 func (c *Child) WasStopped(syscall.Signal) {}
 
 type terminal struct{}

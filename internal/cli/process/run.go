@@ -11,38 +11,38 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// Job is CMD, and what stops it.
+// Job is a CMD with its stop signal and other options.
 type Job struct {
 	Cmd        *exec.Cmd
 	Executable func() (string, error) // path of this program, which the gate and the watchdog run
 
-	Stop       syscall.Signal // before trust ends, or when the lock is lost
+	Stop       syscall.Signal // sent before trust ends, or when the lock is lost
 	Grace      time.Duration  // from Stop to KILL; both are sent before trust ends
-	Background string         // what becomes of processes that outlive CMD: BackgroundWait, ...
-	Held       string         // how a variable begins that only the environment of CMD has; empty: none
+	Background string         // mode for processes that outlive CMD: BackgroundWait, ...
+	Held       string         // prefix of a variable that only CMD's environment has; empty if there is none
 
-	Resign <-chan struct{} // closed when CMD is to end although the lock is held; nil: never
+	Resign <-chan struct{} // closed to end CMD although the lock is held; nil if not used
 }
 
-// Lock is what CMD runs under: one lock, or several.
+// Lock is the lock, or several locks, that CMD runs under.
 type Lock interface {
 	String() string           // names the keys
-	Are() string              // names them before what they are: "a is", or "a and b are"
-	Context() context.Context // ends when it is lost
-	Err() error               // nil until it is lost
-	TrustedUntil() time.Time  // which each renewal puts off
+	Are() string              // names them with their verb: "a is", or "a and b are"
+	Context() context.Context // ends when a lock is lost
+	Err() error               // nil unless a lock is lost
+	TrustedUntil() time.Time  // postponed by each renewal
 
-	Event(kind string) say.Event // of it, for the user
+	Event(kind string) say.Event // an event of the lock for the user
 }
 
-// Ended says how CMD has ended.
+// Ended describes the end of CMD.
 type Ended struct {
 	Code    int
 	Stopped bool           // the lock is lost, or was about to be
-	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
-	Cut     bool           // leasehold was told to end before CMD, and what it has left running, had; or its parent ended
+	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
+	Cut     bool           // the user, or the end of the parent, ended leasehold before CMD and the processes that it left running had ended
 
-	Resigned bool // CMD was told to end although the lock was held
+	Resigned bool // CMD was ended although the lock was held
 }
 
 // supervision is CMD running under a lock.
@@ -53,31 +53,31 @@ type supervision struct {
 	renewed <-chan struct{} // receives after each successful renewal
 	say     *say.Messages
 
-	self     string // path of this program; empty: it cannot be started
+	self     string // path of this program; empty if it cannot be started
 	watchdog *watchdogHandle
-	deaths   int           // of watchdog processes
-	until    time.Duration // of trust, as the watchdog was told last
+	deaths   int           // number of watchdog processes that have died
+	until    time.Duration // end of trust as last sent to the watchdog
 	gate     *gate
 
 	descent    watchdog.Descent
 	background *background
-	stopping   bool // the watchdog has told CMD to stop
-	stopNow    bool // the watchdog was ordered to, before trust is about to end
-	orphaned   bool // as the parent has ended
+	stopping   bool // the watchdog has sent the stop signal to CMD
+	stopNow    bool // the watchdog was ordered to stop CMD, before trust is about to end
+	orphaned   bool // stopNow was set because the parent has ended
 
-	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; 0: none
-	cut       bool           // the user has told CMD, or what it has left running, to end
-	resigned  bool           // CMD was told to end although the lock is held
+	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
+	cut       bool           // the user has ended CMD, or the processes that it left running
+	resigned  bool           // CMD was ended although the lock is held
 }
 
-// Run runs CMD until it has ended, and what it has left running. An error says why CMD did
-// not run, with the exit code for that.
+// Run runs CMD until it and the processes that it left running have ended. An error means that
+// CMD did not run. It carries the exit code.
 func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.Messages) (Ended, error) {
 	s := &supervision{
 		Job: j, lock: lock, signals: signals, renewed: renewed, say: say,
 		descent: watchdog.Descent{Supervisor: os.Getpid(), GroupOnly: j.Background == BackgroundKeep, Held: j.Held},
 	}
-	name := j.Cmd.Args[0] // before the gate has arguments of its own
+	name := j.Cmd.Args[0] // read before the gate changes the arguments
 	s.background = newBackground(j.Background)
 	defer s.background.end()
 	var err error
@@ -114,9 +114,9 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 	return Ended{Code: code, Stopped: stopped, Signal: s.endSignal, Cut: s.cut || s.signals.end(), Resigned: s.resigned}, nil
 }
 
-// start starts CMD. CMD does not run before the watchdog has been told of its
-// group. If this program cannot be started, the watchdog runs in this process and dies
-// with it: then a gate would be of no use.
+// start starts CMD. CMD does not run before the watchdog has received its group. If this
+// program cannot be started, the watchdog runs in this process and dies with it. A gate would
+// then be useless.
 func (s *supervision) start() (*Child, error) {
 	var c *Child
 	var err error
@@ -134,14 +134,14 @@ func (s *supervision) start() (*Child, error) {
 	return c, nil
 }
 
-// supervise passes signals on and watches the lock until CMD has ended, and what
-// it has left running.
+// supervise passes signals on and watches the lock until CMD and the processes that it left
+// running have ended.
 func (s *supervision) supervise(c *Child) {
 	lost, orphaned := s.lock.Context().Done(), s.signals.Orphaned
 	reports := s.watchdog.reports
 	passed, exited := s.gate.passed, c.Exited
 	var signals <-chan os.Signal // nil until CMD runs and can receive them
-	var resign <-chan struct{}   // likewise
+	var resign <-chan struct{}   // nil until CMD runs
 	for {
 		select {
 		case <-exited:
@@ -166,7 +166,7 @@ func (s *supervision) supervise(c *Child) {
 			// lost meanwhile, the watchdog kills CMD: do not let it continue.
 			if s.lock.Err() == nil {
 				s.cut = s.cut || isEnd(sig)
-				s.passOn(c, sig, exited == nil || c.hasEnded()) // else nobody would get it
+				s.passOn(c, sig, exited == nil || c.hasEnded()) // otherwise no process would receive the signal
 			}
 		case <-resign:
 			resign = nil
@@ -199,8 +199,9 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign ends CMD although the lock is held. If CMD has ended by itself, its exit code counts,
-// and only what it has left running is stopped: whoever asked waits for that.
+// resign ends CMD although the lock is held. If CMD has ended by itself, its exit code counts.
+// Only the processes that it left running are then stopped: the client that asked for the end
+// waits for that.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {
@@ -214,7 +215,7 @@ func (s *supervision) resign(c *Child) {
 	}
 }
 
-// passOn sends a signal to CMD or, once that has exited, to what it has left running.
+// passOn sends a signal to CMD or, once CMD has exited, to the processes that it left running.
 func (s *supervision) passOn(c *Child, sig os.Signal, exited bool) {
 	if exited {
 		s.stopBackground(c, sig)

@@ -17,14 +17,13 @@ import (
 type Signals struct {
 	C chan os.Signal
 
-	// Orphaned is closed when the parent of this process has ended, which then ends like
-	// by TERM; nil if it goes on.
+	// Orphaned is closed when the parent of this process has ended. This process then ends as after
+	// TERM. Orphaned is nil if it should continue instead.
 	Orphaned <-chan struct{}
 }
 
-// CatchSignals catches signals that would otherwise end or stop the process.
-// Signals that the process was started to ignore stay ignored, such as HUP under
-// nohup(1).
+// CatchSignals catches signals that would otherwise end or stop the process. Signals that were
+// ignored when the process started stay ignored, such as HUP under nohup(1).
 func CatchSignals() *Signals {
 	s := &Signals{C: make(chan os.Signal, 16)}
 	for _, sig := range Caught {
@@ -35,8 +34,7 @@ func CatchSignals() *Signals {
 	return s
 }
 
-// UntilSignal returns a copy of ctx that ends when a signal arrives that would end the
-// process.
+// UntilSignal returns a copy of ctx that ends when a signal arrives that would end the process.
 func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	signals := CatchSignals()
 	ctx, cancel := signals.Bind(ctx)
@@ -46,12 +44,12 @@ func UntilSignal(ctx context.Context) (context.Context, context.CancelFunc) {
 	}
 }
 
-// Release lets signals do again what they do by themselves.
+// Release restores the default effects of signals.
 func (s *Signals) Release() { signal.Stop(s.C) }
 
-// Bind returns a copy of ctx that ends when a signal arrives that would end the
-// process, or when Orphaned is closed. The returned function puts that signal back: KEY may have been
-// granted at the same moment, and then the signal is for CMD.
+// Bind returns a copy of ctx that ends when a signal arrives that would end the process, or when
+// Orphaned is closed. The returned function puts that signal back: KEY may have been granted at the
+// same moment, and then CMD must receive the signal.
 func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
@@ -67,7 +65,7 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 					return
 				}
 				pause(sig)
-			case <-s.Orphaned: // which stays closed, for CMD too
+			case <-s.Orphaned: // it stays closed, so CMD is ended too
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
 			case <-ctx.Done():
@@ -89,21 +87,21 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// end reports whether a signal that tells to end has come and was not passed on: that CMD
-// had ended was seen first, though the same signal may have ended it. Who waits next
-// still gets it.
+// end reports whether a signal that ends programs has come and was not passed on. This process may
+// see the end of CMD first, although the same signal caused it. The signal is kept for the next
+// wait.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {
 		select {
 		case sig := <-s.C:
-			if sig == ContinueSignal { // of awaitSent, or too late for CMD
+			if sig == ContinueSignal { // sent by awaitSent, or too late for CMD
 				continue
 			}
 			told = told || isEnd(sig)
 			select {
 			case s.C <- sig:
-			default: // the channel is full of newer ones
+			default: // the channel is full of newer signals
 			}
 		default:
 		}
@@ -111,8 +109,8 @@ func (s *Signals) end() (told bool) {
 	return told
 }
 
-// isEnd reports whether a signal tells a program to end. Others end only programs that do not
-// expect them: CMD may report its progress on USR1.
+// isEnd reports whether a signal asks a program to end. Other signals end only programs that do not
+// handle them: CMD may report its progress on USR1.
 func isEnd(sig os.Signal) bool {
 	switch sig {
 	case syscall.SIGINT, syscall.SIGTERM, syscall.SIGQUIT, syscall.SIGHUP:
@@ -128,7 +126,7 @@ func pause(sig os.Signal) {
 	}
 }
 
-// ParseSignal reads TERM, SIGTERM or 15.
+// ParseSignal parses TERM, SIGTERM or 15.
 func ParseSignal(s string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(s); err == nil {
 		if n > 0 && n < 65 {

@@ -11,7 +11,7 @@ func TestSignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
 	<-ctx.Done()
-	release() // the lock was granted nevertheless
+	release() // the lock was granted despite the signal
 	release()
 	if len(s.C) != 1 {
 		t.Fatalf("%d signals are left", len(s.C))
@@ -21,7 +21,7 @@ func TestSignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
 	}
 }
 
-// CMD and leasehold get the signals of a service manager at the same moment.
+// CMD and leasehold receive the signals of a service manager at the same moment.
 func TestSignalThatCameWithTheEndOfCMDIsKnownAndKeptForTheNextWait(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal

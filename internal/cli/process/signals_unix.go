@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Caught are passed on to CMD, except PIPE. PIPE is caught so that a
-// closed stderr does not kill the supervisor of CMD.
+// Caught lists the signals that are caught. They are passed on to CMD, except PIPE, which is
+// caught so that a closed stderr does not kill the supervisor of CMD.
 var Caught = []os.Signal{
 	unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2,
 	unix.SIGALRM, unix.SIGVTALRM, unix.SIGWINCH, unix.SIGTSTP, unix.SIGCONT, unix.SIGPIPE,
 }
 
-// PassOn passes a signal that this process got on to CMD's group.
+// PassOn passes a signal of this process on to CMD's group.
 func (c *Child) PassOn(sig os.Signal) {
 	number, ok := sig.(syscall.Signal)
 	if !ok {
@@ -45,24 +45,24 @@ func endsWait(sig syscall.Signal) bool {
 	return true
 }
 
-// stopsJob reports whether a signal is that of Ctrl-Z, and stops this process.
+// stopsJob reports whether a signal is that of Ctrl-Z and should stop this process.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
-// isJob reports whether somebody could stop and continue this process. The first process of
-// a container stops by no signal of its own. No shell looks after the group of a session's
-// leader (ssh -t HOST leasehold run), and TSTP does nothing to others there (POSIX,
-// "orphaned process group"). Either would wait for ever to be continued.
+// isJob reports whether this process can be stopped and continued as a job. The first process
+// of a container does not stop by its own signals. The group of a session's leader (ssh -t HOST
+// leasehold run) has no shell that would continue it, and TSTP has no effect on other processes
+// there (POSIX, "orphaned process group"). In both cases a stopped process would hang.
 func isJob() bool {
 	leader, err := unix.Getsid(0)
 	return unix.Getpid() != 1 && (err != nil || leader != unix.Getpgrp())
 }
 
-// stopSelf stops this process until it gets ContinueSignal.
+// stopSelf stops this process until it receives ContinueSignal.
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
-// stopUntilContinued stops this process, or its group, until it is continued.
-// The kernel may let the calling thread run on for a while after kill(2), so it
-// waits for ContinueSignal: only that says that the stop is over.
+// stopUntilContinued stops this process, or its group, until it is continued. The kernel may
+// let the calling thread run on for a while after kill(2), so it waits for ContinueSignal: only
+// that means that the stop is over.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, ContinueSignal)
@@ -78,18 +78,18 @@ const (
 	ContinueSignal = unix.SIGCONT
 )
 
-// sentLimit bounds awaitSent, should ContinueSignal never come.
+// sentLimit limits awaitSent in case ContinueSignal never arrives.
 const sentLimit = time.Second
 
-// overtakes is by how much a signal may come before one that was sent earlier.
+// overtakes is the longest time by which a signal may arrive before an earlier one.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent returns when the signals that tell a program to end, and that were sent to this
-// process before, have been received: a busy machine delivers them late, and CMD may have
-// ended by the same signal meanwhile. ContinueSignal, which does nothing to a process that
-// runs, is sent after them. Its number is higher: of those that are pending, the kernel and the
-// Go runtime deliver the lowest first. But another thread may have begun to receive one of
-// them, and be overtaken: it is given the time that a preempted thread needs.
+// awaitSent returns when the ending signals that were sent to this process before have been
+// received. A busy machine delivers them late, and CMD may meanwhile have ended by the same
+// signal. awaitSent sends ContinueSignal, which does not affect a running process. Its number
+// is higher, and the kernel and the Go runtime deliver pending signals with the lowest number
+// first. But another thread may be about to receive an earlier signal, and be overtaken.
+// awaitSent therefore waits as long as a preempted thread needs.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

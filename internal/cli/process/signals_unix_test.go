@@ -8,7 +8,8 @@ import (
 	"time"
 )
 
-// A busy machine delivers a signal late: CMD, which got the same one, has ended by then.
+// A busy machine delivers a signal late: CMD, which received the same signal, has ended by
+// then.
 func TestSignalThatWasSentBeforeTheEndOfCMDIsKnownAtItsEnd(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()

@@ -10,16 +10,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// terminal is the controlling terminal. It belongs to one process group at a
-// time: to the supervisor's, not to CMD's, so that the supervisor gets Ctrl-C.
-// If CMD reads the terminal, the kernel stops it (termios(3), SIGTTIN). Only then
-// the terminal is given to CMD's group.
+// terminal is the controlling terminal. It belongs to one process group at a time: to the
+// supervisor's rather than CMD's, so that the supervisor receives Ctrl-C. If CMD reads the
+// terminal, the kernel stops it (termios(3), SIGTTIN). Only then is the terminal given to
+// CMD's group.
 type terminal struct {
 	f     *os.File
 	given bool
 }
 
-// foreground returns the terminal's process group, 0 without a terminal.
+// foreground returns the terminal's process group, and 0 if there is no terminal.
 func (t *terminal) foreground() int {
 	if t.f == nil {
 		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -35,7 +35,7 @@ func (t *terminal) foreground() int {
 	return group
 }
 
-// give gives the terminal to a group, if it belongs to this process's group.
+// give gives the terminal to a group if it belongs to this process's group.
 func (t *terminal) give(group int) bool {
 	if t.foreground() != unix.Getpgrp() {
 		return false
@@ -52,15 +52,15 @@ func (t *terminal) takeBack() {
 	}
 }
 
-// set sets the terminal's group. The kernel stops a process in the background
-// that tries this, unless it ignores SIGTTOU (tcsetpgrp(3)).
+// set sets the terminal's group. The kernel stops a background process that tries this,
+// unless it ignores SIGTTOU (tcsetpgrp(3)).
 func (t *terminal) set(group int) bool {
 	signal.Ignore(unix.SIGTTOU)
 	defer signal.Reset(unix.SIGTTOU)
 	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
 }
 
-// WasStopped handles that CMD was stopped by sig.
+// WasStopped is called when sig has stopped CMD.
 func (c *Child) WasStopped(sig syscall.Signal) {
 	switch sig {
 	case unix.SIGTTIN, unix.SIGTTOU:

@@ -17,23 +17,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// orderStop tells the watchdog what to stop.
+// orderStop sends CMD's group to the watchdog.
 func (s *supervision) orderStop(c *Child) {
 	s.watchdog.order(watchdog.OrderGroup, int64(c.group()))
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
 	s.watchdog.orderText(watchdog.OrderHeld, s.descent.Held)
 }
 
-// orderStopNow has the watchdog stop CMD now, and kill it a grace later.
+// orderStopNow makes the watchdog stop CMD now, and kill it a grace later.
 func (s *supervision) orderStopNow() {
 	s.stopNow = true
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 
-// sendTrust sends the watchdog the time when trust ends. The watchdog's clock is
-// read first, so that a delay between the two readings makes that time earlier,
-// never later. After a loss CMD keeps the time that it had: others of several locks
-// are still renewed.
+// sendTrust sends the end of trust to the watchdog. It reads the watchdog's clock first, so
+// that a delay between the two readings makes that time earlier, never later. After a loss
+// the end is not extended: the other locks of several are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -43,7 +42,8 @@ func (s *supervision) sendTrust() {
 	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
 }
 
-// sayStopping says, once, that CMD and what it has started are told to stop.
+// sayStopping reports once that CMD and the processes that it has started are being
+// stopped.
 func (s *supervision) sayStopping() {
 	if s.stopping {
 		return
@@ -53,7 +53,7 @@ func (s *supervision) sayStopping() {
 	switch {
 	case s.orphaned:
 		s.say.Text("the process that started leasehold has ended: stopping CMD")
-	case s.lock.Err() == nil: // of a loss the error at the end says all
+	case s.lock.Err() == nil: // after a loss, the error at the end says all
 		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
 	}
 }
@@ -62,12 +62,12 @@ func (s *supervision) sayStopping() {
 type watchdogHandle struct {
 	orders  io.WriteCloser
 	reports <-chan string // closed when the watchdog has ended
-	pid     int           // 0: it runs in this process
+	pid     int           // zero if the watchdog runs in this process
 	wait    func()        // waits until it has ended
 }
 
-// startWatchdog starts self, the path of this program, as a watchdog process. One that is
-// stopped (SIGSTOP) would stop nothing: it is killed, which is its death like any other.
+// startWatchdog starts self, the path of this program, as a watchdog process. A stopped
+// watchdog (SIGSTOP) could not act, so it is killed, which counts as its death.
 func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watchdog.Descent) (*watchdogHandle, error) {
 	in, orders, err := os.Pipe()
 	if err != nil {
@@ -89,7 +89,7 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 		return nil, err
 	}
 	ended := make(chan struct{})
-	// The wait frees process, which then has no pid any more.
+	// The wait frees process, which then no longer has a pid.
 	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}
 	go func() {
 		defer close(ended)
@@ -98,13 +98,14 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// mostDeaths is how many watchdog processes may die under one CMD: another would, too.
+// mostDeaths is the number of watchdog processes that may die under one CMD: more would
+// probably die too.
 const mostDeaths = 10
 
-// replaceWatchdog starts a watchdog in place of one that has died: a process, if it can, as
-// this one may be stopped or killed next. c is what it stops.
+// replaceWatchdog replaces a watchdog that has died. It starts a process if it can, as this
+// process may be stopped or killed next. The watchdog stops c.
 func (s *supervision) replaceWatchdog(c *Child) {
-	if boottime.Now() >= s.until { // all may have stood still since, and another takes its time to begin
+	if boottime.Now() >= s.until { // all processes may have been paused since, and a new one takes time to start
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.watchdog.end()
@@ -119,15 +120,15 @@ func (s *supervision) replaceWatchdog(c *Child) {
 	s.descent.Watchdog = s.watchdog.pid
 	s.sendTrust()
 	s.orderStop(c)
-	if err == nil { // only now it knows what to stop
+	if err == nil { // only now does it know the group to stop
 		s.say.Note("the watchdog process has died, or was stopped: started another")
 	} else {
 		s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs: %v", err)
 	}
 }
 
-// startWatchdogInProcess runs the watchdog in this process, if a second process
-// cannot be started. It does the same, except while this process is stopped.
+// startWatchdogInProcess runs the watchdog in this process, if a second process cannot be
+// started. It acts in the same way, except while this process is stopped.
 func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.Descent) *watchdogHandle {
 	in, orders := io.Pipe()
 	reports, out := io.Pipe()
@@ -141,7 +142,7 @@ func startWatchdogInProcess(sig syscall.Signal, grace time.Duration, d watchdog.
 }
 
 func readReports(r io.ReadCloser) <-chan string {
-	const most = 4 // more than a watchdog ever sends, so sending never blocks
+	const most = 4 // more reports than a watchdog ever sends, so sending never blocks
 	out := make(chan string, most)
 	go func() {
 		defer close(out)
@@ -153,19 +154,18 @@ func readReports(r io.ReadCloser) <-chan string {
 	return out
 }
 
-// order sends one order. It has no effect if the watchdog has ended.
+// order sends one order. It has no effect on a watchdog that has ended.
 func (g *watchdogHandle) order(what string, value int64) {
 	g.orderText(what, strconv.FormatInt(value, 10))
 }
 
-// orderText is order with a text of one line.
+// orderText is order with one line of text.
 func (g *watchdogHandle) orderText(what, value string) {
 	_, _ = fmt.Fprintf(g.orders, "%s %s\n", what, value)
 }
 
-// end ends the watchdog and waits for that: afterwards it sends no signal. It
-// reports whether there was a report that nobody had read: then the watchdog
-// has sent a signal.
+// end ends the watchdog and waits for its end, after which it sends no signal. It reports
+// whether there was an unread report, which means that the watchdog has sent a signal.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

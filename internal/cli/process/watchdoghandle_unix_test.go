@@ -23,7 +23,7 @@ func TestCMDThatOutlivedTrustAndTheWatchdogWaitsForNoOther(t *testing.T) {
 	close(died)
 	s := &supervision{
 		lock: &several{until: time.Now()}, say: say.NewMessages(say.To(io.Discard, false)), until: boottime.Now(),
-		self:     "/bin/true", // a watchdog that stops nothing
+		self:     "/bin/true", // a watchdog that does not stop CMD
 		watchdog: &watchdogHandle{orders: textOf{io.Discard}, reports: died, wait: func() {}},
 		descent:  watchdog.Descent{GroupOnly: true},
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// several is what is held of several keys: until ends with the first lease to end, that
-// of a lock which is lost included.
+// several is a Lock of several keys. until is the first end of trust, including that of a
+// lost lock.
 type several struct {
 	until time.Time
 	lost  error
@@ -37,7 +37,7 @@ func TestRenewalOfOneOfSeveralLocksCutsNoGraceShortAfterAnotherIsLost(t *testing
 	}
 }
 
-// textOf takes orders, and keeps them as text.
+// textOf takes orders and keeps them as text.
 type textOf struct{ io.Writer }
 
 func (textOf) Close() error { return nil }

@@ -1,15 +1,16 @@
-// Package cli is the command leasehold: the tree of its commands, their help and their
-// exit codes.
+// Package cli implements the command leasehold: the tree of its commands, their help and
+// their exit codes.
 //
-//	cli.go        runs a command, and makes an exit code of its error
-//	root.go       flags of every command, and the order of commands in the help; flagerror.go: what is wrong with one
-//	help.go       the command help; topics: what it prints, of a command and about none
+//	cli.go        runs a command, and turns its error into an exit code
+//	root.go       flags of every command, and the order of commands in the help; flagerror.go: errors of flags
+//	help.go       the command help; topics: the help's texts
 //	completion.go completes keys and flags in a shell
 //
-// The commands themselves are in the rooms of commands, by the groups of the help. What
-// several of them need is in rooms below: package invocation is the first to read.
+// The commands themselves are in packages below commands, in the groups of the help. The
+// other packages below are shared by several commands; read package invocation first.
 //
-// The tests here run the command as its users do; those of one room's rules are there.
+// The tests here run the command as users do. Tests of a single package's rules are in that
+// package.
 package cli
 
 import (
@@ -44,8 +45,7 @@ func Main(env invocation.Env) int {
 	if err == nil {
 		err = out.err
 	}
-	// If nobody reads standard error any more, the exit code must still say what
-	// happened.
+	// If no process reads standard error, the exit code must still be correct.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
 		signal.Notify(broken, syscall.SIGPIPE)
 		defer signal.Stop(broken)
@@ -59,8 +59,8 @@ func Main(env invocation.Env) int {
 	return code
 }
 
-// keepingErrors keeps the first error of writing, which cobra does not look at when it
-// writes help.
+// keepingErrors keeps the first write error, since cobra ignores errors when it writes
+// help.
 type keepingErrors struct {
 	io.Writer
 	err error
@@ -72,7 +72,7 @@ func (w *keepingErrors) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// exitCode says what went wrong, and returns the exit code for it.
+// exitCode reports the error and returns its exit code.
 func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if err == nil {
 		return 0
@@ -80,12 +80,12 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	if readerGone(err, in.Env.Stdout) {
 		return failure.CodeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed it
 	}
-	// PersistentPreRunE has not run if the flags could not be parsed, and those after
-	// the bad one were not read.
+	// PersistentPreRunE has not run if the flags could not be parsed, and flags after the
+	// invalid one were not read.
 	in.JSON = in.JSON || slices.Contains(ownArgs(in.Args), "--json")
 	in.Say.Configure(in.Quiet, in.JSON)
-	// With -q, the exit code alone says that KEY is held: that is the answer to -n and -w,
-	// not an error.
+	// With -q only the exit code reports that KEY is held: that is an answer to -n and -w
+	// rather than an error.
 	if isAnswer := in.Quiet && errors.Is(err, leasehold.ErrHeld); !failure.Silent(err) && !isAnswer {
 		in.Say.Fail(err)
 	}
@@ -112,8 +112,8 @@ func readerGone(err error, stdout io.Writer) bool {
 	return ok && errors.As(err, &at) && at.Path == f.Name() && errors.Is(at.Err, syscall.EPIPE)
 }
 
-// troubleCode is the exit code of cmd if leasehold itself fails. Commands that
-// run a CMD leave the small codes to CMD, as timeout(1) does.
+// troubleCode returns the exit code of cmd if leasehold itself fails. Commands that run a
+// CMD leave the small codes to CMD, as timeout(1) does.
 func troubleCode(cmd *cobra.Command, args []string) int {
 	var runs bool
 	switch cmd.Annotations[arguments.RunsCMD] {
@@ -130,8 +130,8 @@ func troubleCode(cmd *cobra.Command, args []string) int {
 	return failure.CodeTrouble
 }
 
-// Command is the tree of commands, for those who print its manual or ask which
-// flags there are.
+// Command returns the tree of commands, for callers that print its manual or list its
+// flags.
 func Command() *cobra.Command {
 	env := invocation.Env{Stdout: io.Discard, Stderr: io.Discard, LookupEnv: func(string) (string, bool) { return "", false }}
 	root := newRoot(invocation.New(env))

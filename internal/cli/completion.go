@@ -53,8 +53,9 @@ read it as something else: type it, in quotes.`,
 func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
-	// What stands on the line is evaluated by TAB. Another may have named a file there,
-	// so a line that could run something is not: the shell completes a file.
+	// The script evaluates the command line at TAB. Another user may have chosen the name
+	// of a file in it. So a line that could run something is not evaluated, and the shell
+	// completes a file name.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -68,7 +69,7 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 		err = root.GenFishCompletion(&script, true)
 		// Cobra's script evaluates the words before the last one without their quotes.
 		const words = "set -l args (commandline -opc)"
-		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // -x is fish 4's
+		quoted := "set -l args (string escape -- (commandline -xpc 2> /dev/null; or commandline -opc))" // fish 4 has -x
 		script = *bytes.NewBuffer(bytes.Replace(script.Bytes(), []byte(words), []byte(quoted), 1))
 		call, guard = `set -l results (eval $requestComp 2> /dev/null)`, "string match -qr '["+runs+"]' -- $requestComp; and return"
 	case "powershell":
@@ -86,11 +87,11 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	return err
 }
 
-// plainWord matches what bash, zsh, fish and PowerShell read as itself, wherever it
-// stands. Others may choose what is stored in a table; a shell evaluates it at TAB.
+// plainWord matches words that bash, zsh, fish and PowerShell read literally, in any
+// position. Other users may choose the names in a table, and a shell evaluates them at TAB.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
-// offering is what f completes, without what a shell may read as something else.
+// offering returns f without completions that a shell may not read literally.
 func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, toComplete string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		all, directive := f(cmd, args, toComplete)
@@ -104,14 +105,14 @@ func offering(f cobra.CompletionFunc) cobra.CompletionFunc {
 	}
 }
 
-// complete sets what the values of the flags of cmd and its subcommands complete to.
-// Every completion goes through offering here, that of arguments too.
+// complete sets the completions for the values of flags of cmd and its subcommands. All
+// completions pass through offering here, including those for arguments.
 func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
 	}
 	if cmd.Flags().Lookup("key") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // it exists
+		_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // the flag exists
 	}
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
@@ -127,7 +128,7 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 		if name == "attr" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // it exists
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // the flag exists
 	}
 	for _, sub := range cmd.Commands() {
 		complete(in, sub)

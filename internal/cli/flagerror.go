@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// flagError says in plain words why a flag has a bad value, or is none.
+// flagError explains in plain words why a flag is unknown or has an invalid value.
 func flagError(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
@@ -35,8 +35,8 @@ func flagError(cmd *cobra.Command, err error) string {
 	return fmt.Sprintf("%s %s: use a whole number", flag, value)
 }
 
-// flagSuggestion says which of cmd's flags name may be a slip for. cobra knows that of
-// commands only, so each flag stands as one.
+// flagSuggestion returns the flags of cmd that name may be a typo for. cobra only suggests
+// commands, so each flag is turned into a command.
 func flagSuggestion(cmd *cobra.Command, name string) string {
 	flags := &cobra.Command{}
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// What help prints of a command, as a template of cobra's, and what it has to say that is
-// about no command.
+// These are the template of the command help, for cobra, and the texts of the help's
+// topics.
 var (
 	//go:embed topics/help.tmpl
 	helpTemplate string
@@ -27,8 +27,8 @@ var (
 	jsonText string
 )
 
-// newHelp is the command help, for commands and topics. Cobra's own ends with 0 if there is
-// no such command.
+// newHelp returns the command help, for commands and topics. Cobra's own help exits with 0
+// if a command does not exist.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
 		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true, DisableFlagsInUseLine: true,
@@ -47,7 +47,7 @@ func newTopic(name, short, text string) *cobra.Command {
 	return &cobra.Command{Use: name, Short: short, Long: strings.TrimSuffix(text, "\n")}
 }
 
-// newJSONTopic is leasehold help json, and with --json the schema itself.
+// newJSONTopic returns leasehold help json. With --json it prints the schema itself.
 func newJSONTopic(in *invocation.Invocation) *cobra.Command {
 	cmd := newTopic("json", "What --json prints, and the columns in a pipe", jsonText)
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {

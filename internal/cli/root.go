@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// cobra has this for the whole process, so that it is set before anything runs: the order
-// in newRoot is the order of the help.
+// cobra has this setting for the whole process, so it is set before anything runs. The
+// order in newRoot is the order of the help.
 func init() {
 	cobra.EnableCommandSorting = false
 	cobra.AddTemplateFunc("contains", strings.Contains)
@@ -37,7 +37,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		Args:              cobra.ArbitraryArgs,
 		SilenceErrors:     true,
 		SilenceUsage:      true,
-		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // completion.go has it
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // see completion.go
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			in.Say.Configure(in.Quiet, in.JSON)
 			in.Settings.LayoutGiven, in.Settings.MaxSkewGiven = cmd.Flags().Changed("layout"), cmd.Flags().Changed("max-skew")
@@ -92,9 +92,8 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	return root
 }
 
-// refuseEmpty refuses flags with an empty value. In a script that is usually a
-// variable that was not set, and without the flag the command would do
-// something else.
+// refuseEmpty refuses flags with an empty value. In a script that is usually a variable
+// that was not set, and the command would behave as if the flag were missing.
 func refuseEmpty(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

@@ -5,11 +5,10 @@
 //	elect.go      elect; leader.go: --watch and --step-down
 //	grant.go      acquire, renew, release: a grant outlives the command
 //
-// What becomes of a key while it is held is in package holding, what becomes of CMD in
-// package process.
+// Package holding determines how a key is held, and package process how CMD runs and ends.
 package hold
 
 import "github.com/leasehold-go/leasehold/internal/cli/invocation"
 
-// command is one run of a command here.
+// command is one invocation of a command of this package.
 type command struct{ *invocation.Invocation }

@@ -22,11 +22,11 @@ import (
 type electFlags struct {
 	runFlags
 	watch bool
-	asks  bool   // the leader to step down
-	http  string // where probes ask; empty: nowhere
+	asks  bool   // ask the leader to step down
+	http  string // address for probes; empty if not given
 }
 
-// Elect is leasehold elect.
+// Elect returns leasehold elect.
 func Elect(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease, Leads: true}}, grace: defaultGrace}}
@@ -82,8 +82,8 @@ holds KEY by run or acquire does not listen. It says for whom it waits.`,
 	return cmd
 }
 
-// runsNothing refuses arguments and flags that make no sense with a flag with which elect
-// runs no CMD.
+// runsNothing refuses arguments and flags that contradict flag, with which elect runs no
+// CMD.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return misuse.Of(cmd, "--%s and CMD: use one of them", flag)
@@ -112,7 +112,7 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 	defer stop()
 	f.Keys = []string{key}
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
-		answer() // signals are caught by now: whoever gets an answer may send one
+		answer() // signals are caught by now: a client that gets an answer may send one
 		seeker.TellHolders(func(holder leasehold.Record) { place.Saw(leaderOf(holder)) })
 		for {
 			h, err := seeker.Acquire(cmd.Context())
@@ -125,7 +125,7 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 			switch lost := errors.Is(err, leasehold.ErrLost); {
 			case !lost && (!ended.Resigned || ended.Signal != 0):
 				return err
-			case ended.Signal != 0: // the user wants to end this, not to start CMD again
+			case ended.Signal != 0: // the user wants to end elect, not to start CMD again
 				return failure.Exit(failure.CodeSignal+int(ended.Signal), nil)
 			case lost:
 				c.Say.Text("%s; campaigning again", failure.Text(err, s.Where()))
@@ -136,14 +136,14 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 	})
 }
 
-// listenForProbes returns the seat that elect campaigns for. It listens where --http says;
-// answer begins to answer requests for the seat there, and stop ends that.
+// listenForProbes returns the seat that elect campaigns for. It listens at the address of
+// --http. answer begins to serve the seat there, and stop ends that.
 func (c *command) listenForProbes(cmd *cobra.Command, f *electFlags) (seat *probes.Seat, answer, stop func(), err error) {
 	_, proto, err := c.Settings.Protocol()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	// Renewals that land in time leave two thirds of a lease. CMD is stopped a grace before
+	// Renewals that are on time leave two thirds of a lease. CMD is stopped a grace before
 	// trust ends.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, proto.Skew())/3, f.grace))
 	if f.http == "" {
@@ -155,17 +155,17 @@ func (c *command) listenForProbes(cmd *cobra.Command, f *electFlags) (seat *prob
 	}
 	server := serve.Probes(seat.Handler(), listener)
 	answer = func() {
-		go func() { _ = server.Serve(listener) }() // ends with Close: it goes on after what passes
+		go func() { _ = server.Serve(listener) }() // returns after Close; temporary errors do not end it
 		c.Say.Note("answering http://%s/leader and /live", listener.Addr())
 	}
 	stop = func() {
 		_ = server.Close()
-		_ = listener.Close() // of a server that has not begun
+		_ = listener.Close() // needed if the server has not begun
 	}
 	return seat, answer, stop, nil
 }
 
-// leaderOf is the leader that a record shows.
+// leaderOf returns the leader in a record.
 func leaderOf(r leasehold.Record) election.Leader {
 	return election.Leader{Owner: r.Owner, Value: string(r.Data), Token: r.Token}
 }

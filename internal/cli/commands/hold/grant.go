@@ -44,9 +44,9 @@ func (c *command) requireStdout(path string) error {
 	return nil
 }
 
-// inStoreOf calls fn with a lock client on the store of a grant, and the place of that. A
-// signal ends fn's context. If data is to be stored, it first refuses a layout that cannot
-// store any, because a grant can be resumed only once.
+// inStoreOf calls fn with a lock client on the store of a grant, and the store's place. A
+// signal ends fn's context. If data is to be stored, it first refuses a layout without data,
+// because a grant can be resumed only once.
 func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data arguments.Data, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
@@ -70,7 +70,7 @@ func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data arguments.D
 	})
 }
 
-// Renew is leasehold renew.
+// Renew returns leasehold renew.
 func Renew(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	var path string
@@ -98,7 +98,7 @@ After that the old grant can be released, but no longer renewed.`,
 			if err != nil {
 				return err
 			}
-			if length := cmp.Or(lease, file.Grant.Lease); length != 0 { // else the grant is damaged, and Resume says so
+			if length := cmp.Or(lease, file.Grant.Lease); length != 0 { // a zero lease means that the grant is damaged, which Resume reports
 				if err := arguments.RefuseShortLease(cmd, length, &c.Settings); err != nil {
 					return err
 				}
@@ -112,8 +112,8 @@ After that the old grant can be released, but no longer renewed.`,
 			return failure.Answer(c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
 				lock, err := file.Grant.Resume(ctx, locks, here, opts...)
 				if ctx.Err() != nil && errors.Is(err, leasehold.ErrUnknownOutcome) {
-					// A signal came while a request was under way. If that is applied, the old
-					// grant cannot be renewed any more, so there must be a new one.
+					// A signal came while a request was in flight. If the request is applied,
+					// the old grant can no longer be renewed, so there must be a new one.
 					limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), holding.ReleaseLimit)
 					defer cancel()
 					if resumed, unknown := file.Grant.Resume(limited, locks, here, opts...); unknown == nil {
@@ -131,7 +131,7 @@ After that the old grant can be released, but no longer renewed.`,
 					return misuse.Errorf("%s is renewed until %s, but the new grant could not be written to %s: %v; leasehold release still accepts the old one",
 						wording.Key(grant.Key), grant.TrustedUntil.Local().Format(time.DateTime), file.Name(), failure.WithoutPath(err))
 				}
-				return context.Cause(ctx) // nil, or the signal
+				return context.Cause(ctx) // nil, or the signal's error
 			}))
 		},
 	}
@@ -142,7 +142,7 @@ After that the old grant can be released, but no longer renewed.`,
 	return cmd
 }
 
-// Release is leasehold release.
+// Release returns leasehold release.
 func Release(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	var path string
@@ -189,7 +189,7 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 	return cmd
 }
 
-// Acquire is leasehold acquire.
+// Acquire returns leasehold acquire.
 func Acquire(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	f := wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease, Detached: true}}

@@ -42,9 +42,9 @@ func (c *command) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor says who is waited for while a leader may resign, until end is called: on a
-// terminal each second, elsewhere once the leader has had a lease to read the request. A
-// record that does not read has no line: whoever asks the leader meets that error too.
+// waitFor reports the leader while it may resign, until end is called: on a terminal each
+// second, elsewhere once the leader has had a lease to read the request. It reports nothing
+// for a damaged record: the request to the leader meets that error too.
 func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {
@@ -55,7 +55,7 @@ func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end 
 		now := c.Now()
 		lasts := now.Sub(began)
 		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), wording.Key(r.Key), wording.Age(lasts))
-		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead one is known by now
+		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead leader is known to be dead by now
 			advised = true
 			e := say.NewEvent(string(leasehold.EventWaiting), now).Of(r.Key, 0)
 			e.Holder, e.LastsMs = &say.Record{Table: t.Table, Record: r}, say.Millis(lasts)
@@ -72,8 +72,7 @@ func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end 
 	}
 }
 
-// Leader is one line of elect --watch --json. Without a leader it has only
-// the time.
+// Leader is one line of elect --watch --json. Without a leader it contains only the time.
 type Leader struct {
 	Time string `json:"time"`
 	*seat
@@ -85,8 +84,7 @@ type seat struct {
 	Token int64  `json:"token"`
 }
 
-// watchLeader writes the leader and every change of leader until a signal ends
-// it.
+// watchLeader writes the leader and every change of leader until a signal arrives.
 func (c *command) watchLeader(cmd *cobra.Command, key string) error {
 	return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 		e, err := election.New(t.Locks, key)
@@ -110,8 +108,8 @@ func (c *command) watchLeader(cmd *cobra.Command, key string) error {
 	})
 }
 
-// leaderLine says who leads from now on: as a sentence on a terminal, as
-// tab-separated values in a pipe, or as a JSON object.
+// leaderLine describes the new leader: as a sentence on a terminal, as tab-separated values
+// in a pipe, or as a JSON object.
 func (c *command) leaderLine(l election.Leader) (string, error) {
 	now, nobody := c.Now(), l == election.Leader{}
 	switch {

@@ -27,18 +27,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// defaultGrace is the default of --grace for leases of four seconds and more.
-// Below that it is a quarter of the lease, or less where clocks count.
+// defaultGrace is the default of --grace for leases of four seconds and more. For shorter
+// leases it is a quarter of the lease, or less in layouts that rely on clocks.
 const defaultGrace = time.Second
 
-// wantedFlags say what is to be held, as far as Wanted does not.
+// wantedFlags contains the flags about the hold that Wanted does not.
 type wantedFlags struct {
 	holding.Wanted
 	more []string // keys besides KEY
 	once once
 	data arguments.Data
 
-	orphaned <-chan struct{} // with --die-with-parent, closed when the parent has ended; else nil
+	orphaned <-chan struct{} // closed when the parent has ended, with --die-with-parent; nil otherwise
 }
 
 type runFlags struct {
@@ -52,7 +52,7 @@ type runFlags struct {
 	metrics      string
 }
 
-// Run is leasehold run.
+// Run returns leasehold run.
 func Run(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	f := runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease}}, grace: defaultGrace}
@@ -94,20 +94,20 @@ or a signal ends it before the work has, it is not done, and the next one does.`
 	return cmd
 }
 
-// waitFlags say how long KEY is waited for.
+// waitFlags adds the flags for the wait for KEY.
 func waitFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a live holder, but watch one that looks dead for its lease")
 	fl.VarP(arguments.Duration{D: &f.Wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
 }
 
-// recordFlags say what is written.
+// recordFlags adds the flags for the record.
 func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	fl.VarP(arguments.Duration{D: &f.Lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
 	fl.StringVar(&f.SortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	f.data.Flag(fl)
 }
 
-// commandFlags say how CMD runs under KEY.
+// commandFlags adds the flags that determine how CMD runs under KEY.
 func commandFlags(fl *pflag.FlagSet, f *runFlags) {
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", "stop CMD by `SIGNAL` on loss")
 	fl.VarP(arguments.Duration{D: &f.grace}, "grace", "g", "send KILL `DURATION` after SIGNAL")
@@ -185,7 +185,7 @@ func (c *command) run(cmd *cobra.Command, f *runFlags, args, command []string) e
 	})
 }
 
-// storeWait is how long the file of a local store is waited for.
+// storeWait returns how long to wait for the file of a local store.
 func (f *wantedFlags) storeWait() time.Duration {
 	switch {
 	case f.NoWait:
@@ -196,7 +196,7 @@ func (f *wantedFlags) storeWait() time.Duration {
 	return store.Forever
 }
 
-// seeking opens the table and calls fn, ready to wait there for what the flags say.
+// seeking opens the table and calls fn with a Seeker for the flags.
 func (c *command) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
 	began := time.Now()
 	s, err := c.Open(cmd, store.Opening{Make: true, Wait: f.storeWait()})
@@ -205,10 +205,10 @@ func (c *command) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Sto
 	}
 	defer s.Close()
 	f.Waited = time.Since(began)
-	if f.Data, err = f.data.Option(c.Stdin); err != nil { // while a signal still ends the wait for it
+	if f.Data, err = f.data.Option(c.Stdin); err != nil { // read while a signal can still end the wait for it
 		return err
 	}
-	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows it
+	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows the data
 		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
 	}
 	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
@@ -216,7 +216,7 @@ func (c *command) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Sto
 	return fn(s, seeker)
 }
 
-// newJob checks the flags that say how CMD runs, and finds CMD.
+// newJob checks the flags that determine how CMD runs, and finds CMD.
 func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
 	proto, err := c.completeWanted(cmd, &f.wantedFlags)
 	if err != nil {
@@ -245,8 +245,9 @@ func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (pro
 }
 
 // completeGrace checks the time that CMD has to stop, or sets its default. A lease is
-// renewed each third of its trust: a grace of all that is left would have CMD stopped while
-// the renewal is under way. Where clocks do not count, the longest is half the lease.
+// renewed each third of its trust. With a grace of all the remaining trust, CMD would be
+// stopped while a renewal is in flight. In layouts that do not rely on clocks, the longest
+// grace is half the lease.
 func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
 	trust := lease.Usual(f.Lease, skew).Trust()
 	longest, half := durations.Times(trust/9, 5).Truncate(time.Millisecond), "half the lease"
@@ -262,8 +263,8 @@ func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
 	return nil
 }
 
-// completeWanted checks the flags and reads those that the environment may set. It
-// returns the protocol of the layout.
+// completeWanted checks the flags and reads flags that the environment may set. It returns
+// the protocol of the layout.
 func (c *command) completeWanted(cmd *cobra.Command, f *wantedFlags) (protocol.Protocol, error) {
 	waits := cmd.Flags().Changed("wait")
 	if f.NoWait && waits {

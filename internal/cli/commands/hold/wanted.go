@@ -17,13 +17,13 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// severalFlags are the flags of run for more keys than one.
+// severalFlags adds the flags of run for several keys.
 func severalFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	fl.StringArrayVarP(&f.more, "key", "k", nil, "hold `KEY` too; may be repeated")
 	fl.BoolVar(&f.Any, "any", false, "hold the first of several that is free")
 }
 
-// name sets the keys that the user has named, each once.
+// name sets the keys that the user has named, without duplicates.
 func (f *wantedFlags) name(args []string) {
 	f.Keys = nil
 	for _, key := range slices.Concat(args, f.more) {
@@ -33,7 +33,7 @@ func (f *wantedFlags) name(args []string) {
 	}
 }
 
-// checkSeveral refuses flags that do not go together.
+// checkSeveral refuses contradictory flags.
 func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	keys := f.Keys
 	counted := cmd.Flags().Changed("permits")
@@ -53,19 +53,19 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	return nil
 }
 
-// once is work that is done once.
+// once is work to be done once.
 type once struct {
-	label string        // for that
-	every time.Duration // in each period of that length
+	label string        // once for this label
+	every time.Duration // once in each period of this length
 }
 
-// onceFlags say that CMD does its work once.
+// onceFlags adds the flags with which CMD does its work once.
 func onceFlags(fl *pflag.FlagSet, o *once) {
 	fl.Var(arguments.Duration{D: &o.every, Min: protocol.ShortestPeriod}, "every", "run CMD once in each `DURATION` of UTC")
 	fl.StringVar(&o.label, "once", "", "run CMD once for `LABEL`: a date, a commit")
 }
 
-// completeOnce checks --every and --once, and says what they ask for.
+// completeOnce checks --every and --once, and sets the option for them.
 func (f *wantedFlags) completeOnce(cmd *cobra.Command, l layout.Layout, proto protocol.Protocol) error {
 	labelled, periodic := cmd.Flags().Changed("once"), cmd.Flags().Changed("every")
 	name := "--every"

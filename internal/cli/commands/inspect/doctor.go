@@ -19,11 +19,11 @@ import (
 )
 
 const (
-	doctorTime   = time.Minute // for all checks
+	doctorTime   = time.Minute // limit for all checks
 	doctorPrefix = "leasehold-doctor/"
 )
 
-// Doctor is leasehold doctor.
+// Doctor returns leasehold doctor.
 func Doctor(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	length, prefix := protocol.DefaultLease, ""
@@ -79,8 +79,8 @@ func (c *command) doctor(cmd *cobra.Command, length time.Duration, prefix string
 	return r.Verdict(ctx)
 }
 
-// examine makes all checks. Its error is that of the command line; of all else the
-// findings speak.
+// examine makes all checks. It returns only errors of the command line; all other errors
+// are findings.
 func (c *command) examine(ctx context.Context, cmd *cobra.Command, r *checks.Report, p store.Place, length time.Duration, prefix string) error {
 	if p.File != "" {
 		r.Found(ctx, checks.Disk(p.File, c.FileSystem))
@@ -109,7 +109,7 @@ func (c *command) examine(ctx context.Context, cmd *cobra.Command, r *checks.Rep
 	return nil
 }
 
-// where says which store it is, and what has named it.
+// where reports the store and the setting that named it.
 func (c *command) where(s *store.Store, p store.Place) checks.Finding {
 	named := func(flag, value, variable string) string {
 		switch {

@@ -27,7 +27,7 @@ type getFlags struct {
 	sortKey           string
 }
 
-// Get is leasehold get.
+// Get returns leasehold get.
 func Get(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	var f getFlags
@@ -105,7 +105,7 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 		switch {
 		case o.Err != nil && o.State != holders.Unknown:
 			return o.Err
-		case o.Err != nil: // it ended early: with what is known
+		case o.Err != nil: // the observation ended early: show the result so far
 			return errors.Join(c.Stdout.Record(say.Observed(t.Table, o), c.JSON, c.Now()), o.Err)
 		case o.Gone:
 			return t.NotFound(key)
@@ -115,7 +115,7 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 	return c.Stdout.Record(shown, c.JSON, c.Now())
 }
 
-// getDone answers by the exit code whether what the label names was done last.
+// getDone reports by the exit code whether the label names the last completed work.
 func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label string) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
@@ -128,15 +128,15 @@ func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label strin
 	return failure.Exit(failure.CodeNo, nil)
 }
 
-// names reports whether a label is one of the period that begins at start: as get shows it,
-// or when it began, as --json does.
+// names reports whether a label names the period that begins at start, either as get shows
+// it or in the format of --json.
 func names(label string, start time.Time) bool {
 	at, err := time.Parse(time.RFC3339, label)
 	return label == visible.Period(start) || err == nil && at.Equal(start)
 }
 
-// getHeld answers by the exit code whether a key is held, with --check by a live
-// holder. It prints nothing but what went wrong.
+// getHeld reports by the exit code whether a key is held, with --check by a live holder. It
+// prints only errors.
 func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
 	no := failure.Exit(failure.CodeNo, nil)
 	r, err := holders.Get(ctx, t.Locks, key)
@@ -150,7 +150,7 @@ func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key
 	case !f.check:
 		return nil
 	}
-	what := "" // it prints nothing, but where a line counts down
+	what := "" // empty, as it prints nothing except a line that counts down
 	if c.Say.Rewrites() {
 		what = "the holder"
 	}

@@ -23,7 +23,7 @@ type listFlags struct {
 	checkFor time.Duration
 }
 
-// List is leasehold ls.
+// List returns leasehold ls.
 func List(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	f := listFlags{}
@@ -74,7 +74,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	}
 	o := t.Observer(f.checkFor)
 	if f.check {
-		listed := t.Meter.Used() // so far that is the listing
+		listed := t.Meter.Used() // so far only the listing
 		o.Reader.MayList(f.Scope, listed.Requests, listed.Reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
@@ -87,7 +87,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 			return to.Write(say.Observed(t.Table, found), c.Now())
 		})
 		switch {
-		case errors.Is(err, leasehold.ErrRecord): // it was reported
+		case errors.Is(err, leasehold.ErrRecord): // it was reported already
 			bad = append(bad, err)
 		case err != nil:
 			return err
@@ -98,7 +98,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check) { // what is asked of a key that is free has an answer, in a pipe too
+	if len(records) == 0 && (out.Terminal || f.check) { // a question about a free key gets an answer, even in a pipe
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {

@@ -37,7 +37,7 @@ type uiFlags struct {
 	every        time.Duration
 }
 
-// UI is leasehold ui.
+// UI returns leasehold ui.
 func UI(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	f := uiFlags{every: time.Second}
@@ -79,8 +79,8 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 		return err
 	}
 	return c.OnTable(cmd, arguments.Breaker(&c.Settings), func(ctx context.Context, t *store.Table) error {
-		// A table that cannot be read, or is another layout's, is an error now, not a page
-		// without locks.
+		// A table that cannot be read, or that has another layout, is an error now rather
+		// than a page without locks.
 		for _, err := range t.Locks.List(ctx) {
 			if err != nil && !holders.IsDamaged(err) {
 				return err
@@ -106,7 +106,7 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 	})
 }
 
-// runUI serves until ctx ends.
+// runUI runs the server until ctx ends.
 func (c *command) runUI(ctx context.Context, t *store.Table, server *ui.Server, at *serve.Page) error {
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()
@@ -132,8 +132,8 @@ func (c *command) runUI(ctx context.Context, t *store.Table, server *ui.Server, 
 	}
 }
 
-// sayBroke tells whoever started the server of a break, even with -q: it is the only
-// trace of who broke what, and why.
+// sayBroke reports a break through the page on stderr, even with -q: it is the only trace
+// of the operator, the grant and the reason.
 func (c *command) sayBroke(r leasehold.Record, reason string) {
 	text := fmt.Sprintf("%s: the page broke the grant of %s", wording.Time(c.Now()), say.Grant(r))
 	if reason != "" {
@@ -142,11 +142,12 @@ func (c *command) sayBroke(r leasehold.Record, reason string) {
 	c.Say.Always("%s", text)
 }
 
-// shortestSecret is the least that is taken for a secret, so that a file of something
-// else is not.
+// shortestSecret is the least length of a secret in a file, so that an unrelated file is
+// refused.
 const shortestSecret = 32
 
-// uiSecret returns a new secret, or the one in file, which it creates.
+// uiSecret returns a new secret or, if file is given, the secret in file. It creates the
+// file if needed.
 func uiSecret(file string) (string, error) {
 	secret := ui.NewSecret()
 	if file == "" {
@@ -168,7 +169,7 @@ func uiSecret(file string) (string, error) {
 	return secret, nil
 }
 
-// keptSecret is the secret in a file.
+// keptSecret returns the secret in a file.
 func keptSecret(file string, in *os.File) (string, error) {
 	content, err := io.ReadAll(io.LimitReader(in, 1<<10))
 	info, unknown := in.Stat()

@@ -28,10 +28,10 @@ type breakFlags struct {
 	yes     bool
 	sortKey string
 	reason  string
-	store   string // the flags that name it, for a command to type
+	store   string // the flags that name the store, for commands in messages
 }
 
-// Break is leasehold break.
+// Break returns leasehold break.
 func Break(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	var f breakFlags
@@ -76,7 +76,7 @@ removes exactly that.`,
 	return cmd
 }
 
-// check refuses flags that do not go together.
+// check refuses contradictory flags.
 func (f *breakFlags) check(cmd *cobra.Command) error {
 	switch {
 	case cmd.Flags().Changed("reason") && strings.TrimSpace(f.reason) == "":
@@ -89,8 +89,8 @@ func (f *breakFlags) check(cmd *cobra.Command) error {
 	return nil
 }
 
-// grantOf names the grant in a record: by its token or, as another library's has none, by
-// the version.
+// grantOf names the grant in a record: by its token, or by the version if another library
+// granted it without a token.
 func grantOf(r leasehold.Record) string {
 	if r.Token != 0 {
 		return wording.Token(r.Token)
@@ -133,7 +133,7 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 		r = o.Record
 	}
 	switch err := t.Locks.Break(ctx, r, opts...); {
-	case errors.Is(err, leasehold.ErrHolderUntold): // broken all the same
+	case errors.Is(err, leasehold.ErrHolderUntold): // the grant is broken
 		c.Say.Fail(err)
 	case err != nil:
 		return err
@@ -141,9 +141,9 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 	return c.Print(say.Record{Table: t.Table, Record: r}, "broke the grant of %s\n", say.Grant(r))
 }
 
-// wordsFor are the arguments that break the grant in r and no other without asking.
+// wordsFor returns the arguments that break the grant in r, and no other, without asking.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
-	// No version of a library is longer. A command with half of another breaks nothing.
+	// No library's version is longer. A shortened version breaks nothing.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
 	if f.reason != "" {
 		words += " --reason " + wording.ShellWord(f.reason)
@@ -151,7 +151,7 @@ func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	return words + " --yes " + wording.ShellKey(r.Key)
 }
 
-// confirmBreak shows the record, observes it for its lease and asks.
+// confirmBreak shows the record, observes it for its lease, and asks.
 func (c *command) confirmBreak(ctx context.Context, t *store.Table, r leasehold.Record) (o holders.Observation, err error) {
 	if err := c.Stderr.Record(say.Record{Table: t.Table, Record: r}, c.JSON, c.Now()); err != nil {
 		return o, err
@@ -184,8 +184,7 @@ func (c *command) confirmBreak(ctx context.Context, t *store.Table, r leasehold.
 	return o, err
 }
 
-// breakDamaged removes a record that does not read as a lock, if it is still exactly
-// what was shown.
+// breakDamaged removes a damaged record, if it is still exactly as shown.
 func (c *command) breakDamaged(ctx context.Context, t *store.Table, key leasehold.Key) error {
 	item, err := t.Item(ctx, key)
 	if err != nil {

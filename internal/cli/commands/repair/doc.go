@@ -1,12 +1,12 @@
-// Package repair has the commands that an operator mends with: break and forget.
+// Package repair has the commands for repairs by an operator: break and forget.
 //
-//	break.go   break, also of a record that does not read as a lock
+//	break.go   break, also of a damaged record
 //	forget.go  forget
 //
-// Whether a holder is dead is not decided here, but in package holders.
+// Package holders decides whether a holder is dead.
 package repair
 
 import "github.com/leasehold-go/leasehold/internal/cli/invocation"
 
-// command is one run of a command here.
+// command is one invocation of a command of this package.
 type command struct{ *invocation.Invocation }

@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// Forget is leasehold forget.
+// Forget returns leasehold forget.
 func Forget(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	var yes, done bool
@@ -64,7 +64,7 @@ With --done it forgets only what was done last under KEY, held or free.`,
 	return cmd
 }
 
-// Forgotten is what forget --json prints.
+// Forgotten is the output of forget --json.
 type Forgotten struct {
 	Table   string `json:"table"`
 	Key     string `json:"key"`
@@ -95,7 +95,7 @@ func (c *command) forget(ctx context.Context, t *store.Table, key leasehold.Key,
 	return c.Print(Forgotten{t.Table, key.Partition, key.Sort}, "forgot %s\n", name)
 }
 
-// readFree reads the record of a key. It refuses one that is held or does not read.
+// readFree reads the record of a key. It refuses a held key and a damaged record.
 func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item protocol.Item, free protocol.Record, err error) {
 	if t.IsSession(key) {
 		return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and no key: nothing was removed", wording.Key(key)))
@@ -136,7 +136,7 @@ func changed(key leasehold.Key) error {
 	return fmt.Errorf("%w meanwhile: %s: nothing was removed: look again with leasehold get %s", leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
 }
 
-// forgetDone removes what the record of a key says was done last, whoever holds it.
+// forgetDone removes the last completed work from the record of a key, which may be held.
 func (c *command) forgetDone(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	name := wording.Key(key)
@@ -157,7 +157,7 @@ func (c *command) forgetDone(ctx context.Context, t *store.Table, key leasehold.
 	return c.Print(Undone{t.Table, key.Partition, key.Sort, r.Done}, "forgot that for %s %s\n", name, r.Done)
 }
 
-// Undone is what forget --done --json prints.
+// Undone is the output of forget --done --json.
 type Undone struct {
 	Table   string          `json:"table"`
 	Key     string          `json:"key"`

@@ -18,10 +18,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// demoLease is short, to keep the demo short.
+// demoLease is short to keep the demo short.
 const demoLease = 2 * time.Second
 
-// Demo is leasehold demo.
+// Demo returns leasehold demo.
 func Demo(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	d := &demo.Demo{Lease: demoLease}
@@ -46,13 +46,13 @@ about 8 seconds and needs no AWS.`,
 	return cmd
 }
 
-// demo plays on the table that flags name or, if none does, on a store of its own.
+// demo runs on the table that flags name, or on a store of its own without such flags.
 func (c *command) demo(cmd *cobra.Command, d *demo.Demo) error {
 	_, proto, err := c.Settings.Protocol()
 	if err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("lease") { // the skew that the layout allows for shortens trust
+	if !cmd.Flags().Changed("lease") { // the layout's allowance for clock skew shortens trust
 		d.Lease = durations.Sum(d.Lease, proto.Skew())
 	}
 	self, err := c.Executable()

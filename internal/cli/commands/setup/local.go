@@ -18,13 +18,13 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// The addresses that local listens on without --addr: CMD reads the address from its environment.
+// These are the addresses of local without --addr. CMD reads the address from its environment.
 const (
 	defaultAddr = "127.0.0.1:8000"
 	freePort    = "127.0.0.1:0"
 )
 
-// Local is leasehold local.
+// Local returns leasehold local.
 func Local(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	var addr string
@@ -79,7 +79,7 @@ func (c *command) local(ctx context.Context, addr string, command []string) erro
 	if err != nil {
 		return err
 	}
-	if file != "" { // Opened before it listens: an address in use would hide what is wrong with the file.
+	if file != "" { // Opened before listening: the error of a used address would hide a problem of the file.
 		if err := c.MakeFile(file); err != nil {
 			return err
 		}
@@ -131,7 +131,7 @@ func (c *command) local(ctx context.Context, addr string, command []string) erro
 	}
 }
 
-// fileToServe returns the file of --file or LEASEHOLD_FILE, empty for none.
+// fileToServe returns the file of --file or LEASEHOLD_FILE; empty if neither is set.
 func (c *command) fileToServe() (string, error) {
 	if c.Settings.File != "" || c.Settings.Table != "" {
 		return c.Settings.File, nil
@@ -140,7 +140,7 @@ func (c *command) fileToServe() (string, error) {
 	return file, err
 }
 
-// runLocal runs CMD, passes signals on to it, and returns its exit code.
+// runLocal runs CMD, passes signals on to it, and returns CMD's exit code.
 func runLocal(cmd *exec.Cmd, signals *process.Signals) error {
 	c, err := process.Start(cmd)
 	if err != nil {

@@ -65,19 +65,19 @@ code is 1 if any need rewriting.`,
 // toRewrite is a record that the layout's library cannot read.
 type toRewrite struct {
 	key    leasehold.Key
-	what   string // why not
+	what   string // the reason
 	result string
-	owner  string // who holds it
-	bad    error  // it is not a lock record; nil: it is
+	owner  string // its holder
+	bad    error  // why it is not a lock record; nil if it is one
 }
 
-// Results for a record, as printed.
+// These are the results for a record, as printed.
 const (
 	resultDue       = "due"
 	resultRewritten = "rewritten"
 	resultHeld      = "held"
 	resultBad       = "bad"
-	resultGone      = "" // it was deleted
+	resultGone      = "" // the record was deleted
 )
 
 func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, f rewriteFlags) error {
@@ -131,8 +131,8 @@ func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Re
 	return nil
 }
 
-// confirmRewrite shows the records that need rewriting, and asks. Where it cannot ask, it
-// returns the error that ends the command with that code.
+// confirmRewrite shows the records that need rewriting, and asks. Without a terminal to ask
+// at, it returns an error that ends the command with the given code.
 func (c *command) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite, code int) error {
 	due := 0
 	for _, r := range all {
@@ -149,11 +149,11 @@ func (c *command) confirmRewrite(ctx context.Context, t *store.Table, all []toRe
 	return c.Confirm(ctx, fmt.Sprintf("Acquire and release the %s due, in layout %s? [y/N] ", wording.Count(due, "record that is", "records that are"), t.Layout.Name()), "nothing was rewritten")
 }
 
-// rewrite acquires and releases the key. That writes the whole record anew, except the
-// caller's data and attributes.
+// rewrite acquires and releases the key. That writes the whole record again, except the
+// user's data and attributes.
 func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error {
 	lock, err := locks.TryAcquire(ctx, r.key.Partition, leasehold.WithSortKey(r.key.Sort), leasehold.IfExists(), leasehold.WithoutRenewal(),
-		leasehold.NoWaitEvenIfDead()) // a record that is held is left as it is
+		leasehold.NoWaitEvenIfDead()) // a held record is left unchanged
 	var held *leasehold.HeldError
 	switch {
 	case errors.As(err, &held):
@@ -179,7 +179,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 			return nil, err
 		}
 		key := proto.Schema().KeyOf(item)
-		if key == (protocol.Key{}) { // the table is another layout's: of no record is it known what it needs
+		if key == (protocol.Key{}) { // the table has another layout, so the needs of its records are unknown
 			_, err := proto.Decode(item)
 			return nil, reader.AsRecordError(key, item, err)
 		}

@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Table is leasehold table.
+// Table returns leasehold table.
 func Table(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	cmd := &cobra.Command{
@@ -52,7 +52,7 @@ func (c *command) newTableCreate() *cobra.Command {
 				problems, err := table.Check(ctx, s.DB, spec)
 				fresh := s.Created || errors.Is(err, leasehold.ErrTableNotFound)
 				if err != nil && !fresh {
-					return failure.Answer(failure.Cause(ctx, err)) // Create would ask the same once more
+					return failure.Answer(failure.Cause(ctx, err)) // Create would send the same request once more
 				}
 				if err := table.Create(ctx, s.DB, spec); err != nil {
 					if slices.ContainsFunc(problems, func(p table.Problem) bool { return p.Fatal }) {
@@ -66,7 +66,7 @@ func (c *command) newTableCreate() *cobra.Command {
 	}
 }
 
-// sayCreated writes what was created, or that the table existed.
+// sayCreated reports that the table was created or that it existed.
 func (c *command) sayCreated(s *store.Store, fresh bool) error {
 	if c.JSON {
 		return json.NewEncoder(c.Stdout).Encode(struct {
@@ -219,8 +219,8 @@ was restored: see docs/table.md. No AWS settings are needed.`,
 	}
 }
 
-// tableSpec returns the table that flags and environment name. named is the name
-// or the ARN that they use.
+// tableSpec returns the table that flags and environment name. named is the user's name or
+// ARN for it.
 func (c *command) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
 	l, err := c.Settings.Layout()
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 )
 
-// Version is leasehold version.
+// Version returns leasehold version.
 func Version(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	return &cobra.Command{

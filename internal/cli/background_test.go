@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// A CMD that ends with 3 and leaves a process behind, in a session of its own,
-// which works until something is written to go.
+// A CMD that ends with 3 and leaves a process running, in a session of its own, until
+// something is written to go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startLeaving starts CMD leaves under k and returns once CMD has ended. What the
-// command says goes to the file said.
+// startLeaving starts CMD leaves under k and returns once CMD has ended. The command's
+// messages go to the file said.
 func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *process, left int) {
 	t.Helper()
 	said, err := os.Create(filepath.Join(dir, "said"))
@@ -28,7 +28,7 @@ func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *p
 	}
 	defer said.Close()
 	p = processOf(t, dir, env, "leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)
-	p.cmd.Stderr = said // which what is left behind keeps open
+	p.cmd.Stderr = said // the process that is left running keeps it open
 	p.start()
 	left = leftBehind(t, filepath.Join(dir, "left"))
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
@@ -36,8 +36,8 @@ func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *p
 	return p, left
 }
 
-// leftBehind is fileNumber of a process that leasehold should end. It is killed when
-// the test ends, if it still lives then.
+// leftBehind is fileNumber of a process that leasehold should end. It is killed when the
+// test ends, if it still runs then.
 func leftBehind(t *testing.T, path string) int {
 	t.Helper()
 	pid := fileNumber(t, path)
@@ -49,7 +49,7 @@ func leftBehind(t *testing.T, path string) int {
 	return pid
 }
 
-// says waits until the command has said something.
+// says waits until the command has written a message.
 func says(t *testing.T, dir, what string) {
 	t.Helper()
 	eventually(t, "it says "+what, func() bool {
@@ -83,7 +83,8 @@ func TestTableASignalReachesWhatCMDLeftRunning(t *testing.T) {
 	}
 }
 
-// As docker stop does: CMD ends, and what it started elsewhere has not heard of it.
+// As with docker stop, the signal ends CMD, but does not reach the process that CMD started
+// in another session.
 func TestTableWhatCMDLeftRunningIsStoppedAfterASignalHasEndedCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -105,7 +106,7 @@ func TestTableWhatCMDLeftRunningIsStoppedIfAskedFor(t *testing.T) {
 	if !isDead(left) {
 		t.Error("it lives")
 	}
-	// One that ignores the signal is killed when its grace is over.
+	// A process that ignores the signal is killed after its grace.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
 	if !isDead(leftBehind(t, filepath.Join(dir, "stubborn"))) {
@@ -122,7 +123,7 @@ func TestTableWhatCMDLeftRunningGoesOnWithoutTheLockIfAskedFor(t *testing.T) {
 	if isDead(left) {
 		t.Error("it was stopped")
 	}
-	// It may take the lock now, though its environment says that it holds it.
+	// It may acquire the key now, although its environment claims that it holds it.
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", left))
 	if err != nil {
 		t.Fatal(err)
@@ -151,18 +152,18 @@ func TestTableKillingLeaseholdEndsWhatCMDStartedInASessionOfItsOwn(t *testing.T)
 	eventually(t, "it is dead", func() bool { return isDead(left) })
 }
 
-// withoutFirstThread is a variable that makes a process end its first thread and go on
-// with others. It names the file for its process id.
+// withoutFirstThread is a variable that makes a process end its first thread and continue
+// with others. It contains the name of a file for the process id.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
-func init() { // which runs on the first thread
+func init() { // runs on the first thread
 	path := os.Getenv(withoutFirstThread)
 	if path == "" {
 		return
 	}
 	pid := os.Getpid()
 	go func() {
-		for !isDead(pid) { // as proc(5) says of the first thread
+		for !isDead(pid) { // waits until proc(5) shows the end of the first thread
 			time.Sleep(time.Millisecond)
 		}
 		_ = os.WriteFile(path, fmt.Appendln(nil, pid), 0o600)
@@ -172,7 +173,7 @@ func init() { // which runs on the first thread
 	_, _, _ = syscall.Syscall(syscall.SYS_EXIT, 0, 0, 0)
 }
 
-// hasThreads reports whether a process has threads that run besides its first.
+// hasThreads reports whether a process has running threads besides its first.
 func hasThreads(pid int) bool {
 	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	return err == nil && len(threads) > 1
@@ -189,7 +190,7 @@ func TestTableAProcessWhoseFirstThreadHasEndedStillRuns(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer said.Close()
-		p.cmd.Stderr = said // which what is left behind keeps open
+		p.cmd.Stderr = said // the process that is left running keeps it open
 		p.start()
 		fileNumber(t, filepath.Join(dir, "token"))
 		left = fileNumber(t, filepath.Join(dir, "left"))
@@ -224,7 +225,7 @@ func TestTableAProcessWhoseFirstThreadHasEndedStillRuns(t *testing.T) {
 	})
 }
 
-// Each orphan is reaped while CMD runs, though its parent never waited for it.
+// Each orphan is reaped while CMD runs, although its parent never waited for it.
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 
@@ -253,8 +254,8 @@ func TestTableAsTheFirstProcessOfAContainerItReapsAllOrphans(t *testing.T) {
 	}
 }
 
-// Many programs end with 0 when they are told to end, and CMD's own 0 says nothing of what
-// it has left running.
+// Many programs that are asked to end exit with 0, and CMD's exit code 0 says nothing about
+// processes that it has left running.
 func TestTableWorkThatASignalCutsOffIsNotDone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -277,7 +278,7 @@ func TestTableWorkThatASignalCutsOffIsNotDone(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer said.Close()
-			p.cmd.Stderr = said // which what is left behind keeps open
+			p.cmd.Stderr = said // the process that is left running keeps it open
 			p.start()
 			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
 			if cmd != left {

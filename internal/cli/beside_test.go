@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-// What the SDK and others prepare when they are initialized costs several times as
-// much as what these processes do.
+// The initialization of the SDK and other packages costs several times as much as the work
+// of these processes.
 func TestOnlyWhatTheyNeedIsInitializedInTheProcessesBesideARun(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {

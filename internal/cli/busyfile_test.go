@@ -36,7 +36,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	return dir, file, unlock
 }
 
-// A margin is what a command may take beyond its wait on a machine that is busy, too.
+// A margin is how much longer than its wait a command may take, even on a busy machine.
 const margin = 4 * time.Second
 
 func TestBusyFileEndsCommandWhenItSays(t *testing.T) {
@@ -186,7 +186,7 @@ func TestFaultThatLastsEndsRunAtOnce(t *testing.T) {
 	}
 }
 
-// damageItem cuts the item of the lock in a file that others use.
+// damageItem truncates the item of the lock in a shared file.
 func damageItem(t *testing.T, file string) {
 	t.Helper()
 	db, err := bbolt.Open(file, 0o600, &bbolt.Options{Timeout: patience})

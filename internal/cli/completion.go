@@ -26,9 +26,9 @@ func newCompletion(in *invocation.Invocation) *cobra.Command {
 bash, zsh, fish or powershell.
 
 Keys are read from the table that flags and environment name, for a second at
-most. If that fails, nothing is completed and nothing is said. A key with more
-in it than ASCII letters, digits and / . _ - : is not offered, as a shell may
-read it as something else: type it, in quotes.`,
+most. If that fails, there is neither a completion nor a message. Keys with
+characters other than ASCII letters, digits and / . _ - : are not offered, as a
+shell may interpret them: type such a key in quotes.`,
 		Example: `  source <(leasehold completion bash)      # in this shell; or in ~/.bashrc
   leasehold completion zsh > "${fpath[1]}/_leasehold"
   leasehold completion fish > ~/.config/fish/completions/leasehold.fish

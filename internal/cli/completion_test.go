@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// A name of each kind that a shell reads as something else.
+// These are names of each kind that a shell does not read literally.
 var hostileNames = []string{
 	"t/`touch x`", "t/$(touch x)", "t/(touch x)", "-rf", "~root", "a b", "a\tb", "a\nb", "a;b", "a&b", "a|b", "a<b", "a>b", "a'b", `a"b`, `a\b`,
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// As docker run -t starts it: KEY would stay held, and CMD stopped, for ever.
+// As docker run -t starts it: otherwise KEY would stay held and CMD stopped.
 func TestTableCtrlZStopsNothingInAContainerThatLeaseholdIsTheFirstProcessOf(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -20,6 +20,6 @@ func TestTableCtrlZStopsNothingInAContainerThatLeaseholdIsTheFirstProcessOf(t *t
 	t.Cleanup(p.kill)
 	fileNumber(t, filepath.Join(dir, "ready"))
 	p.signal(syscall.SIGTSTP)
-	p.signal(syscall.SIGWINCH) // passed on after it
+	p.signal(syscall.SIGWINCH) // passed on after the stop signal
 	p.ends(40)
 }

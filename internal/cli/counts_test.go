@@ -11,14 +11,14 @@ import (
 
 func TestNoCountStandsBesideAPluralThatOneWouldMakeWrong(t *testing.T) {
 	files, err := filepath.Glob("*.go")
-	rooms, _ := filepath.Glob("*/*.go") // the patterns are good
+	rooms, _ := filepath.Glob("*/*.go") // the patterns are valid
 	commands, _ := filepath.Glob("commands/*/*.go")
 	files = slices.Concat(files, rooms, commands)
 	if err != nil || len(files) == 0 {
 		t.Fatal(err)
 	}
 	plural := regexp.MustCompile(`"[^"]*%(\[\d\])?d [a-z]+s\b[^"]*"`)
-	always := []string{ // more than one, or a bound
+	always := []string{ // counts that are never one, or that are limits
 		`"-p %d: use 1 to %d permits"`, `"all %d permits of %s are held"`, ` at most %d bytes"`, `"%d bytes"`, `"%d bytes (see --data)"`, `" and %d holders"`,
 		`"hand-over among %d clients"`,
 	}

@@ -34,7 +34,7 @@ func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// CMD rewrites the file as soon as it runs, and ends once the new key has renewed the lease.
+// CMD rewrites the file as soon as it runs, and ends once the new key has signed a renewal.
 func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {
@@ -63,8 +63,8 @@ func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 	}
 }
 
-// throughProxy is the environment of a command that reaches the server by a name that is
-// not this machine's, where credentials are needed.
+// throughProxy returns the environment of a command that reaches the server by a name other
+// than this machine's, so that it needs credentials.
 func (f *faulty) throughProxy(set ...string) []string {
 	env := append(bare(f.t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_REGION=eu-west-1",
 		"AWS_ENDPOINT_URL_DYNAMODB=http://dynamodb.example", "HTTP_PROXY="+f.url)
@@ -88,7 +88,7 @@ func TestRunWaitsForLateCredentialSource(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		source http.HandlerFunc
-		set    []string // with the URL of the source at its end
+		set    []string // with the URL of the source appended
 	}{
 		"container": {container, []string{"AWS_CONTAINER_CREDENTIALS_FULL_URI="}},
 		"metadata":  {metadata, []string{"AWS_EC2_METADATA_DISABLED=false", "AWS_EC2_METADATA_SERVICE_ENDPOINT="}},
@@ -147,8 +147,8 @@ func TestRunNamesSilentCredentialSource(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	_, stderr, code := said(t, f.throughProxy("AWS_CONTAINER_CREDENTIALS_FULL_URI="+noServer), "run", "-w", "5s", "k", "--", "true")
-	// The SDK asks three times, with pauses of its own choice. Whether the news comes while it
-	// still asks for the first time, and whether it ends before the attempt, is up to chance.
+	// The SDK asks three times, with random pauses. It is random whether the report comes
+	// during the first request, and whether the command ends before the attempt does.
 	const news = `leasehold: no credentials for [3-9]s: still trying: (no request was sent yet|no connection to ` + noServer + `/?: connect: connection refused|what provides them does not answer): check what provides them: `
 	const end = `leasehold: acquire k in table locks in http://dynamodb.example: no credentials: what provides them does not answer: `
 	if code != 125 || !regexp.MustCompile(`^`+news+`.*\n`+end+`.*\n$`).MatchString(stderr) || strings.Contains(stderr, "region") {

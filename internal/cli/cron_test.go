@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// Three hosts have the same line in their crontabs, and homes of their own. In the first
-// night one of them is killed in the middle.
+// Three hosts have the same line in their crontabs, and separate homes. In the first night
+// one of them is killed while it works.
 func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
@@ -41,7 +41,7 @@ func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			var hosts []*process // what they have seen is of no use: a has renewed since
+			var hosts []*process // their observations are useless: a has renewed since
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
 			}
@@ -78,7 +78,8 @@ func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
 	}
 }
 
-// Nobody who waits for less than a lease sees a dead holder's pass, in whatever night.
+// A waiter that waits for less than a lease never sees a dead holder's lease expire, on any
+// night.
 func TestTableALineWhoseWaitIsShorterThanALeaseTakesOverADeadHoldersLock(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -92,7 +93,7 @@ func TestTableALineWhoseWaitIsShorterThanALeaseTakesOverADeadHoldersLock(t *test
 				t.Errorf("taken over after %v, which is less than its lease", took)
 			}
 			return true
-		case 75: // the holder did not look dead yet
+		case 75: // the holder did not appear dead yet
 			return false
 		default:
 			t.Fatalf("exit code %d", code)
@@ -101,7 +102,7 @@ func TestTableALineWhoseWaitIsShorterThanALeaseTakesOverADeadHoldersLock(t *test
 	})
 }
 
-// A mail of cron's is whatever a line prints.
+// cron mails all output of a line.
 func TestLineOfTheCrontabSendsNoMailIfItIsDoneAndDoesIfSomethingIsWrong(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/cron.md")
@@ -115,7 +116,7 @@ func TestLineOfTheCrontabSendsNoMailIfItIsDoneAndDoesIfSomethingIsWrong(t *testi
 	for _, l := range strings.Split(strings.TrimSpace(crontab), "\n") {
 		if strings.HasPrefix(l, "17 2 * * * ") {
 			line = strings.TrimPrefix(l, "17 2 * * * ")
-		} else if !strings.HasPrefix(l, "PATH=") { // the command is elsewhere here
+		} else if !strings.HasPrefix(l, "PATH=") { // the command has another path here
 			set = append(set, l)
 		}
 	}
@@ -196,7 +197,7 @@ func TestTableATryOfAKeyThatAnOuterRunHoldsIsRefusedAsHeld(t *testing.T) {
 		"leasehold run -w 0 k -- true":             75,
 		"leasehold run -n -k j -k k -- true":       75,
 		"leasehold run -n --any -k k -- true":      75,
-		"leasehold run -n --any -k j -k k -- true": 0, // the other is free
+		"leasehold run -n --any -k j -k k -- true": 0, // the other key is free
 		"leasehold acquire -n k":                   1,
 		"leasehold run k -- true":                  125,
 		"leasehold run -w 1s k -- true":            125,
@@ -221,7 +222,8 @@ func TestTableATryOfAKeyThatAnOuterRunHoldsIsRefusedAsHeld(t *testing.T) {
 	}
 }
 
-// Whoever runs under a permit must not wait for another of the same key, but may try.
+// A process that runs under a permit must not wait for another permit of the same key, but
+// it may try.
 func TestTableATryUnderAPermitMayBeGrantedAnother(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -231,7 +233,7 @@ func TestTableATryUnderAPermitMayBeGrantedAnother(t *testing.T) {
 	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-p", "2", "gpu", "--", "true").ends(125)
 }
 
-// The lease is long: no renewal says that the lock is lost, and CMD runs to its end.
+// The lease is long: no renewal reports the loss, and CMD runs to its end.
 func TestTableALockThatIsLostEndsWith123ThoughItsWorkIsDoneByAnotherOrForgotten(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string][]string{

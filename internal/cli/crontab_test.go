@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// crontabLines returns the commands of the lines in the guide to cron that begin with
-// when, as cron gives them to the shell: an escaped % is one (crontab(5)).
+// crontabLines returns the commands of the lines in the guide to cron that begin with when,
+// as cron passes them to the shell: it unescapes % (crontab(5)).
 func crontabLines(t *testing.T, when string) (lines []string) {
 	t.Helper()
 	for _, f := range fences(documents(t, "docs/cron.md")) {
@@ -29,8 +29,8 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 	return lines
 }
 
-// TestCrontabSkippedTurnSendsNoMail runs the lines that overlap with themselves: cron
-// mails what a line prints, whatever its exit code.
+// These are the lines that overlap with themselves: cron mails the output of a line,
+// whatever its exit code.
 func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
@@ -59,7 +59,7 @@ func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
 			line := strings.Replace(line, "-w 4m", "-w 0.2s", 1)
 			holds := line
 			if strings.Contains(line, "-p 3") {
-				holds = strings.Replace(line, "-p 3", "-p 1", 1) // one holder takes every permit
+				holds = strings.Replace(line, "-p 3", "-p 1", 1) // one holder takes all permits
 				line = holds
 			}
 			write("echo $$ >pid; exec sleep 300")
@@ -84,8 +84,8 @@ func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
 	}
 }
 
-// TestCrontabHourThatComesTwiceRunsOnce runs the line that names the local hour in the
-// night when the clocks go back: half past two is there twice.
+// This is the line that names the local hour, in the night when the clocks go back: half
+// past two comes twice.
 func TestCrontabHourThatComesTwiceRunsOnce(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")

@@ -18,7 +18,7 @@ func TestDamagedRecordIsShownAndExactlyThatIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
-			continue // the key, the sort key and its number are what differs
+			continue // these differ only in the key, the sort key and its number
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			t.Parallel()
@@ -52,7 +52,7 @@ func TestDamagedRecordIsShownAndExactlyThatIsRemoved(t *testing.T) {
 			remove := func() *screen {
 				t.Helper()
 				s := onTerminal(t, t.TempDir(), env, "break", "it's bad")
-				s.shows(`"note": {\r\n    "SS": \[\r\n      "a",\r\n      "b"(?s:.*)It does not read as a lock: \w+ [^\r\n]+\.\r\n(?s:.*)Remove the record of "it's bad"[^?]*, if it is still as shown\? \[y/N\] $`)
+				s.shows(`"note": {\r\n    "SS": \[\r\n      "a",\r\n      "b"(?s:.*)It is not a valid lock record: \w+ [^\r\n]+\.\r\n(?s:.*)Remove the record of "it's bad"[^?]*, if it is still as shown\? \[y/N\] $`)
 				return s
 			}
 			asked := remove()
@@ -61,7 +61,7 @@ func TestDamagedRecordIsShownAndExactlyThatIsRemoved(t *testing.T) {
 			put(changed)
 			asked.types("y\n")
 			asked.ends(1)
-			asked.shows(`has changed meanwhile: "it's bad"[^:]*: nothing was removed: look\s+again`)
+			asked.shows(`has changed meanwhile: "it's bad"[^:]*: nothing was removed: check\s+with`)
 			put(whole)
 			put(damaged)
 			asked = remove()
@@ -69,12 +69,12 @@ func TestDamagedRecordIsShownAndExactlyThatIsRemoved(t *testing.T) {
 			asked.ends(0)
 			asked.shows(`removed the record of "it's bad"`)
 			says(1, "no such record", "break", "it's bad")
-			says(0, "", "get", "job", "--held") // which was left alone
+			says(0, "", "get", "job", "--held") // the other record was not changed
 		})
 	}
 }
 
-// Without them, the commands would look into another table.
+// Without the flags, the commands would read another table.
 func TestCommandsToTypeForADamagedRecordNameItsTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)

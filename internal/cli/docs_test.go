@@ -49,12 +49,12 @@ func documents(t *testing.T, patterns ...string) map[string]string {
 	return texts
 }
 
-// fences are the blocks of code in documents.
+// fences returns the blocks of code in documents.
 func fences(documents map[string]string) []fence {
 	var found []fence
 	for _, path := range slices.Sorted(maps.Keys(documents)) {
 		var in *fence
-		var indent string // of a block in a list
+		var indent string // indentation of a block in a list
 		for i, line := range strings.Split(documents[path], "\n") {
 			switch before, language, ok := strings.Cut(line, "```"); {
 			case in == nil && ok && strings.Trim(before, " ") == "":
@@ -70,7 +70,7 @@ func fences(documents map[string]string) []fence {
 	return found
 }
 
-// guides are the documents whose shell lines run here.
+// guides matches the documents whose shell lines run here.
 var guides = []string{"README.md", "CONTRIBUTING.md", ".github/*.md", "docs/*.md", "docs/*/*.md", "proof/*/*.md"}
 
 // A place is where a block of shell lines runs.
@@ -84,17 +84,17 @@ const (
 
 // treatment is a block of shell lines that cannot run as printed.
 type treatment struct {
-	path, has string   // the block's document, and a text that only this block has; empty for all its blocks
+	path, has string   // the block's document, and a text that only this block contains; empty for all its blocks
 	why       string   // why the block does not run here; empty if it does
 	in        place    // where it runs
-	instead   []string // texts of the block, and what is typed instead of each
-	then      string   // what is typed after the block
+	instead   []string // texts of the block, each with its replacement
+	then      string   // lines to run after the block
 }
 
-// ofProof is why the tests of another module do not run here.
+// ofProof is the reason that tests of another module do not run here.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
-// treatments are the blocks that do not run as printed with a new table.
+// treatments lists the blocks that do not run as printed with a new table.
 var treatments = []treatment{
 	{path: "README.md", has: "go install ", why: "it downloads a release"},
 	{path: "README.md", has: "make test", in: inClone, instead: []string{"make test", "make -n test"}},
@@ -130,10 +130,10 @@ var treatments = []treatment{
 	{path: "proof/interop/README.md", has: "LEASEHOLD_DYNAMOLOCK=", why: "it builds a program with a checkout of dynamolock"},
 }
 
-// theStore tests that commands use the store in the directory of a machine.
+// theStore checks that commands use the store in the machine's directory.
 const theStore = "TEST_MACHINE_DIR=$PWD/store leasehold run -q import/7 -- true; test -s store/locks.db"
 
-// treated returns the treatment of a block, and the block as it is typed here.
+// treated returns the treatment of a block, and the block as it runs here.
 func (f fence) treated(t *testing.T) (treatment, string) {
 	t.Helper()
 	var found []treatment
@@ -156,11 +156,11 @@ func (f fence) treated(t *testing.T) (treatment, string) {
 	return found[0], strings.NewReplacer(found[0].instead...).Replace(f.text) + found[0].then
 }
 
-// programs are the programs that the lines of the guides start.
+// programs lists the programs that the lines of the guides start.
 var programs = []string{"report.sh", "deploy.sh", "sync.sh", "index.sh", "thumbnails.sh", "hourly.sh", "test.sh"}
 
-// serves is a program that starts a command which serves until it is terminated, and terminates it once it has
-// printed where.
+// serves is a program that starts a serving command, and terminates it once the command has printed
+// its address.
 const serves = `#!/bin/sh
 rm -f served
 "$@" >served & pid=$!
@@ -168,8 +168,8 @@ until test -s served; do kill -0 $pid || exit; sleep 0.01; done
 kill $pid; wait $pid
 `
 
-// aReader is a directory with the programs of the guides, and a shell that finds
-// them and leasehold.
+// aReader makes a directory with the programs of the guides, and returns an environment whose PATH
+// contains them and leasehold.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -191,7 +191,7 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// reads runs a script as a reader would.
+// reads runs a script in the way of a reader.
 func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)
@@ -261,10 +261,10 @@ func TestCommandsInTheGuidesAreMarkedAsShellLines(t *testing.T) {
 	}
 }
 
-// theClone is the lines of the walk that make a clone and go there.
+// theClone contains the lines of the walk that make a clone and enter it.
 const theClone = "git clone https://github.com/leasehold-go/leasehold\ncd leasehold\n"
 
-// theShell is the line of the walk that starts the shell in which the rest is typed.
+// theShell is the line of the walk that starts the shell for all later lines.
 const theShell = "leasehold local -- sh\n"
 
 func TestGettingStartedRunsAsPrinted(t *testing.T) {
@@ -283,7 +283,7 @@ func TestGettingStartedRunsAsPrinted(t *testing.T) {
 	if !ok || !isClone {
 		t.Fatalf("the walk has no line %q, or does not begin with %q", theShell, theClone)
 	}
-	// TestScripts/demo plays the demo.
+	// TestScripts/demo runs the demo.
 	script := strings.Replace(before, "\nleasehold demo\n", "\n", 1) + strings.TrimSuffix(theShell, "\n") + " -eu <<'END'\n" + typed + "END\n"
 	cmd := exec.Command("sh", "-euc", script)
 	cmd.Dir = "../.." // the clone
@@ -291,7 +291,7 @@ func TestGettingStartedRunsAsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The leasehold of PATH is the one that the walk installs, not this test's.
+	// PATH must lead to the leasehold that the walk installs, not to this test's.
 	cmd.Env = append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin", "GOCACHE="+paths[0], "GOMODCACHE="+paths[1])
 	out, err := cmd.CombinedOutput()
 	if err != nil {
@@ -304,7 +304,7 @@ func TestGettingStartedRunsAsPrinted(t *testing.T) {
 	}
 }
 
-// blockOf is the shell block of the page for operators that has a text.
+// blockOf returns the shell block that contains a text, from the page for operators.
 func blockOf(t *testing.T, text string) string {
 	t.Helper()
 	for _, f := range fences(documents(t, "docs/operating.md")) {
@@ -379,7 +379,7 @@ func TestCrontabLinesOfTheGuidesRun(t *testing.T) {
 	}
 }
 
-// firstCommands are the commands of README that a clone runs, and what each prints.
+// firstCommands lists the commands of README that run in a clone, with their output.
 var firstCommands = []struct{ name, pattern, prints string }{
 	{"run", `(?m)^go run \./cmd/leasehold run .*$`, "it works\n"},
 	{"local", `go run \./cmd/leasehold local [^` + "`" + `]*`, "working on nightly-report\n"},
@@ -425,9 +425,9 @@ var (
 	shellWord   = regexp.MustCompile(`(?:"(?:[^"\\]|\\.)*"|'[^']*'|[^\s"'|;&<>#()])+|[|;&<>#()]`)
 )
 
-// arguments are the words of a command line, up to the first redirection, pipe or
-// comment. What the shell or the reader would put in is a number, which every flag
-// takes but those that have a list of values.
+// arguments returns the words of a command line, up to the first redirection, pipe or comment.
+// Words that the shell or the reader would substitute become a number: all flags accept one, except
+// flags with a list of values.
 func arguments(line string) []string {
 	var args []string
 	for _, word := range shellWord.FindAllString(line, -1) {
@@ -445,7 +445,7 @@ func arguments(line string) []string {
 
 func TestEveryCommandLineInTheDocumentsHasFlagsThatExist(t *testing.T) {
 	t.Parallel()
-	var lines [][2]string // where, what
+	var lines [][2]string // place and line
 	texts := documents(t, "README.md", "docs/*.md", "docs/*/*.md")
 	for _, f := range fences(texts) {
 		for _, m := range inABlock.FindAllStringSubmatch(f.text, -1) {

@@ -34,8 +34,8 @@ type line struct {
 	Values                 map[string]any
 }
 
-// doctor runs leasehold doctor, expects that exit code, and that nothing is left in
-// the table. It returns the lines by their checks.
+// doctor runs leasehold doctor and expects the exit code, and that the table is empty
+// afterwards. It returns the output lines by check.
 func (f *faulty) doctor(code int, args ...string) map[string]line {
 	f.t.Helper()
 	lines := doctor(f.t, f.env, code, args...)
@@ -101,7 +101,7 @@ func TestDoctorSaysOkOfEachThingThatFits(t *testing.T) {
 				t.Errorf("%d lines", len(lines))
 			}
 
-			// The same of a local store, which knows no permissions.
+			// A local store must give the same results. It has no permissions.
 			env := append(bare(t.TempDir()), "LEASEHOLD_FILE="+filepath.Join(t.TempDir(), "locks.db"))
 			if _, stderr, code := said(t, env, "table", "create", "--layout", name); code != 0 {
 				t.Fatal(stderr)
@@ -206,8 +206,8 @@ func TestCommandReusesItsConnections(t *testing.T) {
 	f.doctor(0)
 	connections := 0
 	from.Range(func(any, any) bool { connections++; return true })
-	// A few may be new on a busy machine, where the transport gives up on one that is
-	// slow to come back.
+	// A few may be new on a busy machine: the transport abandons a connection that is
+	// returned slowly.
 	if n := requests.Load(); connections > 5 || n < 100 {
 		t.Errorf("%d connections for %d requests", connections, n)
 	}
@@ -257,7 +257,7 @@ func TestServerThatIsNotDynamoDBIsCalledThat(t *testing.T) {
 	defer other.Close()
 	go func() {
 		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
-			_, _ = bufio.NewReader(conn).ReadString('}') // the whole request: an answer before that is another error
+			_, _ = bufio.NewReader(conn).ReadString('}') // the whole request: an earlier answer would be another error
 			_, _ = io.WriteString(conn, "500 unrecognized command\r\n")
 			_ = conn.Close()
 		}
@@ -381,6 +381,6 @@ func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
 		_, env := store(t)
 		lines := doctor(t, env, 1, "--layout", "dynamo-dlm")
 		is(t, lines, "keys", "fatal", "this is a table of layout native")
-		is(t, lines, "ttl", "") // not compared: the advice would be that of a layout which is not the table's
+		is(t, lines, "ttl", "") // not compared: the advice would concern a layout that the table does not have
 	})
 }

@@ -48,7 +48,7 @@ func TestEveryLayoutElects(t *testing.T) {
 	}
 }
 
-// A term that is lost stops CMD, and the next term starts another.
+// A lost term stops CMD, and the next term starts another.
 func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -75,7 +75,7 @@ func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
 	}
 }
 
-// What an outage leaves in the table is the grant of its own last term.
+// After an outage, the table contains the grant of the process's own last term.
 func TestAfterAnOutageAnElectionDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
 	var hangs atomic.Bool
@@ -107,8 +107,8 @@ func TestAfterAnOutageAnElectionDoesNotWaitForItself(t *testing.T) {
 	}
 }
 
-// After a signal to end, elect starts no other CMD, even if the first one ignored
-// the signal until its term was lost.
+// After a signal to end, elect starts no other CMD, even if the first CMD ignored the
+// signal until its term was lost.
 func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -138,8 +138,8 @@ func TestTableWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
 	s.ends(128 + int(syscall.SIGINT))
 }
 
-// The leader dies ten times in a row. Each time another is elected, with a higher
-// number of the term, and two CMDs never run at the same time.
+// The leader dies ten times in a row. Each time another process is elected, with a higher
+// term, and two CMDs never run at the same time.
 func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -148,8 +148,8 @@ func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 		t.Fatal(err)
 	}
 	const candidates, deaths = 3, 10
-	// The mark is created exclusively, so it must not exist: nobody else leads. Only a
-	// leader that was killed may have left its mark, which names its CMD.
+	// The mark is created exclusively, so it must not exist: no other leader may run. Only
+	// a killed leader may have left its mark, which contains its CMD's process id.
 	const leads = `
 		if ! (set -C; echo $$ >leads) 2>/dev/null; then
 			before=$(cat leads)
@@ -162,7 +162,7 @@ func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 		fi
 		echo "begin $LEASEHOLD_TOKEN $PPID" >>terms
 		while test -e terms; do sleep 0.05; done`
-	stderr, err := os.Create(filepath.Join(dir, "stderr")) // a file, unlike a pipe, need not be closed by every CMD
+	stderr, err := os.Create(filepath.Join(dir, "stderr")) // a file: unlike a pipe, it works even if a CMD keeps it open
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +217,7 @@ func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = leader.Wait()
-		c := begin() // started again, as an init system would do
+		c := begin() // restarted, as an init system would do
 		running[c.Process.Pid] = c
 	}
 	t.Logf("%d leaders in %v", deaths, time.Since(began))

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// CheckArgs finds a command line wrong that names a command or flag that is not
-// there. It runs nothing, and does not ask whether the line is complete.
+// CheckArgs returns an error for a command line with a command or flag that does not exist.
+// It runs nothing, and does not check that the line is complete.
 func CheckArgs(args []string) error {
 	root := Command()
 	cmd, rest, err := root.Find(args)

@@ -17,19 +17,19 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// faulty is a server in front of an engine that has the table locks.
+// faulty is a server in front of an engine with the table locks.
 type faulty struct {
 	t      *testing.T
 	engine *localdynamo.Engine
 	db     *dynamodb.Client
-	env    []string // of a command that uses it
+	env    []string // environment of a command that uses the server
 	url    string
 }
 
-// fault answers a request, or has next answer it.
+// fault answers a request, or passes it to next.
 type fault func(op string, w http.ResponseWriter, r *http.Request, next http.Handler)
 
-// newFaulty starts a server whose requests go through the fault.
+// newFaulty starts a server whose requests pass through the fault.
 func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	t.Helper()
 	engine := localdynamo.New()
@@ -51,11 +51,11 @@ func newFaulty(t *testing.T, spec table.Spec, fault fault) *faulty {
 	return f
 }
 
-// noServer is an address that nobody listens on. A port that was given to a server, and that it
-// has given back, is the next server's, of whatever test.
+// noServer is an address without a listener. A port that was assigned to a server and released
+// could be assigned to another test's server.
 const noServer = "http://127.0.0.1:1"
 
-// served is a server that refuses the denied operations and has no other fault.
+// served starts a server that denies operations and has no other fault.
 func served(t *testing.T, denied ...string) (db *dynamodb.Client, env []string) {
 	t.Helper()
 	f := newFaulty(t, table.Spec{}, denies(denied...))
@@ -75,7 +75,7 @@ func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler
 	next.ServeHTTP(w, r)
 }
 
-// denies answers as IAM does, which spells its error unlike the table's.
+// denies returns a fault that answers as IAM does. IAM's error differs from the table's.
 func denies(denied ...string) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if slices.Contains(denied, op) {
@@ -93,7 +93,7 @@ func refuse(w http.ResponseWriter, code, message string) {
 	fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":%q}`, code, message)
 }
 
-// bodyOf reads the body of a request, which stays there for the next reader.
+// bodyOf reads the body of a request and restores it for the next reader.
 func bodyOf(r *http.Request) []byte {
 	body, _ := io.ReadAll(r.Body)
 	r.Body = io.NopCloser(bytes.NewReader(body))

@@ -47,7 +47,7 @@ func TestTableAGrantFileThatIsNotARegularFileIsRefusedBeforeAnyRequest(t *testin
 	}
 }
 
-// The renewal is applied, and the answer is lost: whoever sent it must ask again.
+// The renewal is applied, but its answer is lost: the command must ask again.
 func TestRenewalThatASignalEndsLeavesAGrantThatCanBeRenewed(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

@@ -49,7 +49,7 @@ func newTopic(name, short, text string) *cobra.Command {
 
 // newJSONTopic returns leasehold help json. With --json it prints the schema itself.
 func newJSONTopic(in *invocation.Invocation) *cobra.Command {
-	cmd := newTopic("json", "What --json prints, and the columns in a pipe", jsonText)
+	cmd := newTopic("json", "Output of --json, and the columns in a pipe", jsonText)
 	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
 		if in.JSON {
 			_, _ = cmd.OutOrStdout().Write(say.Schema)

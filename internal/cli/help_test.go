@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// tree are the commands, of whom nobody has typed anything.
+// tree returns the tree of commands, before any arguments are parsed.
 func tree() *cobra.Command { return newRoot(invocation.New(envOf(nil))) }
 
 // everyCommand calls fn for each command and topic that a user can get help for.
@@ -41,7 +41,7 @@ func helpOf(t *testing.T, cmd *cobra.Command) string {
 	return out.String()
 }
 
-// screen is how many lines a screen has.
+// screen is the number of lines of a screen.
 const screen = 50
 
 func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
@@ -69,7 +69,7 @@ func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 func TestEveryLineOfHelpFitsATerminalOf80Columns(t *testing.T) {
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		for _, line := range strings.Split(helpOf(t, cmd), "\n") {
-			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.Contains(line, "arn:") { // an ARN has no shorter form
+			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.Contains(line, "arn:") { // an ARN cannot be shorter
 				t.Errorf("%s: %d columns: %s", cmd.CommandPath(), columns, line)
 			}
 		}
@@ -110,7 +110,7 @@ func TestEveryCommandIsInTheHelp(t *testing.T) {
 			t.Errorf("leasehold --help does not name %s", cmd.Name())
 		}
 	})
-	if cmd, _, err := root.Find([]string{"completion"}); err != nil || cmd == root { // the root takes any arguments
+	if cmd, _, err := root.Find([]string{"completion"}); err != nil || cmd == root { // the root command accepts any arguments
 		t.Errorf("there is no completion, %v", err)
 	}
 }

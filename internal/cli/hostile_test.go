@@ -29,10 +29,11 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// acts would act on a terminal, turn the direction of text, or not be seen.
+// acts is a text that would act on a terminal, change the direction of text, or be
+// invisible.
 const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2029\u200b\ufeff\U000e0041\x7f\r\b\nforged\tcells"
 
-// freeText is in each field of the benign rows that a user or a peer chooses freely.
+// freeText fills the fields of the benign rows that a user or a peer can choose freely.
 const freeText = "FREE"
 
 // hostileTables has a table of each layout, and rows of each kind to spoil.
@@ -66,7 +67,7 @@ func newHostileTables(t testing.TB) *hostileTables {
 	return h
 }
 
-// benign makes rows of each kind that a layout has, with freeText in them.
+// benign returns rows of each kind that a layout has, with freeText in them.
 func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types.AttributeValue {
 	t.Helper()
 	ctx := context.Background()
@@ -121,7 +122,7 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt is a value with text in each string that is free, or in all of them.
+// spoilt returns a value with text in its free strings or, with all, in all of them.
 func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -155,8 +156,8 @@ func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue 
 	return v
 }
 
-// spoiltRows are the rows of a layout with text in what is free, and then in each
-// attribute, one at a time.
+// spoiltRows returns the rows of a layout with text in the free fields, and then in each
+// attribute in turn.
 func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]types.AttributeValue {
 	names := []string{"key", "lockKey", "lock_key", "lockId", "id"}
 	var out []map[string]types.AttributeValue
@@ -178,7 +179,7 @@ func (h *hostileTables) spoiltRows(l layout.Layout, text string) []map[string]ty
 	return out
 }
 
-// put makes the one row of a table, and reports whether DynamoDB takes it.
+// put replaces the row of a table, and reports whether DynamoDB accepts it.
 func (h *hostileTables) put(t testing.TB, table string, row map[string]types.AttributeValue) bool {
 	t.Helper()
 	ctx := context.Background()
@@ -203,7 +204,7 @@ func (h *hostileTables) put(t testing.TB, table string, row map[string]types.Att
 	return err == nil
 }
 
-// keyOf is the partition key of a row.
+// keyOf returns the partition key of a row.
 func (h *hostileTables) keyOf(t testing.TB, table string, row map[string]types.AttributeValue) string {
 	t.Helper()
 	described, err := h.db.DescribeTable(context.Background(), &dynamodb.DescribeTableInput{TableName: aws.String(table)})
@@ -224,7 +225,7 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	})
 }
 
-// looksAt are the commands that look at a row.
+// looksAt returns the commands that read a row.
 func looksAt(key string) [][]string {
 	return [][]string{
 		{"ls"}, {"ls", "--all"}, {"ls", "--json", "--all"}, {"get", "--", key}, {"get", "--json", "--", key},
@@ -232,7 +233,7 @@ func looksAt(key string) [][]string {
 	}
 }
 
-// watches are the commands that look at a row again and again.
+// watches returns the commands that read a row repeatedly.
 func watches(key string) [][]string {
 	return [][]string{
 		{"ls", "--check=1ms"}, {"ls", "--check=1ms", "--json"}, {"get", "--check=1ms", "--", key},
@@ -240,14 +241,14 @@ func watches(key string) [][]string {
 	}
 }
 
-// endless are those that end once the server refuses to answer.
+// endless returns the commands that end once the server refuses to answer.
 func endless(key string) [][]string {
 	return [][]string{
 		{"elect", "--watch", "--", key}, {"elect", "--watch", "--json", "--", key},
 	}
 }
 
-// changes are the commands that would change a row.
+// changes returns the commands that would change a row.
 func changes(key string) [][]string {
 	return [][]string{
 		{"acquire", "-n", "-f", "-", "--", key}, {"acquire", "-n", "--json", "-v", "-f", "-", "--", key},
@@ -257,17 +258,17 @@ func changes(key string) [][]string {
 	}
 }
 
-// ofGrants are the commands that read a grant from standard input.
+// ofGrants returns the commands that read a grant from standard input.
 func ofGrants() [][]string {
 	return [][]string{{"renew", "-f", "-"}, {"renew", "-v", "--json", "-f", "-"}, {"release", "-f", "-"}, {"release", "-v", "--json", "-f", "-"}}
 }
 
-// ofTables are the commands that are about the whole table.
+// ofTables returns the commands for whole tables.
 func ofTables() [][]string {
 	return [][]string{{"table", "check"}, {"table", "check", "--json"}, {"table", "create"}, {"doctor"}, {"doctor", "--json", "-v"}}
 }
 
-// onlyShows fails if something in a text acts on a terminal, or is not to be seen there.
+// onlyShows fails the test if part of a text acts on a terminal, or is invisible there.
 func onlyShows(t *testing.T, what string, text []byte) {
 	t.Helper()
 	bad := func(r rune) bool { return r != '\n' && r != '\t' && !unicode.IsPrint(r) || unicode.Is(unicode.Cf, r) }
@@ -276,7 +277,7 @@ func onlyShows(t *testing.T, what string, text []byte) {
 	}
 }
 
-// jsonStrings are all strings in lines of JSON.
+// jsonStrings returns all strings in lines of JSON.
 func jsonStrings(t *testing.T, what string, lines []byte) map[string]bool {
 	t.Helper()
 	found := map[string]bool{}
@@ -309,7 +310,7 @@ func jsonStrings(t *testing.T, what string, lines []byte) map[string]bool {
 	}
 }
 
-// try spoils one row and gives it to the commands.
+// try spoils one row and runs the commands on it.
 func (h *hostileTables) try(t *testing.T, l layout.Layout, row map[string]types.AttributeValue, commands func(string) [][]string) {
 	t.Helper()
 	if !h.put(t, l.Name(), row) {

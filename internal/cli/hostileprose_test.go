@@ -15,13 +15,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// speech is a name that would speak for leasehold in a sentence of its own.
+// speech is a name that would look like a message of leasehold's.
 const speech = "nobody: it is free; run leasehold break k --yes"
 
-// inQuotes matches what a sentence quotes: as Go does, or as a word of a shell.
+// inQuotes matches quoted parts of a sentence: in Go's form, or as a word of a shell.
 var inQuotes = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|'[^']*'`)
 
-// prose are the commands of all that speak in sentences, and write no JSON.
+// prose returns the commands that write sentences rather than JSON.
 func prose(commands [][]string) (found [][]string) {
 	for _, args := range commands {
 		if !slices.Contains(args, "--json") && !slices.Contains(args, "--raw") && args[0] != "__complete" {
@@ -31,7 +31,7 @@ func prose(commands [][]string) (found [][]string) {
 	return found
 }
 
-// shownOf returns what a command says of a table with the one row.
+// shownOf returns the output of a command for a table with the one row.
 func (h *hostileTables) shownOf(t *testing.T, l layout.Layout, args []string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -40,9 +40,9 @@ func (h *hostileTables) shownOf(t *testing.T, l layout.Layout, args []string) (s
 	return out.String(), errs.String()
 }
 
-// spoiltFor returns the spoilt rows of a layout that DynamoDB takes, each with the commands
-// in sentences that look at it. Those that would change a row get those with text in what
-// is free: there nothing looks dead, and is waited for.
+// spoiltFor returns the spoilt rows of a layout that DynamoDB accepts, each with the
+// commands that read it and write sentences. The commands that would change a row get only
+// rows with text in free fields: none of these appears dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) iter.Seq2[map[string]types.AttributeValue, [][]string] {
 	return func(yield func(map[string]types.AttributeValue, [][]string) bool) {
 		try := func(row map[string]types.AttributeValue, commands ...func(string) [][]string) bool {
@@ -79,11 +79,11 @@ func TestProseQuotesNamesOfOthers(t *testing.T) {
 	for _, l := range h.layouts {
 		for row, commands := range h.spoiltFor(t, l, speech, changes) {
 			for _, args := range commands {
-				if !h.put(t, l.Name(), row) { // the command before may have changed it
+				if !h.put(t, l.Name(), row) { // the previous command may have changed it
 					t.Fatal("cannot put the row again")
 				}
 				stdout, stderr := h.shownOf(t, l, args)
-				if args[0] != "ls" && args[0] != "get" { // which write cells
+				if args[0] != "ls" && args[0] != "get" { // these write cells
 					stderr += stdout
 				}
 				quoted += strings.Count(stderr, speech)
@@ -98,8 +98,8 @@ func TestProseQuotesNamesOfOthers(t *testing.T) {
 	}
 }
 
-// longestLine is more than a line of a sentence with several names, each at its longest,
-// and a key in a command to type.
+// longestLine is more than a sentence with several names of the greatest length and a
+// command with a key.
 const longestLine = 8 << 10
 
 func TestTextOfOthersIsBounded(t *testing.T) {
@@ -130,7 +130,7 @@ func TestTextOfOthersIsBounded(t *testing.T) {
 	}
 	native := h.layouts[slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == "native" })]
 	for i, said := range refusals(strings.Repeat("long/", 1<<20)) {
-		if i == 3 { // whose headers no client would read
+		if i == 3 { // no client would read such headers
 			continue
 		}
 		for _, args := range [][]string{{"get", "k"}, {"ls"}, {"run", "-n", "-v", "k", "--", "true"}, {"--json", "get", "k"}} {

@@ -26,20 +26,20 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// ownSequences are all that leasehold itself writes to a terminal.
+// ownSequences lists all sequences that leasehold itself writes to a terminal.
 var ownSequences = []string{
-	"\r\x1b[K", "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l", // moves
+	"\r\x1b[K", "\x1b[H", "\x1b[K", "\x1b[J", "\x1b[?1049h\x1b[?25l\x1b[?7l", "\x1b[?7h\x1b[?25h\x1b[?1049l", // cursor movements
 	"\x1b[31m", "\x1b[33m", "\x1b[0m", // colours
 }
 
-// meet is a command line that meets what others wrote.
+// meet is a command line that reads text of other users.
 type meet struct {
 	args    []string
 	stdin   string
 	endless bool
 }
 
-// meetings are all of them.
+// meetings returns all such command lines.
 func meetings(dir, table, key string) []meet {
 	var all []meet
 	add := func(stdin string, endless bool, lines [][]string) {
@@ -61,7 +61,7 @@ func meetings(dir, table, key string) []meet {
 	return all
 }
 
-// command runs a command line in this process: in pipes, or with a terminal.
+// command runs a command line in this process, in pipes or with a terminal.
 func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...string) (stdout, stderr []byte) {
 	t.Helper()
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
@@ -80,17 +80,17 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		t.Fatal(err)
 	}
 	defer ours.Close()
-	if _, err := term.MakeRaw(int(theirs.Fd())); err != nil { // lines end as they are written
+	if _, err := term.MakeRaw(int(theirs.Fd())); err != nil { // the terminal must not change line ends
 		t.Fatal(err)
 	}
 	shown := make(chan []byte)
 	go func() {
-		b, _ := io.ReadAll(ours) // until the other end is closed
+		b, _ := io.ReadAll(ours) // reads until the other end is closed
 		shown <- b
 	}()
 	env.Stdout, env.Stderr = theirs, theirs
-	// Of a damaged record break asks at once; of others after a lease, or they read to the
-	// end of their input.
+	// For a damaged record break asks at once, and for others after a lease. The other commands
+	// read to the end of their input.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		env.Stdin = theirs
 		if _, err := ours.WriteString(m.stdin); err != nil {
@@ -106,7 +106,7 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 	return []byte(text), nil
 }
 
-// check runs a command line, and fails if what it writes does not only show.
+// check runs a command line, and fails if its output is not only shown.
 func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bool) {
 	t.Helper()
 	before := []string{m.args[0]}
@@ -132,7 +132,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 		if err := os.Remove(events); err != nil {
 			t.Fatal(err)
 		}
-		// Its labels are the key and the table that the user has typed, as they are: nobody else's text.
+		// The file's labels contain the key and the table literally: the user typed them, no other
+		// user did.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
 		if b, err = os.ReadFile(metrics); err != nil {
 			t.Fatal(err)
@@ -146,8 +147,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 	}
 }
 
-// FuzzNothingThatOthersWroteActs has each command meet a row with a text of others in one
-// of its fields, and a server that says it too, in a pipe and at a terminal.
+// FuzzNothingThatOthersWroteActs runs each command on a row with another user's text in one of its
+// fields, and against a server that answers with such text, in a pipe and at a terminal.
 func FuzzNothingThatOthersWroteActs(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
@@ -175,7 +176,7 @@ func FuzzNothingThatOthersWroteActs(f *testing.F) {
 	})
 }
 
-// A real terminal of a real process, whose lines the kernel ends.
+// This uses a real terminal of a real process, where the kernel ends the lines.
 func TestHostileRecordDoesNotActOnARealTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
@@ -199,8 +200,8 @@ func TestHostileRecordDoesNotActOnARealTerminal(t *testing.T) {
 	}
 }
 
-// Whatever a server answers, each command that ends by itself ends, and what it says of
-// the answer shows. They try again for ten seconds or more, all at once.
+// Each command that ends by itself does so for any answer, and shows the answer's text. Commands
+// retry for ten seconds or more, so all run at once.
 func TestEveryCommandEndsWhateverTheServerAnswers(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
@@ -210,8 +211,8 @@ func TestEveryCommandEndsWhateverTheServerAnswers(t *testing.T) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
 		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
-			// A trickle is read for seconds, again and again: TestCallsEndWithinTheirBoundsWhateverFails
-			// has that for every call of the library, where time costs nothing.
+			// A trickle is read slowly and repeatedly. TestCallsEndWithinTheirBoundsWhateverFails
+			// covers that for every call of the library, where time costs nothing.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
 				continue
 			}

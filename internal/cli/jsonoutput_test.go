@@ -34,8 +34,8 @@ func readSchema(t *testing.T) published {
 	return s
 }
 
-// check compares a value with what the schema says of it, and is stricter: a field that
-// the schema does not describe is a mistake.
+// check compares a value with the schema. It is stricter than the schema: a field that the
+// schema does not describe is an error.
 func (s published) check(at string, want map[string]any, v any) []string {
 	if ref, ok := want["$ref"].(string); ok {
 		return s.check(at, s.Defs[strings.TrimPrefix(ref, "#/$defs/")], v)
@@ -98,8 +98,8 @@ func (s published) check(at string, want map[string]any, v any) []string {
 	return wrong
 }
 
-// lines checks every line of output against an object of the schema, and returns how
-// many there are.
+// lines checks every line of output against an object of the schema, and returns the number
+// of lines.
 func (s published) lines(t *testing.T, object, output string) int {
 	t.Helper()
 	n := 0
@@ -131,8 +131,8 @@ func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
 			grant := filepath.Join(dir, "grant")
 			var token string
 			for _, c := range []struct {
-				object string // on standard output
-				errors string // on standard error
+				object string // expected on standard output
+				errors string // expected on standard error
 				args   []string
 			}{
 				{"table", "", []string{"table", "create"}},
@@ -165,7 +165,7 @@ func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
 				if c.object == "grant" && json.Unmarshal([]byte(out), &got) == nil {
 					token = got.Token.String()
 				}
-				all := c.args[0] == "ls" && c.args[len(c.args)-1] == "--all" // in some layouts nothing is kept
+				all := c.args[0] == "ls" && c.args[len(c.args)-1] == "--all" // some layouts keep no record
 				if n := s.lines(t, c.object, out); (n == 0) != (c.object == "") && !all {
 					t.Errorf("%v printed %d lines: %s%s", args, n, out, errs)
 				}

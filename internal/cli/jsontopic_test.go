@@ -32,7 +32,7 @@ type schemaField struct {
 	} `json:"items"`
 }
 
-// kind names the type of a field: that of JSON, or an object's.
+// kind names the type of a field: a JSON type, or an object's name.
 func (f schemaField) kind() string {
 	name := func(t, ref string) string {
 		if _, object, ok := strings.Cut(ref, "#/$defs/"); ok {
@@ -51,7 +51,7 @@ func (f schemaField) kind() string {
 	return name(f.Type, f.Ref)
 }
 
-// schemaForPeople is the schema in lines that fit a terminal.
+// schemaForPeople returns the schema as lines that fit a terminal.
 func schemaForPeople(t *testing.T) string {
 	t.Helper()
 	const width = 80
@@ -62,7 +62,7 @@ func schemaForPeople(t *testing.T) string {
 	if err := json.Unmarshal(say.Schema, &top); err != nil {
 		t.Fatal(err)
 	}
-	text := wording.Fill("", "What --json prints. "+top.Description, width) + `
+	text := wording.Fill("", "Output of --json. "+top.Description, width) + `
 A field that is marked with ? may be missing. A time is RFC 3339 in UTC, with
 milliseconds. leasehold help json --json prints all this as JSON Schema.
 `
@@ -119,7 +119,7 @@ func inOrder(object json.RawMessage, fn func(name string, value json.RawMessage)
 	return nil
 }
 
-// The topic says first what the schema says, then which columns a pipe gets.
+// The topic contains the schema, and then the columns in a pipe.
 func TestHelpAboutJSONSaysWhatTheSchemaSays(t *testing.T) {
 	const path, columns = "topics/json.txt", "\nIn a pipe, without --json, "
 	topic, err := os.ReadFile(path)

@@ -22,14 +22,14 @@ func n(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(v)}
 }
 
-// foreign is a record that a dead process of another library has left.
+// foreign is a record that a dead process left with another library.
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue
 	damaged string // a required attribute
 	version string
-	row     string // in a pipe, without the key
-	name    string // for people
+	row     string // its row in a pipe, without the key
+	name    string // its name for people
 }
 
 func foreigners() []foreign {
@@ -70,13 +70,13 @@ func foreigners() []foreign {
 	}}
 }
 
-// holds starts a server with a table in which another library holds job.
+// holds starts a server with a table in which job is held by another library.
 func (f foreign) holds(t *testing.T) (put func(map[string]types.AttributeValue), env []string) {
 	_, put, env = f.held(t)
 	return put, env
 }
 
-// held is holds that returns the server's database, too.
+// held is holds, but also returns the server's database.
 func (f foreign) held(t *testing.T) (db *dynamodb.Client, put func(map[string]types.AttributeValue), env []string) {
 	db, env = served(t)
 	env = append(env, "LEASEHOLD_TABLE="+f.layout.Name(), "LEASEHOLD_LAYOUT="+f.layout.Name())
@@ -147,7 +147,7 @@ func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
 }
 
 // A renewal in native's layout would write a lease that dynamolock cannot read, and a
-// release the time at which TTL deletes the record.
+// release would write the time at which TTL deletes the record.
 func TestGrantIsRenewedAndReleasedInTheLayoutThatItWasMadeIn(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {

@@ -10,17 +10,18 @@ import (
 	"time"
 )
 
-// liar is a server that answers as an engine does, for a number of requests, and then as
-// somebody else.
+// liar is a server that answers as an engine does for a number of requests, and then
+// differently.
 type liar struct {
 	engine http.Handler
 
 	mu    sync.Mutex
-	lie   http.HandlerFunc // nil: it never lies
+	lie   http.HandlerFunc // nil if it never lies
 	after int              // requests that the engine still answers
 }
 
-// says has the liar answer so after some requests; nil: as the engine does.
+// says makes the server answer with lie after some requests, and as the engine does if lie
+// is nil.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,8 +43,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals are errors with a text of who writes them in each place that has one. No
-// request that is refused so is tried again.
+// refusals returns errors that contain text in each place that has one. A refused request
+// is not retried.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)
@@ -72,8 +73,8 @@ func refusals(text string) []http.HandlerFunc {
 	}
 }
 
-// lies are what servers answer that are not DynamoDB, or that mean ill. Each has a text
-// in the places that a client may quote.
+// lies returns answers of servers that are not DynamoDB, or that are malicious. Each
+// contains text in the places that a client may quote.
 func lies(text string) map[string]http.HandlerFunc {
 	const dynamoDBs = "application/x-amz-json-1.0"
 	write := func(contentType string, body func(op string) string) http.HandlerFunc {

@@ -1,6 +1,6 @@
-// The tests start the command as its users do, as processes. Tests named TestTable
-// need only a table: they use the local store or, if LEASEHOLD_TEST_ENDPOINT is the
-// URL of a server with the DynamoDB API, that server:
+// The tests start the command as users do, as processes. Tests named TestTable need only a table:
+// they use the local store or, if LEASEHOLD_TEST_ENDPOINT is the URL of a server with the DynamoDB
+// API, that server:
 //
 //	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'Table'
 package cli_test
@@ -45,8 +45,8 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// main runs the command on another thread than the process's first, so that no test
-// passes only because of a property of the first thread.
+// main runs the command on a thread other than the process's first, so that no test relies on a
+// property of the first thread.
 func main(env invocation.Env) {
 	runtime.LockOSThread()
 	code := make(chan int)
@@ -54,8 +54,8 @@ func main(env invocation.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS is invocation.FromOS on a machine that is not an EC2 instance, and that has a machine's store only if the
-// test has created one, and the file system that the test says.
+// fromOS is invocation.FromOS on a machine that is not an EC2 instance. It has a machine's store
+// only if the test has created one, and the test sets its file system.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -66,7 +66,7 @@ func fromOS() invocation.Env {
 	return env
 }
 
-// alone is an environment in which leasehold cannot start itself again.
+// alone returns an environment in which leasehold cannot start itself again.
 func alone() invocation.Env {
 	env := fromOS()
 	env.Executable = func() (string, error) { return "", errors.New("this program is not to be found") }
@@ -77,7 +77,8 @@ func alone() invocation.Env {
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
-	// The SDK reads its variables from this process, whatever environment a test gives the command.
+	// The SDK reads variables of this process, in spite of the environment that a test gives the
+	// command.
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)
@@ -95,8 +96,8 @@ func (l leakChecked) Run() int {
 	return code
 }
 
-// manyAtATime lets more tests run at a time than there are cores, unless -parallel
-// says how many: most of them wait for a lease to end.
+// manyAtATime lets more tests run at a time than there are cores, unless -parallel sets the number:
+// most of them wait for a lease to end.
 func manyAtATime() {
 	flag.Parse()
 	given := false
@@ -106,10 +107,10 @@ func manyAtATime() {
 	}
 }
 
-var installedIn string // the directory of installed, once it is there
+var installedIn string // the directory of installed, once it exists
 
-// installed builds the command as users install it, once for all tests that start
-// it very often: under the race detector, that would take minutes.
+// installed builds the command as users install it, once for all tests that start it very often:
+// with the race detector these would take minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -123,25 +124,25 @@ var installed = sync.OnceValues(func() (string, error) {
 	return path, nil
 })
 
-// patience bounds every wait for something that must happen.
+// patience limits every wait for an event that must happen.
 const patience = 30 * time.Second
 
-// endpoint is the server to test against, empty for the local store.
+// endpoint returns the server to test against; empty for the local store.
 func endpoint() string { return os.Getenv("LEASEHOLD_TEST_ENDPOINT") }
 
-// bare is the environment of a user who has set nothing, with home directory dir.
+// bare returns the environment of a user who has set nothing, with home directory dir.
 func bare(dir string) []string {
 	return []string{
 		"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "TMPDIR=" + os.TempDir(),
 		// Do not ask the network for credentials.
 		"AWS_EC2_METADATA_DISABLED=true",
-		// A program under the race detector sleeps for a second before it exits.
+		// A program with the race detector sleeps for a second before it exits.
 		"GORACE=atexit_sleep_ms=0",
 	}
 }
 
-// newStoreFile makes the file of a local store and its directory, so that commands
-// find it and say nothing of it.
+// newStoreFile creates the file of a local store and its directory, so that commands find it and
+// report nothing.
 func newStoreFile(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -153,7 +154,7 @@ func newStoreFile(path string) error {
 	return store.Close()
 }
 
-// withTable is bare with a new lock table for each test.
+// withTable is bare with a new lock table.
 func withTable(dir string) ([]string, error) {
 	env := bare(dir)
 	if endpoint() == "" {
@@ -175,8 +176,8 @@ func withTable(dir string) ([]string, error) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+endpoint(), "LEASEHOLD_TABLE="+name, "TEST_ID="+name), nil
 }
 
-// rewrite writes what the commands print into the scripts, where it is compared as
-// a whole: go test -run TestScripts/help ./internal/cli -rewrite
+// rewrite updates the output of commands in scripts that compare all of it: go test -run
+// TestScripts/help ./internal/cli -rewrite
 var rewrite = flag.Bool("rewrite", false, "write the output of commands into testdata/script")
 
 func TestScripts(t *testing.T) {

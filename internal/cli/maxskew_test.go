@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// servedToTheDead is served, with "job" held by a client that vouched for its clock and
-// died an hour ago.
+// servedToTheDead is served, with "job" held by a client that set MaxSkew and died an hour
+// ago.
 func servedToTheDead(t *testing.T) (env []string) {
 	t.Helper()
 	db, env := served(t)
@@ -87,7 +87,7 @@ func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefusedWithOneThatDoes(t *testing.T)
 	for name, tc := range map[string]struct {
 		args, does string
 		env        []string
-		instead    string // of what is refused; empty: nothing is
+		instead    string // the advice of the refusal; empty if the flags are accepted
 	}{
 		"less than the lease":   {"run --max-skew 15s", "k -- sleep 1", nil, ""},
 		"near the lease":        {"run --max-skew 17s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
@@ -119,8 +119,8 @@ func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefusedWithOneThatDoes(t *testing.T)
 	}
 }
 
-// The grant of "kept" has a lease that is too short for the clock, as one of before
-// anybody vouched for it may have.
+// The grant of "kept" has a lease that is too short for the MaxSkew, like a grant made
+// before MaxSkew was set.
 func TestWithMaxSkewWhatAcquiresNothingIsNotRefusedForALeaseItNeverUses(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []string{"20s", "1h"} {

@@ -18,12 +18,12 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo are the files of commands and flags whose lines say themselves what
-// to do, or whose errors nobody can meet.
+// saysWhatToDo matches the files of commands and flags whose messages contain their own
+// advice, or whose errors no user can meet.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo|flagerror|wording/parseduration|store/attributes)`)
 
-// messagesOf are the formats of what the command can say, and where it says them:
-// values in them are spelled "…".
+// messagesOf returns the formats of the command's messages, with their places. Values in
+// them are written as "…".
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
@@ -77,11 +77,11 @@ func messagesOf(t *testing.T) map[string]string {
 	return found
 }
 
-// partOfAnother is a message that continues one.
+// partOfAnother matches a message that continues another message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself is true of what is wrong with a flag, which names the flag and says
-// what to give, and of parts of other messages.
+// explainsItself reports whether a message is an error of a flag, which names the flag and
+// contains advice, or part of another message.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {
@@ -92,7 +92,7 @@ func explainsItself(message string) bool {
 	return strings.HasPrefix(message, "--") || partOfAnother.MatchString(message) || words < 5
 }
 
-// literal is the text of a constant string, "" if it is none.
+// literal returns the text of a constant string; empty if e is not constant.
 func literal(e ast.Expr) string {
 	switch e := e.(type) {
 	case *ast.BasicLit:

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// terms returns how many terms a CMD that appends a line to that file has begun.
+// terms returns the number of terms of a CMD that appends a line to the file in each.
 func terms(file string) int {
 	b, _ := os.ReadFile(file)
 	return strings.Count(string(b), "\n")

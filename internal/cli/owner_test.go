@@ -32,7 +32,7 @@ func TestOwnerIsBounded(t *testing.T) {
 	}
 }
 
-// owned is an environment in which what is held has that owner.
+// owned returns an environment with the given owner.
 func owned(env []string, owner string) []string {
 	return append(slices.Clip(env), "LEASEHOLD_OWNER="+owner)
 }

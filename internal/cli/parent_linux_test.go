@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestTableDieWithParentEndsCMDAndReleasesKey kills a shell that runs leasehold, as a
-// cancelled step of CI does. Without the flag CMD works on.
+// This kills a shell that runs leasehold, like a cancelled step of CI. Without the flag CMD
+// continues.
 func TestTableDieWithParentEndsCMDAndReleasesKey(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -96,5 +96,5 @@ func TestTableParentEndIsIgnoredWithoutFlag(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // its store is left in peace before it is removed
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // its store is not used by a process when it is removed
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// withoutReader runs a command whose output nobody reads.
+// withoutReader runs a command without a reader for its output.
 func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -56,7 +56,7 @@ func TestTableAGrantThatNobodyReadsIsReleased(t *testing.T) {
 	start(t, dir, env, "acquire", "-n", "k").ends(0)
 }
 
-// shell runs a line of the shell, in which $@ is leasehold and its arguments.
+// shell runs a line of the shell with leasehold and its arguments as $@.
 func shell(t *testing.T, dir string, env []string, line string, args ...string) (stderr string, code int) {
 	t.Helper()
 	p := processOf(t, dir, env, "sh", append([]string{"-c", line, "sh", "leasehold"}, args...)...)

@@ -13,16 +13,17 @@ import (
 	"testing"
 )
 
-// planting is a directory in which another user of the machine has been before root comes.
+// planting is a set of directories that another user of the machine has prepared before
+// root uses them.
 type planting struct {
 	t         *testing.T
-	dir       string // of the machine's store
-	home      string // of root
+	dir       string // directory of the machine's store
+	home      string // root's home
 	elsewhere string // a directory that only root may write to
 	leasehold string // the command
 }
 
-// newPlanting makes the directories. mode and group are those of the machine's store.
+// newPlanting creates the directories. mode and group are those of the machine's store.
 func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -41,14 +42,14 @@ func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chmod(d, mode); err != nil { // whatever the umask
+		if err := os.Chmod(d, mode); err != nil { // independent of the umask
 			t.Fatal(err)
 		}
 	}
 	return p
 }
 
-// sh runs a script as the other user, in the directory.
+// sh runs a script as the other user, in the store's directory.
 func (p planting) sh(script string) {
 	p.t.Helper()
 	cmd := exec.Command("/bin/sh", "-ec", script)
@@ -59,7 +60,7 @@ func (p planting) sh(script string) {
 	}
 }
 
-// root runs the command as root in its own home, and returns what it says.
+// root runs the command as root in its own home, and returns its messages.
 func (p planting) root(env []string, args ...string) (said string, code int) {
 	p.t.Helper()
 	var out strings.Builder
@@ -105,7 +106,7 @@ func TestMemberOfTheGroupCannotLeadRootAwayFromTheMachinesStore(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if strings.Contains(c.plant, `ln "`) { // where the kernel protects hard links, root plays the member
+			if strings.Contains(c.plant, `ln "`) { // if the kernel protects hard links, root acts as the member
 				if err := os.Link(other, filepath.Join(p.dir, "locks.db")); err != nil {
 					t.Fatal(err)
 				}
@@ -151,7 +152,7 @@ func TestLinkOnTheWayToAFileIsFollowedIfRootOrTheCallerHasMadeIt(t *testing.T) {
 	}
 }
 
-// A user may search such a directory, and cannot open it, as os.Root does.
+// A user may be allowed to search such a directory but not to open it, as os.Root does.
 func TestStoreBehindDirectoryThatCannotBeListed(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
@@ -179,7 +180,8 @@ func TestLinkThatAnotherUserHasPlantedLeadsNoFileOfRootsElsewhere(t *testing.T) 
 	p.untouched()
 }
 
-// Whose file it is counts as much as where a link leads: its owner reads and changes it.
+// The owner of a file matters as much as the target of a link, since the owner can read and
+// change the file.
 func TestRootUsesNoFileThatAnotherUserHasPlantedInASharedDirectory(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
@@ -222,7 +224,7 @@ func inDir(dir string, args []string) []string {
 func TestFilesThatUsersGiveAreWrittenToAsBefore(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	home := filepath.Join(filepath.Dir(p.home), "theirs") // as under a sudo in it
+	home := filepath.Join(filepath.Dir(p.home), "theirs") // a home of another user, as in a sudo there
 	if err := errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 
 var answering = regexp.MustCompile(`answering (http://[^ ]+)/leader and /live`)
 
-// probesOf waits until a process says where it answers probes.
+// probesOf waits until a process has printed the URL of its probes.
 func probesOf(t *testing.T, p *process) (url string) {
 	t.Helper()
 	eventually(t, "the address of the probes", func() bool {
@@ -37,7 +37,8 @@ func probesOf(t *testing.T, p *process) (url string) {
 
 var prober = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
-// probed is an answer: its code, and its text. 0: nobody has answered.
+// probed returns the status code of an answer and its text. The code is 0 if there was no
+// answer.
 func probed(t *testing.T, url string) (code int, text string) {
 	t.Helper()
 	r, err := prober.Get(url)
@@ -52,8 +53,8 @@ func probed(t *testing.T, url string) (code int, text string) {
 	return r.StatusCode, string(body)
 }
 
-// The leader is cut off. Its own answer turns before that of its successor, and meanwhile
-// it says that it is not well.
+// The leader is disconnected. Its own answer changes before its successor's, and meanwhile
+// it reports itself as not live.
 func TestAnswerOfALeaderThatIsCutOffTurnsBeforeThatOfItsSuccessor(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
@@ -170,7 +171,7 @@ var (
 	manifestProbe   = regexp.MustCompile(`(?m)^ *(readiness|liveness)Probe:\n *httpGet: \{path: ([^,]+), port: ([0-9]+)\}$`)
 )
 
-// The manifest's command, on an address of this machine, with a CMD of ours.
+// This runs the manifest's command, at an address of this machine, with the test's CMD.
 func TestPageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
@@ -190,7 +191,7 @@ func TestPageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
 	p := start(t, dir, env, args...)
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	waits := start(t, t.TempDir(), env, args...)
-	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // of who leads, and who waits
+	want := map[string][2]int{"readiness": {200, 503}, "liveness": {200, 200}} // codes of the leader and of a waiter
 	probes := manifestProbe.FindAllStringSubmatch(page, -1)
 	for _, probe := range probes {
 		kind, path := probe[1], probe[2]
@@ -215,7 +216,7 @@ func TestProbeIsAnsweredBeforeTheFirstLook(t *testing.T) {
 	var asked atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
 		asked.Store(true)
-		_ = bodyOf(r) // only then the server notices that the client has gone
+		_ = bodyOf(r) // otherwise the server does not notice that the client has closed the connection
 		<-r.Context().Done()
 	})
 	p := start(t, t.TempDir(), server.env, "elect", "--json", "--http", ":0", "k", "--", "true")

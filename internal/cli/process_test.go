@@ -32,7 +32,7 @@ type process struct {
 	stderr output
 }
 
-// output is what a command has written so far.
+// output collects the output of a command.
 type output struct {
 	mu sync.Mutex // guards b
 	b  bytes.Buffer
@@ -59,8 +59,7 @@ func start(t *testing.T, dir string, env []string, args ...string) *process {
 	return p
 }
 
-// processOf is a program that is still to be started, and whose output goes nowhere
-// yet.
+// processOf returns a process that has not been started and whose output is discarded.
 func processOf(t *testing.T, dir string, env []string, program string, args ...string) *process {
 	p := &process{t: t, cmd: exec.Command(program, args...)}
 	p.cmd.Dir, p.cmd.Env = dir, env
@@ -119,7 +118,7 @@ func (p *process) ends(code int) {
 	}
 }
 
-// fileNumber waits for a file that a CMD has written a number to.
+// fileNumber waits for a file with a number that a CMD writes.
 func fileNumber(t *testing.T, path string) int {
 	t.Helper()
 	eventually(t, "a number in "+path, func() bool {
@@ -157,8 +156,8 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// A CMD that prints its process id and works until it is stopped. The sleep is
-// another process of its group.
+// A CMD that prints its process id and works until it is stopped. The sleep is another
+// process of its group.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestTableSignalsArePassedOnToCMD(t *testing.T) {
@@ -268,11 +267,11 @@ func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.signal(syscall.SIGUSR1) // leasehold itself would ignore it at the gate
+	p.signal(syscall.SIGUSR1) // at the gate, leasehold itself would ignore it
 	p.ends(128 + int(syscall.SIGUSR1))
 }
 
-// A program that is started without leasehold behaves the same.
+// A program that was started without leasehold behaves in the same way.
 func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -359,7 +358,7 @@ func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 	}
 	var parent, child int
 	_, err = fmt.Fscanln(stdout, &parent, &child)
-	_ = cmd.Process.Kill() // as soon as CMD has printed something
+	_ = cmd.Process.Kill() // CMD has printed something
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,8 +367,8 @@ func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// The lock is on a server: a process that is stopped during a request to a local
-// store keeps the file locked, and then nobody could be granted anything.
+// The lock is on a server: a process that is stopped during a request to a local store
+// keeps the file locked, and then no process could acquire anything.
 func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
@@ -392,10 +391,10 @@ func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	}
 }
 
-// proxy is a server that can be made to stop answering.
+// proxy is a server that can be made to hang.
 type proxy struct {
 	*faulty
-	hang chan struct{} // closed: accept, and never answer
+	hang chan struct{} // closed to accept connections and never answer
 }
 
 func newProxy(t *testing.T) *proxy {
@@ -413,7 +412,7 @@ func newProxy(t *testing.T) *proxy {
 	return &proxy{f, hang}
 }
 
-// events reads what run --json writes to stderr, by kind.
+// events parses the events of run --json on stderr, by kind.
 func events(t *testing.T, stderr string) map[string]map[string]any {
 	t.Helper()
 	out := map[string]map[string]any{}
@@ -447,9 +446,9 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 			t.Fatalf("no %q among %v", kind, seen)
 		}
 	}
-	// Trust ends 3.6 s after the last request that was answered was sent, and the
-	// signal comes 1 s before. The first of them was sent while CMD's start was to
-	// come, and the last one before the server hung.
+	// Trust ends 3.6 s after the last answered request was sent, and the signal comes 1 s
+	// before. The first answered request was sent before CMD started, and the last one
+	// before the server hung.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
@@ -491,7 +490,7 @@ func TestTableABrokenLockStopsCMDAtItsNextRenewal(t *testing.T) {
 	}
 }
 
-// watchdogOf returns the process id of the watchdog, the child that is not CMD.
+// watchdogOf returns the process id of the watchdog: the child other than CMD.
 func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	t.Helper()
 	for _, child := range childrenOf(t, supervisor) {
@@ -512,8 +511,8 @@ func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) 
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
-	// Its threads stop one after the other, and as long as one runs it replaces a watchdog
-	// that is stopped.
+	// Its threads stop one after the other, and while one still runs it replaces a stopped
+	// watchdog.
 	p.signal(syscall.SIGSTOP)
 	eventually(t, "leasehold stands still", func() bool { return isStopped(p.cmd.Process.Pid) })
 	if err := syscall.Kill(watchdog, syscall.SIGSTOP); err != nil {
@@ -544,7 +543,7 @@ func TestDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
 	}
 }
 
-// Whoever is killed or stopped first, the other stops CMD and what it has started.
+// When one of them is killed or stopped, the other stops CMD and its children.
 func TestTableAWatchdogThatDiesOrIsStoppedIsReplacedBeforeLeaseholdDies(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
@@ -553,7 +552,7 @@ func TestTableAWatchdogThatDiesOrIsStoppedIsReplacedBeforeLeaseholdDies(t *testi
 			dir, env := tableEnv(t)
 			p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
-			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // what a broken promise leaves running
+			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // children that would survive a bug
 			if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault); err != nil {
 				t.Fatal(err)
 			}
@@ -567,7 +566,7 @@ func TestTableAWatchdogThatDiesOrIsStoppedIsReplacedBeforeLeaseholdDies(t *testi
 	}
 }
 
-// Something kills every watchdog, such as a limit of its memory.
+// Each watchdog is killed, as by a limit of its memory.
 func TestWatchdogThatAlwaysDiesIsReplacedWithinLeasehold(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
@@ -622,7 +621,7 @@ func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
 		t.Fatal(err)
 	}
 	const processes, sections = 16, 200
-	// The file is created exclusively, so it must not exist: nobody else is inside.
+	// The file is created exclusively, so it must not exist: no other section may run.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	left := make(chan struct{}, sections)
 	for range sections {
@@ -652,7 +651,7 @@ func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
 	}
 }
 
-// Else the lines of LEASEHOLD_KEYS would not be those of LEASEHOLD_TOKENS.
+// Otherwise the lines of LEASEHOLD_KEYS would not match those of LEASEHOLD_TOKENS.
 func TestTableAKeyWithALineBreakIsNotOneOfSeveral(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// troubled is a server that refuses every request with code for d from when CMD, which touches
-// the file of the path returned, has ended.
+// troubled starts a server that refuses every request with code for d after CMD has ended. CMD
+// signals its end by touching the file at the returned path.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")
@@ -96,7 +96,7 @@ func TestSignalEndsWaitForRelease(t *testing.T) {
 			if code != tc.code || !strings.Contains(string(rest), tc.says) {
 				t.Errorf("exit code %d: %s", code, rest)
 			}
-			if took := time.Since(began); took > 15*time.Second { // the lease is of fifteen minutes
+			if took := time.Since(began); took > 15*time.Second { // the lease is fifteen minutes long
 				t.Errorf("a signal ended the wait after %v", took)
 			}
 		})

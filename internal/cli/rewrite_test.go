@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// dynamolockReads reads a lease as dynamolock does.
+// dynamolockReads parses a lease as dynamolock does.
 func dynamolockReads(item map[string]types.AttributeValue) error {
 	lease, _ := item["leaseDuration"].(*types.AttributeValueMemberS)
 	_, err := time.ParseDuration(lease.Value)

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// What two rooms of commands share is below them, where a newcomer finds it.
+// Code shared by two packages of commands is in a package below them, where a newcomer
+// finds it.
 func TestTreeAloneKnowsTheRoomsOfCommands(t *testing.T) {
 	const commands = `"github.com/leasehold-go/leasehold/internal/cli/commands/`
 	known := 0

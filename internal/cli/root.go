@@ -83,10 +83,10 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	add("look", inspect.List(in), inspect.Get(in), repair.Break(in), repair.Forget(in), inspect.UI(in), inspect.Doctor(in))
 	add("setup", setup.Table(in), setup.Local(in), setup.Demo(in), newCompletion(in), setup.Version(in))
 	root.AddCommand(
-		newTopic("exit-codes", "What the exit codes mean", exitCodesText),
+		newTopic("exit-codes", "Meaning of the exit codes", exitCodesText),
 		newTopic("environment", "Variables that leasehold reads, and sets for CMD", environmentText),
 		newJSONTopic(in),
-		newTopic("events", "What run and elect report, for programs", eventsText),
+		newTopic("events", "Events of run and elect, for programs", eventsText),
 	)
 	complete(in, root)
 	return root

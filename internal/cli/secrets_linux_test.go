@@ -36,7 +36,7 @@ func TestNoSecretIsOnACommandLineOrWithTheWatchdog(t *testing.T) {
 		t.Fatal(lines, len(token), err)
 	}
 	for _, path := range lines {
-		line, _ := os.ReadFile(path) // it may have ended
+		line, _ := os.ReadFile(path) // the process may have ended
 		for what, secret := range map[string]string{"AWS's key": mine, "the page's token": token, "the engine's key": strings.TrimSpace(string(made))} {
 			if bytes.Contains(line, []byte(secret)) {
 				t.Errorf("%s is in %q", what, line)

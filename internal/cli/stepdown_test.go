@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The first leader works on for longer than its grace: nobody kills it. The last line that
-// it writes is what would be lost.
+// The first leader works for longer than its grace, and is not killed. A kill would lose
+// the last line that it writes.
 func TestTableALeaderThatIsAskedEndsItsWorkAndCampaignsAgain(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -51,7 +51,7 @@ func TestTableALeaderThatIsAskedEndsItsWorkAndCampaignsAgain(t *testing.T) {
 	first.ends(7)
 }
 
-// What CMD has left running keeps the key held, and is all that there is to stop.
+// Processes that CMD has left running keep the key held, and are the only ones to stop.
 func TestTableALeaderWhoseCMDHasEndedByItselfEndsWithItsCodeWhenAsked(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

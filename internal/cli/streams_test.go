@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// writers are what writes to the standard streams past say.Output, in one file.
+// writers returns the uses of the standard streams without say.Output in one file.
 func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -31,7 +31,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 					}
 				}
 			}
-		case *ast.CallExpr: // asks what the stream is
+		case *ast.CallExpr: // asks for properties of the stream
 			f, _ := n.Fun.(*ast.Ident)
 			if in, ok := n.Fun.(*ast.SelectorExpr); ok {
 				f = in.Sel

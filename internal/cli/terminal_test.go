@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// screen is a command on its own terminal, with everything it has written there.
+// screen is a command on its own terminal, with everything that it has written there.
 type screen struct {
 	*process
 	tty  *os.File
@@ -73,7 +73,7 @@ func (s *screen) shown() string {
 	return s.text
 }
 
-// shows waits until the pattern is on the screen.
+// shows waits until the screen matches the pattern.
 func (s *screen) shows(pattern string) {
 	s.t.Helper()
 	re := regexp.MustCompile(pattern)
@@ -148,7 +148,7 @@ func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
 	s.shows(`and again\r\ncode 0\r\n`)
 }
 
-// As ssh -t HOST leasehold run starts it: KEY would stay held, and CMD stopped, for ever.
+// As ssh -t HOST leasehold run starts it: otherwise KEY would stay held and CMD stopped.
 func TestTableCtrlZStopsNothingWhereNoShellLooksAfterTheJob(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -166,7 +166,7 @@ func TestTableCtrlZStopsNothingWhereNoShellLooksAfterTheJob(t *testing.T) {
 func isStopped(pid int) bool {
 	stats, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
 	return err == nil && len(stats) > 0 && !slices.ContainsFunc(stats, func(path string) bool {
-		b, _ := os.ReadFile(path) // nothing: the thread has ended
+		b, _ := os.ReadFile(path) // empty if the thread has ended
 		_, rest, _ := strings.Cut(string(b), ") ")
 		return !strings.HasPrefix(rest, "T")
 	})
@@ -314,7 +314,7 @@ func TestTableForgetKeepsWhatWasGrantedSinceTheQuestion(t *testing.T) {
 			before.ends(0)
 			s.types("y\n")
 			s.ends(1)
-			s.shows(`leasehold: record has changed meanwhile: k: nothing was removed: look\s+again\s+with leasehold get k\r\n$`)
+			s.shows(`leasehold: record has changed meanwhile: k: nothing was removed: check\s+with leasehold get k\r\n$`)
 			after := start(t, dir, env, "ls", "-a")
 			after.ends(0)
 			if before.stdout.String() != after.stdout.String() {
@@ -353,8 +353,8 @@ func TestTableALiveLockWithAnAttributeOfAUsersIsCalledThatBeforeItIsRemoved(t *t
 		t.Fatal(err)
 	}
 	s := onTerminal(t, t.TempDir(), env, "break", "live")
-	s.shows(`Without that attribute it is a lock that somebody holds: rename the attribute\s+instead\.`)
+	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")
 	s.ends(1)
-	start(t, t.TempDir(), env, "break", "live").ends(2) // it is there, and asks
+	start(t, t.TempDir(), env, "break", "live").ends(2) // the record exists, and break asks
 }

@@ -31,7 +31,7 @@ func said(t *testing.T, env []string, args ...string) (stdout, stderr string, co
 	return saidBy(t, "leasehold", env, args...)
 }
 
-// saidBy is said of a program.
+// saidBy is said for another program.
 func saidBy(t *testing.T, program string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err strings.Builder
@@ -91,13 +91,13 @@ func TestLookAtATableOfAnotherLayoutSaysSoOnce(t *testing.T) {
 	}
 }
 
-// unanswered is a server that never answers.
+// unanswered is a fault that never answers.
 func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {
-	_, _ = io.Copy(io.Discard, r.Body) // else the server does not see that the client has gone
+	_, _ = io.Copy(io.Discard, r.Body) // otherwise the server does not notice that the client has closed the connection
 	<-r.Context().Done()
 }
 
-// With -E 0, a crontab would take it for a turn that somebody else has.
+// With -E 0, a crontab would conclude that another host has this turn.
 func TestShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
@@ -112,7 +112,7 @@ func TestShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
 
 func TestCommandEndsIfTheServerNeverAnswers(t *testing.T) {
 	t.Parallel()
-	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // behind the first answer
+	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // after the first answer
 		if op == "DescribeTable" {
 			next.ServeHTTP(w, r)
 			return
@@ -256,8 +256,8 @@ func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 		goneJSON = `{"time":"[^"]+","event":"no_answer","lastsMs":[3-9]\d{3},"error":"no connection to http://127[^"]*: connection refused","advice":"check the network, the region and the endpoint"}`
 		mute     = `no answer from DynamoDB for [3-9]s: still trying: no reply from http://127[^ ]*: check the network, the region and the endpoint`
 	)
-	// It is reported at the first tick after three seconds of silence. On a busy
-	// machine that may be the fourth second, or later.
+	// It is reported at the first tick after three seconds of silence. On a busy machine
+	// that may be the fourth second, or later.
 	cases := []struct{ name, url, flag, line, end string }{
 		{"throttled", throttles.URL, "--json=false", `^leasehold: ` + slow,
 			`leasehold: acquire k in table locks in http:[^ ]*: throttled: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException: too much`},
@@ -281,7 +281,7 @@ func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 			}
 		})
 	}
-	wg.Go(func() { // a command without a bound
+	wg.Go(func() { // a command without a time limit
 		env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+hangs.URL)
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
@@ -333,7 +333,7 @@ func TestBreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
 // CMD obeys the signal, so it ends before trust does: the lock was never lost.
 func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
 	t.Parallel()
-	program, err := installed() // under the race detector its watchdog takes a second to exit, longer than the grace
+	program, err := installed() // with the race detector its watchdog takes a second to exit, longer than the grace
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +345,8 @@ func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
 		}
 		refuse(w, "ProvisionedThroughputExceededException", "too much")
 	})
-	// With a shorter lease a server that is held up for half a second, as on a machine with
-	// other work, has given no answer in time, and nobody knows that it throttles.
+	// With a shorter lease a server that is delayed by half a second, as on a busy machine,
+	// would not answer in time, and the command could not know that it throttles.
 	for _, args := range [][]string{
 		{"run", "-l", "9s", "-g", "1s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "9s", "-g", "1s", "j", "--", "sleep", "60"},

@@ -47,7 +47,7 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 		code = exitCode(cmd.Run())
 		return said.String(), code
 	}
-	// The file belongs to the other user: root has to use it as it is.
+	// The file belongs to the other user: root has to use it unchanged.
 	if said, code := as(nobody, "acquire", "k", "-f", "grant"); code != 0 || !strings.Contains(said, "machine/locks.db, locks for this machine only") {
 		t.Fatalf("exit code %d: %s", code, said)
 	}
@@ -58,7 +58,7 @@ func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
 		t.Errorf("a third user: exit code %d: %s", code, said)
 	}
 
-	// Without permission to write, no other store is used silently.
+	// Without permission to write, the command does not silently use another store.
 	if err := os.Chmod(filepath.Join(machine, "locks.db"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -82,7 +82,7 @@ func TestRootMakesNoStoreInTheHomeOfAnotherUser(t *testing.T) {
 	for _, env := range [][]string{bare(home), append(bare(t.TempDir()), "XDG_STATE_HOME="+filepath.Join(home, "state"))} {
 		p := start(t, home, env, "run", "k", "--", "touch", "ran")
 		p.ends(125)
-		if want := "no table, and the home of root here is that of user 54321 ("; !strings.Contains(p.stderr.String(), want) {
+		if want := "no table, and the home of root here belongs to user 54321 ("; !strings.Contains(p.stderr.String(), want) {
 			t.Errorf("%q is not in %s", want, &p.stderr)
 		}
 	}
@@ -92,7 +92,8 @@ func TestRootMakesNoStoreInTheHomeOfAnotherUser(t *testing.T) {
 	start(t, home, bare(home), "run", "--file", "own.db", "k", "--", "true").ends(0)
 }
 
-// Else whoever may start it runs any program with the rights of the file's owner.
+// Otherwise any user who may start it could run any program with the rights of the file's
+// owner.
 func TestItRunsNothingWithTheRightsOfAnotherUserThanWhoStartedIt(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 )
 
-// internals are words of the source, which mean nothing to a person.
+// internals matches words of the source, which mean nothing to a user.
 var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|pflag|cobra|context (deadline|canceled)|operation error|response error|RequestID|StatusCode|invalid argument|\*?types\.|\*errors|0x[0-9a-f]+|%!|<nil>|Post "|dial tcp|open [^ ]+: open|leasehold: leasehold`)
 
 func envOf(vars map[string]string) invocation.Env {

@@ -52,7 +52,7 @@ func (s *Settings) defaultFile() (file string, machine bool, err error) {
 		return "", false, err
 	}
 	if whose := plainfile.Another(dir); whose != "" && os.Geteuid() == 0 {
-		return "", false, misuse.Errorf("no table, and the home of root here is that of %s (%s): use sudo -H, --table, or --file PATH", whose, dir)
+		return "", false, misuse.Errorf("no table, and the home of root here belongs to %s (%s): use sudo -H, --table, or --file PATH", whose, dir)
 	}
 	return filepath.Join(dir, DefaultFile), false, nil
 }

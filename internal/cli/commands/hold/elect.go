@@ -39,14 +39,14 @@ Campaigns for leadership and runs CMD when elected. If leadership is lost, stops
 CMD and campaigns again. When CMD exits by itself, exits with CMD's code.
 With --watch, runs nothing and prints every change of leader.
 
-With --http, tells probes and load balancers: GET /leader is 200 while this
-process leads, and turns before another can be elected; else 503, with the
+With --http, answers probes and load balancers: GET /leader is 200 while this
+process leads, and changes before another can be elected; else 503, with the
 leader as last seen. GET /live is 503 while CMD runs and renewals are overdue.
 
 With --step-down, runs nothing and asks the leader to resign. At its next
-renewal it sends CMD the signal, waits for it, resigns, and campaigns again
-once others had their turn. Nothing is broken off: for that, break KEY. Who
-holds KEY by run or acquire does not listen. It says for whom it waits.`,
+renewal it sends CMD the signal, waits for CMD, resigns, and campaigns again
+after the other candidates. To end its work at once, break KEY. A holder by run
+or acquire ignores the request. While waiting, it shows the leader.`,
 		Example: `  leasehold elect scheduler --value "$(hostname):8080" -- ./scheduler
   leasehold elect scheduler --http :8081 -- ./scheduler
   leasehold elect scheduler --watch

@@ -67,9 +67,9 @@ all that it started are stopped before anybody else can be granted KEY. Signals
 are passed on. CMD sees LEASEHOLD_KEY, LEASEHOLD_TOKEN (the fencing token), and
 what leasehold help environment lists.
 
-Several keys are held all or none, with --any one of them. What was done with
---once or --every is not done again: exit code 0. If CMD fails, its holder dies,
-or a signal ends it before the work has, it is not done, and the next one does.`,
+Several keys are held together or not at all; with --any, one of them. Work that
+was done with --once or --every is not done again: exit code 0. If CMD fails,
+its holder dies, or a signal ends it early, the work counts as not done.`,
 		Example: `  leasehold run nightly-report -- ./report.sh
   leasehold run -n nightly-report -- ./report.sh       # skip it if held
   leasehold run -p 3 gpu -- ./render frame-17          # three at a time

@@ -42,7 +42,7 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	case slices.Contains(keys, ""):
 		return misuse.Of(cmd, "KEY is empty")
 	case broken >= 0 && len(keys) > 1 && !f.Any:
-		return misuse.Of(cmd, "KEY %s has a line break, and CMD is told of several keys one a line: hold it alone", wording.Name(keys[broken]))
+		return misuse.Of(cmd, "KEY %s has a line break, and CMD gets several keys one a line: hold it alone", wording.Name(keys[broken]))
 	case counted && (f.Permits < 1 || f.Permits > semaphore.MostPermits):
 		return misuse.Of(cmd, "-p %d: use 1 to %d permits", f.Permits, semaphore.MostPermits)
 	case counted && f.Any:

@@ -35,18 +35,18 @@ func Get(in *invocation.Invocation) *cobra.Command {
 		Use:   "get KEY [flags]",
 		Short: "Show one record",
 		Long: `Show the record of KEY. Exit code 1 if there is none.
-former is who had the key last or, while it is held, who had it before: until
-when, and how that ended (released, taken over, broken), if the record tells.
+former is the last holder of a free key or, while the key is held, the holder
+before: when that grant ended, and how (released, taken over, broken), if known.
 
-done is what was done last, of what is done once (run --every, --once). With
---done it prints nothing: exit code 0 if that is LABEL, 1 if it is not. What
---every has done has as its label when its period began: as get shows it, in
-UTC, 2026-11-24 of a day and 2026-11-24 22:00:00 UTC of an hour, or as --json
-does, 2026-11-24T22:00:00.000Z.
+done is the last work that was done once (run --every, --once). With --done,
+prints nothing: exit code 0 if that work has LABEL, 1 if not. The label of work
+of --every is the start of its period in UTC, in the format of get, 2026-11-24
+for a day and 2026-11-24 22:00:00 UTC for an hour, or in that of --json,
+2026-11-24T22:00:00.000Z.
 
-With --held it prints nothing: exit code 0 if KEY is held, 1 if it is not. A
-record whose holder has died says held; with --check too, exit code 0 means
-that a live holder has it.`,
+With --held, prints nothing: exit code 0 if KEY is held, 1 if not. A record
+whose holder has died counts as held; with --check too, exit code 0 means that
+the holder is live.`,
 		Example: `  leasehold get deploy/prod
   leasehold get deploy/prod --data > state.json
   if leasehold get deploy/prod --held; then echo busy; fi`,

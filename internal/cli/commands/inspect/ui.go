@@ -44,14 +44,13 @@ func UI(in *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
 		Short: "See every lock, and what happened to it, in a browser",
-		Long: `Serve a page for the browser that shows every lock of the table as it
-stands and changes, and what has happened to each since this command was
-started. Prints the URL, which has an access token, opens no browser, and
-serves until it is stopped.
+		Long: `Serve a page for the browser that shows every lock of the table, its changes,
+and its history since this command was started. Prints the URL, which has an
+access token, opens no browser, and serves until it is stopped.
 
-Reads the whole table again and again, page open or not, once for all pages,
-with consistent reads and never faster than --reads. The page says what that
-takes, and can slow it down or stop it.`,
+Reads the whole table repeatedly, whether a page is open or not, once for all
+pages, with consistent reads and never faster than --reads. The page shows what
+that costs, and can slow it down or stop it.`,
 		Example: `  leasehold ui
   leasehold ui --table locks --allow-break
   leasehold ui --addr 127.0.0.1:8765 --token-file ~/.leasehold-ui-token`,

@@ -38,19 +38,18 @@ func Break(in *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "break KEY [flags]",
 		Short: "Break one grant that is stuck",
-		Long: `Free KEY, whoever holds it.
+		Long: `Free KEY, even if it is held.
 
 Shows the record, observes whether its holder still renews, and asks. Breaks
 only that grant: if KEY has been granted again by then, nothing happens (exit
 code 1). A live holder may work on for some seconds: in that time only fenced
-writes are safe. The record keeps who broke it, when and why, and the holder is
-told.
+writes are safe. The record keeps the operator, the time and the reason, and the
+holder is notified.
 
-A dead holder is in nobody's way: a client that wants KEY takes it over.
+A dead holder blocks no client: the next one to acquire KEY takes it over.
 leasehold ls --check shows which holders are dead.
 
-If the record does not read as a lock, it shows what is stored, asks, and
-removes exactly that.`,
+If the record is damaged, shows what is stored, asks, and removes exactly that.`,
 		Example: `  leasehold break import/7 --reason "host is gone"
   leasehold break import/7 --token 1764230400000042 --yes`,
 		ValidArgsFunction: c.HeldKey,
@@ -62,7 +61,7 @@ removes exactly that.`,
 			f.store = arguments.StoreFlags(cmd)
 			return c.OnTable(cmd, arguments.Breaker(&c.Settings), func(ctx context.Context, t *store.Table) error {
 				if f.reason != "" && !t.Layout.Capabilities().KeepOnRelease {
-					return misuse.Errorf("--reason: layout %s keeps no record of a free key, so nobody could be told: leave out --reason", t.Layout.Name())
+					return misuse.Errorf("--reason: layout %s keeps no record of a free key, so the reason could not be kept: leave out --reason", t.Layout.Name())
 				}
 				return c.breakGrant(ctx, t, store.KeyOf(t.Proto, args[0], f.sortKey), f)
 			})
@@ -206,13 +205,13 @@ func (c *command) breakDamaged(ctx context.Context, t *store.Table, key leasehol
 		return misuse.Errorf("the record of %s is damaged: %s %s: break shows what it removes, and asks at a terminal, and there is none", wording.Key(key), visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	}
 	fmt.Fprintln(c.Stderr, string(say.Indented(raw)))
-	_ = c.Stderr.Prose("It does not read as a lock: %s %s.", visible.Word(found.Damage.Attribute), found.Damage.Problem)
+	_ = c.Stderr.Prose("It is not a valid lock record: %s %s.", visible.Word(found.Damage.Attribute), found.Damage.Problem)
 	if r, ok := records.LockBut(t.Proto, item, found.Damage.Attribute); ok && r.Released {
 		_ = c.Stderr.Prose("Without that attribute it is a free lock of layout %s: rename the attribute instead.", t.Layout.Name())
 	} else if ok {
-		_ = c.Stderr.Prose("Without that attribute it is a lock that somebody holds: rename the attribute instead.")
+		_ = c.Stderr.Prose("Without that attribute it is a held lock: rename the attribute instead.")
 	}
-	_ = c.Stderr.Prose("Whoever holds it is not told, and may work on until its next renewal. Tokens start again from the clock.")
+	_ = c.Stderr.Prose("Its holder, if any, is not notified, and may work on until its next renewal. Tokens start again from the clock.")
 	if err := c.Confirm(ctx, fmt.Sprintf("Remove the record of %s, if it is still as shown? [y/N] ", wording.Key(key)), "nothing was removed"); err != nil {
 		return err
 	}

@@ -133,7 +133,7 @@ func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item 
 }
 
 func changed(key leasehold.Key) error {
-	return fmt.Errorf("%w meanwhile: %s: nothing was removed: look again with leasehold get %s", leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
+	return fmt.Errorf("%w meanwhile: %s: nothing was removed: check with leasehold get %s", leasehold.ErrChanged, wording.Key(key), wording.ShellKey(key))
 }
 
 // forgetDone removes the last completed work from the record of a key, which may be held.

@@ -29,9 +29,9 @@ func Demo(in *invocation.Invocation) *cobra.Command {
 		Use:   "demo [flags]",
 		Short: "Watch a lock change hands on this machine",
 		Long: `Watch processes compete for one lock. One of them is killed with kill -9, and
-one is stopped past its lease and then continued. Shows who holds the lock, with
-which token, and how the late write of the stopped process is refused. Takes
-about 8 seconds and needs no AWS.`,
+one is stopped past its lease and then continued. Shows each holder with its
+token, and how the late write of the stopped process is refused. Takes about 8
+seconds and needs no AWS.`,
 		Example: `  leasehold demo
   leasehold demo --table locks      # the same on your table`,
 		Args: arguments.None,

@@ -18,10 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// seat is the election that these tests are about.
+// seat is the election in these tests.
 const seat = "scheduler"
 
-// elects returns a process that may be elected, and its wire.
+// elects returns a candidate and its wire.
 func elects(w *lab.World, cfg leasehold.Config) (*election.Election, *leasehold.Client, *lab.Wire) {
 	c, wire := w.Client(cfg)
 	return newElection(w, c), c, wire
@@ -45,7 +45,7 @@ func campaign(w *lab.World, e *election.Election, value string) *leasehold.Lock 
 	return term
 }
 
-// breakTerm takes the seat from whoever has it.
+// breakTerm breaks the current term.
 func breakTerm(w *lab.World, c *leasehold.Client) {
 	w.T.Helper()
 	r, err := c.Get(w.T.Context(), seat)
@@ -99,7 +99,7 @@ func TestCandidateThatWaitsForNobodyWhoLivesReplacesADeadLeader(t *testing.T) {
 		}
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		c, _, _ := elects(w, lab.Config()) // which has seen nothing
+		c, _, _ := elects(w, lab.Config()) // it has not observed the record
 		began = time.Now()
 		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())
 		if err != nil || time.Since(began) != 20*time.Second {

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openDB stands for dynamodb.NewFromConfig(cfg) and a lock table: the embedded
-// engine answers, in this process.
+// openDB replaces dynamodb.NewFromConfig(cfg) and a lock table: the embedded engine
+// answers, in this process.
 func openDB(ctx context.Context) *dynamodb.Client {
 	db := localdynamo.New().Client()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
@@ -26,8 +26,7 @@ func openDB(ctx context.Context) *dynamodb.Client {
 	return db
 }
 
-// A service of several replicas of which one schedules; the others forward to
-// it.
+// One of several replicas of a service schedules. The others forward requests to it.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	locks, err := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -38,7 +37,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	var leader atomic.Pointer[election.Leader] // whom to forward to
+	var leader atomic.Pointer[election.Leader] // the replica to forward to
 	changed := make(chan struct{})
 
 	var replica sync.WaitGroup
@@ -65,7 +64,7 @@ func Example() {
 	<-changed
 	fmt.Println("forward to", leader.Load().Value)
 	stop()
-	for range changed { // until nobody observes any more
+	for range changed { // until no replica observes
 	}
 	replica.Wait()
 	if err := locks.Close(context.Background()); err != nil {
@@ -82,7 +81,7 @@ func schedule(ctx context.Context, term *leasehold.Lock) error {
 	return context.Cause(ctx)
 }
 
-// A term as a lock: taken, looked at from elsewhere, and given up.
+// A term can be used as a lock: acquired, observed by another client, and released.
 func ExampleElection_Campaign() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -9,27 +9,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// Lead campaigns and calls fn for each term won. When a term is lost, fn's
-// context ends; once fn has returned, Lead campaigns again, whatever fn
-// returned. It returns when fn returns while still leading (fn's error,
-// resigned) or when ctx ends (its cause, which matches ctx.Err() too, joined with
-// fn's error if that is another).
+// Lead campaigns and calls fn for each term won. When a term is lost, fn's context ends.
+// Once fn has returned any result, Lead campaigns again. Lead returns if fn returns while
+// still leading: it then resigns and returns fn's error. It also returns when ctx ends, with
+// an error that matches the cause of ctx and ctx.Err(). That error includes fn's error if it
+// is another.
 //
-// Somebody may ask this leader to step down (StepDown). Then fn's context ends with
-// ErrAsked while the term goes on, for fn to end its work under it: what is left goes
-// by term.Context. Once fn has returned, whatever it returned, Lead gives the term up,
-// lets every other candidate look, and campaigns again.
+// Another client may ask this leader to step down (StepDown). Then fn's context ends with
+// ErrAsked while the term continues, so that fn can end its work under it: it uses
+// term.Context for that work. Once fn has returned any result, Lead releases the term, waits
+// until every other candidate has read the record, and campaigns again.
 //
-// fn's context is ctx bound to the term: it ends with either. When ctx ends or
-// the client is closed (leasehold.ErrClosed) fn is waited for, and then the
-// term is given up. Nobody else is elected while fn runs on under a term that
-// is renewed; a fn that ignores the end of a lost term works beside the next
-// leader, and only what is fenced by the term is safe from it. In this Election
-// no second fn begins before the first has returned.
+// fn's context is ctx bound to the term: it ends with either. When ctx ends or the client is
+// closed (leasehold.ErrClosed), Lead waits for fn and then releases the term. No other
+// candidate is elected while fn runs under a term that is renewed. A fn that ignores the end
+// of a lost term runs beside the next leader, and only writes that are fenced by the term
+// are safe from it. This Election never calls fn again before the earlier call has returned.
 //
-// If fn panics or exits its goroutine the term is given up first. Errors of
-// Campaign that waiting does not cure are returned. A denial of access is one only until
-// this Election has won a term: later it may pass, and Lead goes on campaigning.
+// If fn panics or exits its goroutine, Lead first releases the term. Lead returns errors of
+// Campaign that waiting does not resolve. A denial of access is such an error only until
+// this Election has won a term: after that it may be temporary, and Lead continues to
+// campaign.
 func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error) error {
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
@@ -48,16 +48,16 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 	}
 }
 
-// serve calls fn under a term. again: the term was lost before fn had returned, or was given
-// up as somebody had asked for it.
+// serve calls fn under a term. again means that the term was lost before fn had returned, or
+// was released because of a request to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
-	var called error       // what fn returned
-	var asked, ended error // why ctx and the term had ended by then
+	var called error       // the error of fn
+	var asked, ended error // the causes with which ctx and the term had ended by then
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
-	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // which accepts each term of Campaign
+	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // accepts each term of Campaign
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
 		select {
@@ -70,7 +70,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		}
 		return called
 	})
-	if !looked { // it ended before it began
+	if !looked { // ctx or the term ended before fn began
 		look()
 	}
 	switch {
@@ -81,15 +81,15 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(ended, leasehold.ErrClosed):
 		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
-		return true, nil // as its release has shown
+		return true, nil // its release has shown that
 	case errors.Is(context.Cause(until), ErrAsked):
 		return true, nil
 	}
 	return false, called
 }
 
-// besides joins what fn returned to asked, which says why its context ended, unless fn
-// returned that cause.
+// besides joins fn's error to asked, which describes why fn's context ended. It returns only
+// asked if fn returned nil or that cause.
 func besides(cause, asked, called error) error {
 	if called == nil || errors.Is(called, cause) {
 		return asked

@@ -20,7 +20,7 @@ func TestLeadResignsAndReturnsWhatItsFunctionDoes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
-		for _, want := range []error{nil, done, leasehold.ErrLost} { // a lock of its own, not the term
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // the error of another lock, not of the term
 			var term *leasehold.Lock
 			calls := 0
 			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
@@ -80,7 +80,7 @@ func TestTermThatItsReleaseFindsBrokenIsCampaignedForAgain(t *testing.T) {
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				breakTerm(w, other) // which no renewal has noticed yet
+				breakTerm(w, other) // no renewal has noticed that yet
 			}
 			return nil
 		})
@@ -116,7 +116,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 		}()
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // it reads as the cause alone, and matches the kind of end too
+		isStop := func(err error) bool { // its text is only the cause, but it matches the kind of end too
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
@@ -217,14 +217,14 @@ func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
 			}
 			defer running.Add(-1)
 			begun.Add(1)
-			<-leave // whatever becomes of the term
+			<-leave // ignores the end of the term
 			return nil
 		}
 		for range 2 {
 			go func() { led <- e.Lead(t.Context(), "", lead) }()
 		}
 		synctest.Wait()
-		for range 2 { // that of the one that runs on, and that of the one that waits for it
+		for range 2 { // the term of the running function, and the term that waits for it
 			breakTerm(w, other)
 			lab.Elapse(time.Minute)
 		}
@@ -286,7 +286,8 @@ func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
 	})
 }
 
-// The record that an outage left shows the leader itself, which nobody treats as held.
+// The record that an outage left contains the leader's own grant, which no candidate treats
+// as held.
 func TestLeaderThatLostItsTermInAnOutageDoesNotWaitForItself(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {

@@ -7,16 +7,15 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Observe yields the leader now and at every change, the zero Leader when the
-// seat is empty or its holder is found dead, until ctx ends: then the sequence
-// just ends. It goes by leasehold.Client.Watch, which says when a holder is dead
-// and what is an error. A leader that was found dead and renews after all is
-// yielded again.
+// Observe yields the current leader and each new leader. It yields the zero Leader when the
+// seat is empty or its holder is found dead. The sequence ends without an error when ctx
+// ends. Observe uses leasehold.Client.Watch, which determines when a holder is dead and
+// when to return an error. A leader that was found dead and then renews is yielded again.
 //
-// A change shows within one longest poll, 1.5 x Config.PollMax. While DynamoDB
-// does not answer nothing is yielded: what was yielded last may have changed.
-// With the defaults it looks about four times a second when a term is new, and twice
-// from ten seconds on.
+// A change is yielded within one longest poll, 1.5 x Config.PollMax. While DynamoDB does
+// not answer, nothing is yielded: the last leader may have changed. With the defaults
+// Observe reads about four times a second when a term is new, and twice a second after ten
+// seconds.
 func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	return func(yield func(Leader, error) bool) {
 		var last *seat
@@ -35,10 +34,10 @@ func (e *Election) Observe(ctx context.Context) iter.Seq2[Leader, error] {
 	}
 }
 
-// seat is what observers are told of.
+// seat is the state of an election for observers.
 type seat struct {
 	taken  bool
-	leader Leader // of whom nothing may be known
+	leader Leader // zero if nothing is known about the leader
 }
 
 func seatOf(seen leasehold.Sighting) seat {

@@ -25,7 +25,7 @@ func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 		first := campaign(w, e, "a")
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "a"))
-		lab.Elapse(time.Minute) // renewals are no change
+		lab.Elapse(time.Minute) // renewals are not changes
 		o.shows()
 		if err := first.Renew(t.Context(), leasehold.WithData([]byte("b"))); err != nil {
 			t.Fatal(err)
@@ -33,7 +33,7 @@ func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 		lab.Elapse(polls)
 		o.shows(leaderOf(first, "b"))
 
-		late := observe(t, watching) // at once what is
+		late := observe(t, watching) // yields the current leader at once
 		late.shows(leaderOf(first, "b"))
 		if err := late.end(); err != nil {
 			t.Error(err)
@@ -64,7 +64,7 @@ func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 	})
 }
 
-// A term of the same leader with the same number: a peer's, which has none.
+// The same leader gets a new term with the same number: a peer's term, which has none.
 func TestNewTermOfTheSameLeaderIsAChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -156,7 +156,7 @@ func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
 	})
 }
 
-// Whoever has seen enough leaves the loop, and leaves nothing behind.
+// An observer may leave the loop. No goroutine or request remains.
 func TestObservingMayBeBrokenOff(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
@@ -201,7 +201,7 @@ func TestSeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
 	})
 }
 
-// What observers of this client learn is no news to its candidates.
+// The observations of this client's observers do not wake its candidates.
 func TestObserverDoesNotDisturbTheCandidateOfItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())

@@ -20,7 +20,7 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				e, _, wire := elects(w, cfg)
-				watching, _, _ := elects(w, lab.Config()) // its own lease is another
+				watching, _, _ := elects(w, lab.Config()) // its own lease is different
 				term := campaign(w, e, "a")
 				o := observe(t, watching)
 				o.shows(leaderOf(term, "a"))
@@ -33,7 +33,7 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 				if len(news) != 1 || news[0].Leader != nobody {
 					t.Fatalf("yielded %v, want nobody", news)
 				}
-				// The version that stands still was seen up to a renewal and a poll before.
+				// The last version was seen up to a renewal and a poll earlier.
 				if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
 					t.Errorf("found dead after %v", after)
 				}
@@ -51,14 +51,14 @@ func TestSessionThatWasEndedIsNoLeaders(t *testing.T) {
 		watching, _, wire := elects(w, lab.Config())
 		campaign(w, e, "a")
 		o := observe(t, watching)
-		lab.Elapse(10 * time.Second) // from here on it looks twice a second
+		lab.Elapse(10 * time.Second) // from here on it reads twice a second
 		before := len(wire.Sent())
 		lab.Elapse(time.Minute)
 		o.next()
-		if n := len(wire.Sent()) - before; n > 60*5 { // of the record and of the session's row
+		if n := len(wire.Sent()) - before; n > 60*5 { // reads of the record and of the session's row
 			t.Errorf("%d reads in a minute", n)
 		}
-		if err := c.Close(t.Context()); err != nil { // which marks the session alone
+		if err := c.Close(t.Context()); err != nil { // marks only the session
 			t.Fatal(err)
 		}
 		lab.Elapse(polls)
@@ -79,7 +79,7 @@ func TestLeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
 		lab.Elapse(time.Minute)
 		o.shows()
 		wire.SetFault(lab.Cut)
-		lab.Elapse(5 * time.Second) // what was on its way has arrived
+		lab.Elapse(5 * time.Second) // messages in flight have arrived
 		r, err := c.Get(t.Context(), seat)
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +89,8 @@ func TestLeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
-		// The most by which clocks differ, and the second to which records round.
+		// This is the largest difference of the clocks plus the second to which records
+		// round.
 		if late := news[0].at.Sub(r.ExpiresAt); late < 3*time.Second || late > 3*time.Second+polls {
 			t.Errorf("found dead %v after its expiry", late)
 		}
@@ -118,7 +119,7 @@ func TestLeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 				t.Errorf("yielded %v", news)
 			}
 		}
-		if len(news) < 5 { // a renewal every 5 s, and 20 s of its clock are 2 s
+		if len(news) < 5 { // a renewal every 5 s, while 20 s of its clock are 2 s
 			t.Errorf("yielded %v", news)
 		}
 		_ = o.end()
@@ -126,7 +127,7 @@ func TestLeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
 	})
 }
 
-// A reply says what was when it was asked for, not what is when it comes.
+// A reply shows the state at the time of the request, not at its arrival.
 func TestLateReplyMakesNoLeaderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -141,7 +142,7 @@ func TestLateReplyMakesNoLeaderDead(t *testing.T) {
 				return r.Send()
 			}
 			late++
-			return lab.Slow(at(20200 * time.Millisecond))(r) // of a lease of 20 s
+			return lab.Slow(at(20200 * time.Millisecond))(r) // with a lease of 20 s
 		})
 		term, err := e.Campaign(t.Context(), "a", leasehold.WithoutRenewal())
 		if err != nil {
@@ -173,7 +174,7 @@ func TestTermThatNobodyBelievesInIsNoLeader(t *testing.T) {
 			case r.Op == "GetItem":
 				return r.Send()
 			}
-			return nil, lab.ErrReset // it cannot be given back either
+			return nil, lab.ErrReset // it cannot be released either
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()

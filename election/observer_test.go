@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// observer is somebody who observes an election until told to stop.
+// observer observes an election until it is stopped.
 type observer struct {
 	t    *testing.T
 	stop context.CancelFunc
@@ -19,7 +19,7 @@ type observer struct {
 
 	mu   sync.Mutex
 	seen []observed
-	took int // of them
+	took int // number of entries of seen that next has returned
 	err  error
 }
 
@@ -47,7 +47,7 @@ func observe(t *testing.T, e *election.Election) *observer {
 	return o
 }
 
-// next returns what was yielded since, at most once each change.
+// next returns the leaders yielded since the last call, with at most one for each change.
 func (o *observer) next() []observed {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -56,7 +56,7 @@ func (o *observer) next() []observed {
 	return news
 }
 
-// shows checks that exactly these leaders were yielded since it was last asked.
+// shows checks that exactly these leaders were yielded since the last call.
 func (o *observer) shows(leaders ...election.Leader) {
 	o.t.Helper()
 	news := o.next()
@@ -82,5 +82,5 @@ func leaderOf(term *leasehold.Lock, value string) election.Leader {
 
 var nobody election.Leader
 
-// polls is how long a change takes to show: two longest polls.
+// polls is the longest delay of a change: two longest polls.
 const polls = 2 * 500 * time.Millisecond

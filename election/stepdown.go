@@ -15,36 +15,38 @@ import (
 )
 
 var (
-	// ErrAsked is why the context of Lead's function ended: somebody has asked this leader to
-	// step down. It still leads.
+	// ErrAsked is the cause with which the context of Lead's function ends if another client
+	// has asked this leader to step down. The process still leads.
 	ErrAsked = errors.New("election: asked to step down")
 
-	// ErrLeaderDead means that nobody is there to be asked.
+	// ErrLeaderDead is returned if the leader is dead, so that it cannot be asked.
 	ErrLeaderDead = errors.New("election: the leader looks dead: the next candidate takes over")
 )
 
-// inside is what an election needs of what is inside a client.
+// inside contains the methods of a client's internals that an election needs.
 type inside interface {
 	Seeking() *seek.Client
 	OnAsked(l *leasehold.Lock, key string, fn func()) (ok bool)
-	Answered() leasehold.AcquireOption // DynamoDB has answered an earlier call, which this one goes on from
+	Answered() leasehold.AcquireOption // DynamoDB has answered an earlier call, which this call continues
 	Enter(ctx context.Context) (until context.Context, leave func(), ok bool)
 	Unsupported(feature string) error
 	AfterClose(op string, key leasehold.Key) error
 	Failed(op string, key leasehold.Key, err error) error
 }
 
-// StepDown asks the leader to resign, and returns nil once it does not lead any more. A
-// leader hears it at its next renewal, and ends its work first: until ctx ends it is waited
-// for, however long that takes. A leader stays if it does not listen (it leads by neither
-// Lead nor OnStepDown, or is of an older version), or if its function goes on:
-// leasehold.Client.Break takes its term at once.
+// StepDown asks the leader to resign, and returns nil once it no longer leads. The leader
+// reads the request at its next renewal, and ends its work first. StepDown waits for that
+// until ctx ends. A leader stays if it does not handle requests (it leads by neither Lead nor
+// OnStepDown, or runs an older version), or if its function does not return.
+// leasehold.Client.Break ends its term at once.
 //
-// The request is of one term. If it is late it asks no later leader; asking twice is asking
-// once. ErrNoLeader; ErrLeaderDead, at once if the leader looks dead by the time in its
-// record, or else once it was watched for its lease. Layouts other than layout.Native, and
-// leaders under a shared lease, cannot be asked: the error matches errors.ErrUnsupported.
-// leasehold.ErrUnknownOutcome if ctx ended before the request was answered.
+// The request concerns one term: a late request does not affect a later leader, and asking
+// twice has the same effect as asking once. StepDown returns ErrNoLeader if there is no
+// leader. It returns ErrLeaderDead at once if the leader appears dead by the time in its
+// record, and otherwise once it was observed for its lease and found dead. Layouts other than
+// layout.Native, and leaders under a shared lease, do not support requests: the error matches
+// errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx ended before the
+// request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
 	s := e.in.Seeking()
 	proto, can := s.Proto.(protocol.Native)
@@ -79,8 +81,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 	}
 }
 
-// ask sends the request until it is answered. A condition that fails says that another
-// grant is there, as far as one request can tell.
+// ask sends the request until it is answered. A failed condition means that the record
+// contains another grant, as far as one request can show.
 func ask(ctx context.Context, s *seek.Client, proto protocol.Native, r leasehold.Record) error {
 	w := proto.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, s.Owner, s.Wall())
 	silent := false
@@ -98,10 +100,11 @@ func ask(ctx context.Context, s *seek.Client, proto protocol.Native, r leasehold
 	return err
 }
 
-// awaitEnd waits until the record shows the grant of r no more. It returns the grant by which
-// its holder has replaced it, if that is what happened: a leader does so whose grant had no
-// answer, or that was handed the key and has a value to store, and it has heard of nothing.
-// One that has renewed its grant replaces it no more: it has resigned, and was elected again.
+// awaitEnd waits until the record no longer contains the grant of r. It returns the leader's
+// new grant if the leader has replaced the grant: it does so if its grant had no answer, or
+// was handed over while it has a value to store. Such a leader has not read the request. A
+// leader that has renewed its grant does not replace it: a new grant then means that it has
+// resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	renewed := wasRenewed(r)
 	for seen, err := range e.locks.Watch(ctx, e.key) {
@@ -120,16 +123,17 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 	return nil, attempts.Cause(ctx)
 }
 
-// wasRenewed reports whether a record shows that it was written after its grant. A hand-over
-// writes a version that is not the grant's as well, but at one time by one clock.
+// wasRenewed reports whether a record was written again after its grant. A hand-over also
+// writes a version other than the grant's, but both times are the same by one clock.
 func wasRenewed(r leasehold.Record) bool {
 	return r.Version != r.Grant && r.WrittenAt().Sub(r.GrantedAt) > time.Second
 }
 
-// OnStepDown has fn called, once and on a goroutine that must not wait, if the leader of a
-// term is asked to step down: for terms of Campaign, as Lead listens by itself. Whoever is
-// asked ends what it does, and releases the term. It returns an error, and calls fn never, if
-// fn is nil or if term is no term that this Election's client was granted.
+// OnStepDown registers fn for the terms of Campaign; Lead handles requests itself. fn is
+// called once if a client asks the leader to step down. It is called on a goroutine that must
+// not wait. The leader should then end its work and release the term. OnStepDown returns an
+// error, and never calls fn, if fn is nil or if term was not granted to this Election's
+// client.
 func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	if fn == nil {
 		return fmt.Errorf("election: step down from %s: the function is nil", e.key)
@@ -144,8 +148,8 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 	return nil
 }
 
-// letOthers waits until every other candidate has looked. Who has resigned would be the first
-// to ask.
+// letOthers waits until every other candidate has read the record. Otherwise the client that
+// resigned would be the first to acquire it again.
 func (e *Election) letOthers(ctx context.Context) {
 	s := e.in.Seeking()
 	longest := s.PollMax

@@ -16,7 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// works leads until its context ends, and then works on under its term for a while.
+// works returns a function that leads until its context ends, and then works under its term for
+// a while.
 func works(ends time.Duration, why chan<- error) func(context.Context, *leasehold.Lock) error {
 	return func(ctx context.Context, term *leasehold.Lock) error {
 		<-ctx.Done()
@@ -56,7 +57,7 @@ func TestLeaderThatIsAskedToStepDownEndsItsWorkAndResigns(t *testing.T) {
 		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
 		}
-		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // the period of renewals, and a poll
+		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // the period of renewals plus a poll
 			t.Errorf("it has resigned %v after the request", took)
 		}
 		term := <-next
@@ -104,7 +105,7 @@ func TestLeaderThatIsAskedComesBackIfThereIsNobodyElse(t *testing.T) {
 		why, led := make(chan error, 10), make(chan error, 1)
 		go func() { led <- e.Lead(ctx, "", works(0, why)) }()
 		lab.Elapse(time.Second)
-		for range 2 { // the second is asked of the second term
+		for range 2 { // the second request concerns the second term
 			if err := operator.StepDown(t.Context()); err != nil {
 				t.Errorf("asked: %v", err)
 			}
@@ -133,7 +134,7 @@ func TestTermOfACampaignTellsThatItIsAskedFor(t *testing.T) {
 		if err := operator.StepDown(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("of who does not listen: %v", err)
 		}
-		listen() // later than it was asked
+		listen() // later than the request
 		lab.Elapse(6 * time.Second)
 		if asked != 1 || term.Err() == nil {
 			t.Errorf("told %d times; the term: %v", asked, term.Err())
@@ -195,7 +196,8 @@ func TestRequestThatIsLateAsksNoLaterLeader(t *testing.T) {
 		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
 			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
 		}
-		// What is left of a request to one who has gone, as after a grant of an older version.
+		// This is the rest of a request to an earlier leader, as after a grant by an older
+		// version.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -286,7 +288,7 @@ func TestWhoCannotBeAskedIsNot(t *testing.T) {
 	})
 }
 
-// hears fails the test unless a leader's work has ended as it was asked to step down.
+// hears fails the test unless a leader's work has ended because of a request to step down.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
@@ -299,7 +301,7 @@ func hears(t *testing.T, why <-chan error) {
 	}
 }
 
-// A leader that was handed the key in line has a value to store: it replaces that grant.
+// A leader that was handed the key has a value to store: it replaces that grant.
 func TestLeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -308,7 +310,7 @@ func TestLeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
 		next, _, _ := elects(w, cfg)
 		operator, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
-		for term.Token()%16 == 0 { // which is released for anybody
+		for term.Token()%16 == 0 { // such a term is released for all clients
 			w.Release(term)
 			term = campaign(w, e, "a")
 		}
@@ -326,8 +328,8 @@ func TestLeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
 	})
 }
 
-// Who waits for a leader with a long stop looks rarely by then: it may see the next term of that
-// leader, and not the free key between the two.
+// A client that waits for a leader that takes long to stop reads rarely by then. It may see the
+// next term of that leader without seeing the free key between the two.
 func TestLeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -426,7 +428,7 @@ func TestWhoeverListensToATermHearsWhoAsked(t *testing.T) {
 	})
 }
 
-// Who stands in line looks once a second, however short the pauses of others are.
+// A waiter in the queue reads once a second, even if the pauses of other candidates are shorter.
 func TestLeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -436,7 +438,7 @@ func TestLeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
 		other, _, _ := elects(w, cfg)
 		operator, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
-		for term.Token()%16 != 15 { // the next is released for anybody
+		for term.Token()%16 != 15 { // the next term is released for all clients
 			w.Release(term)
 			term = campaign(w, e, "a")
 		}

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Many readers of a data set, one writer.
+// A data set has many readers and one writer.
 func Example() {
 	ctx := context.Background()
 	db := localdynamo.New().Client() // on AWS: dynamodb.NewFromConfig(cfg)
@@ -32,7 +32,7 @@ func Example() {
 	read := func(inside *sync.WaitGroup) error {
 		return rw.DoRead(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
 			inside.Done()
-			inside.Wait() // until the other reader is inside as well
+			inside.Wait() // waits until the other reader is inside as well
 			return ctx.Err()
 		})
 	}
@@ -49,7 +49,7 @@ func Example() {
 	fmt.Println("two read at a time")
 
 	err = rw.DoWrite(ctx, func(ctx context.Context, group *leasehold.Group) error {
-		return group.Commit(ctx, nil) // the writes of the new version; they land only under this lock
+		return group.Commit(ctx, nil) // the writes of the new version are applied only under this lock
 	})
 	fmt.Println("written alone:", err == nil)
 

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// MostReaders is the most readers that an RWLock may have at a time. A Commit of the
-// writer checks one item for each of them, and a transaction of DynamoDB has 100 items
-// (API reference, TransactWriteItems).
+// MostReaders is the largest number of readers of an RWLock. A Commit of the writer checks
+// one item for each of them, and a transaction of DynamoDB has at most 100 items (API
+// reference, TransactWriteItems).
 const MostReaders = 99
 
 // RWLock is a lock that up to n readers or one writer hold. It is safe for concurrent use.
@@ -23,8 +23,8 @@ type RWLock struct {
 }
 
 // New returns the lock under key for up to n readers at a time, 1 to MostReaders. It sends
-// nothing. All clients that use the key must pass the same n: a writer excludes only the
-// readers of the keys that it knows of.
+// no request. All clients of the key must pass the same n: a writer excludes only the
+// readers whose keys it knows.
 func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 	switch {
 	case client == nil:
@@ -42,7 +42,7 @@ func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 }
 
 // AcquireRead acquires one of the n keys, beside other readers. It waits while all of them
-// are held. Its lock, its options and its errors are those of Client.AcquireAny.
+// are held. It has the options and errors of Client.AcquireAny.
 func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	// Clients that begin with different keys refuse each other less often.
 	first := rand.IntN(len(l.keys))
@@ -50,13 +50,13 @@ func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOptio
 }
 
 // AcquireWrite acquires all n keys, alone. It waits until no reader and no other writer
-// holds one. Its group, its options and its errors are those of Client.AcquireAll.
+// holds one. It has the options and errors of Client.AcquireAll.
 func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Group, error) {
 	return l.client.AcquireAll(ctx, l.keys, opts...)
 }
 
-// DoRead calls fn with a read lock. It is AcquireRead and Lock.Do in one. An error from
-// before fn was called matches leasehold.ErrNotRun.
+// DoRead calls fn with a read lock. It combines AcquireRead and Lock.Do. An error from
+// before the call of fn matches leasehold.ErrNotRun.
 func (l *RWLock) DoRead(ctx context.Context, fn func(ctx context.Context, lock *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("rwlock: %w: the function is nil", leasehold.ErrNotRun)
@@ -68,8 +68,8 @@ func (l *RWLock) DoRead(ctx context.Context, fn func(ctx context.Context, lock *
 	return lock.Do(ctx, fn)
 }
 
-// DoWrite calls fn with the write lock. It is AcquireWrite and Group.Do in one. An error
-// from before fn was called matches leasehold.ErrNotRun.
+// DoWrite calls fn with the write lock. It combines AcquireWrite and Group.Do. An error
+// from before the call of fn matches leasehold.ErrNotRun.
 func (l *RWLock) DoWrite(ctx context.Context, fn func(ctx context.Context, group *leasehold.Group) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("rwlock: %w: the function is nil", leasehold.ErrNotRun)

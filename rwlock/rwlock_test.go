@@ -84,7 +84,7 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 	})
 }
 
-// Two readers come and go without end, and at every moment at least one of them reads.
+// Two readers alternate without end, so that at every moment at least one of them reads.
 func TestWriterIsGrantedWhileReadersComeAndGo(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())

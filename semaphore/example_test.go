@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openDB stands for dynamodb.NewFromConfig(cfg) and a lock table: the embedded
-// engine answers, in this process.
+// openDB replaces dynamodb.NewFromConfig(cfg) and a lock table: the embedded engine
+// answers, in this process.
 func openDB(ctx context.Context) *dynamodb.Client {
 	db := localdynamo.New().Client()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
@@ -25,7 +25,7 @@ func openDB(ctx context.Context) *dynamodb.Client {
 	return db
 }
 
-// render works on jobs, beside others that do the same on other hosts.
+// render works on jobs, beside other hosts that do the same.
 func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, draw func(context.Context, string) error) error {
 	gpu, err := semaphore.New(locks, "gpu", 3)
 	if err != nil {
@@ -40,7 +40,7 @@ func render(ctx context.Context, locks *leasehold.Client, jobs <-chan string, dr
 	return nil
 }
 
-// At most three workers at a time, over all hosts.
+// At most three workers run at a time on all hosts together.
 func Example() {
 	ctx := context.Background()
 	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)

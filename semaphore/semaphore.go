@@ -1,34 +1,34 @@
-// Package semaphore lets at most n hold a key at a time, on the public API of package
-// leasehold.
+// Package semaphore lets at most n holders hold a key at a time, on the public API of
+// package leasehold.
 //
 //	gpu, err := semaphore.New(locks, "gpu", 3)
 //	...
 //	permit, err := gpu.Acquire(ctx)
 //
 // The permits are n keys, KEY/0 to KEY/n-1, and Acquire acquires one of them with
-// Client.AcquireAny. Each is an ordinary lock, so every layout has semaphores, and what
-// holds for a lock holds here: its context ends in time, a dead holder's permit is taken
-// over, and Do, Commit, Guards, Break and listings work as they do for any key.
+// Client.AcquireAny. Each is an ordinary lock, so every layout has semaphores, with the
+// properties of locks: a context that ends in time, takeover of a dead holder's permit, and
+// Do, Commit, Guards, Break and listings as for any key.
 //
-// # How many there are
+// # Number of permits
 //
-// The caller says how many, and nothing stores the number. Give all processes the same
-// one. Two processes with different numbers share the permits that both count, the first
-// ones, and as many hold the key as the greater number says. A smaller number is in force
-// once the last permit above it is released.
+// The caller sets the number, and it is not stored. Give all processes the same number. Two
+// processes with different numbers share the permits that both count, the first ones, and
+// the larger number limits the holders. A smaller number takes effect once the last permit
+// above it is released.
 //
 // # What it costs
 //
-// A permit costs what a lock costs: two writes. The keys are tried from a random one on.
-// Each that another process holds may cost a rejected write: n-1 at most, none for those
-// that this process knows of. A waiter reads all permits at once, as often as it would a
-// lock, and writes nothing. Within one client, goroutines wait for each permit in the
-// order in which they came; between processes there is no order.
+// A permit costs as much as a lock: two writes. The keys are tried in order from a random
+// one. Each key that another process holds may cost a rejected write: at most n-1, and none
+// for keys that this process knows to be held. A waiter reads all permits at once, as often
+// as it would read a lock, and writes nothing. Within one client, goroutines wait for each
+// permit in the order of their calls. There is no order between processes.
 //
 // # Limits
 //
-// Tokens grow for each permit by itself, not over all of them. Fence with Commit or
-// Guards, not by comparing tokens of two permits.
+// Each permit has its own tokens. Fence with Commit or Guards, not by comparing tokens of
+// two permits.
 package semaphore
 
 import (
@@ -42,18 +42,19 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// MostPermits is the most permits that a Semaphore may have: one request of DynamoDB reads
-// at most 100 items (API reference, BatchGetItem).
+// MostPermits is the largest number of permits of a Semaphore: one request of DynamoDB
+// reads at most 100 items (API reference, BatchGetItem).
 const MostPermits = 100
 
-// Semaphore is a key with n permits, at most n of which are held at a time. It is safe for
+// Semaphore is a key with n permits: at most n holders hold it at a time. It is safe for
 // concurrent use.
 type Semaphore struct {
 	client *leasehold.Client
-	keys   []leasehold.Key // of the permits
+	keys   []leasehold.Key // one key for each permit
 }
 
-// New returns the semaphore of n permits under key, 1 to MostPermits. It sends nothing.
+// New returns the semaphore with n permits under key, 1 to MostPermits. It sends no
+// request.
 func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 	switch {
 	case client == nil:
@@ -70,17 +71,17 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 	return &Semaphore{client, keys}, nil
 }
 
-// Acquire acquires a permit. It waits while all of them are held. Its lock, its options and
-// its errors are those of Client.AcquireAny: in a context that holds a permit it acquires
-// another one or, with leasehold.Reentrant, shares that permit.
+// Acquire acquires a permit. It waits while all of them are held. It has the options and
+// errors of Client.AcquireAny: in a context that holds a permit it acquires another permit
+// or, with leasehold.Reentrant, shares that permit.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	// Clients that begin with different keys refuse each other less often.
 	first := rand.IntN(len(s.keys))
 	return s.client.AcquireAny(ctx, slices.Concat(s.keys[first:], s.keys[:first]), opts...)
 }
 
-// Do calls fn with a permit. It is Acquire and Lock.Do in one. An error from before fn was
-// called matches leasehold.ErrNotRun.
+// Do calls fn with a permit. It combines Acquire and Lock.Do. An error from before the call
+// of fn matches leasehold.ErrNotRun.
 func (s *Semaphore) Do(ctx context.Context, fn func(ctx context.Context, permit *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("semaphore: %w: the function is nil", leasehold.ErrNotRun)

@@ -36,7 +36,7 @@ func takePermit(w *lab.World, s *semaphore.Semaphore, opts ...leasehold.AcquireO
 	return lock
 }
 
-// closed closes clients, one of which others wait for.
+// closed closes clients in order. Closing one may wait for another.
 func closed(t *testing.T, clients ...*leasehold.Client) {
 	t.Helper()
 	for _, c := range clients {
@@ -141,7 +141,7 @@ func TestSemaphoreGrantsPermitsToOtherProcesses(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
-		_ = c.Close(t.Context()) // waits for what was granted to callers who had left
+		_ = c.Close(t.Context()) // waits for grants to callers that had left
 		_ = other.Close(t.Context())
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// keeps ends another's lock that ought to be held yet.
+// keeps returns a function that ends a lock of another client, which should still be held.
 func keeps(lock *leasehold.Lock) func() error {
 	return func() error {
 		return errors.Join(lock.Err(), lock.Renew(context.Background()), lock.Release(context.Background()))

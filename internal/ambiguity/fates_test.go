@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// fate is what becomes of one request.
+// fate is the outcome that a trial gives one request.
 type fate struct {
 	name, short string
 	answered    bool // the client hears whether it has landed
@@ -58,7 +58,7 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 // network gives the requests of an operation their fates.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
-		time.Sleep(time.Millisecond) // of requests at one instant, those with fates come first
+		time.Sleep(time.Millisecond) // requests with fates come before others of the same instant
 	}
 	x.mu.Lock()
 	var f fate

@@ -429,7 +429,7 @@ func (x *trial) election(c *leasehold.Client) *election.Election {
 	return e
 }
 
-// acquire acquires the key "job", and notes whom it was taken over from.
+// acquire acquires the key "job", and notes the dead holder that it was taken over from.
 func (x *trial) acquire() error {
 	ctx, cancel := x.ctx()
 	defer cancel()

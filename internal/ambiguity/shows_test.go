@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// keys says who has them.
+// keys returns the holders of the named keys.
 func keys(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		var all []string
@@ -39,7 +39,7 @@ func (x *trial) who(item map[string]types.AttributeValue) string {
 	}
 }
 
-// keyAndData says who has the key "job", and which data its record has.
+// keyAndData returns the holder of the key "job", and the data of its record.
 func keyAndData(x *trial) string {
 	who := keys("job")(x)
 	if d, ok := x.Item("job")["data"].(*types.AttributeValueMemberB); ok {
@@ -48,7 +48,8 @@ func keyAndData(x *trial) string {
 	return who + ", no data"
 }
 
-// keyAndMark says who has the key "job", and who has done the work, by its record.
+// keyAndMark returns the holder of the key "job", and the owner that its record names as
+// having done the work.
 func keyAndMark(x *trial) string {
 	item := x.Item("job")
 	who := keys("job")(x)
@@ -62,7 +63,7 @@ func keyAndMark(x *trial) string {
 	return who + ", done by another"
 }
 
-// written says whether the note is.
+// written reports which of the names are written.
 func written(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		s := "not written"

@@ -32,16 +32,16 @@ type operation struct {
 	prepare func(x *trial) func() error
 	// overtake is another's write that makes the condition of the request fail.
 	overtake func(x *trial, r *lab.Request)
-	// shows says what stands in the table; of a key that can be held, who has it.
+	// shows returns the state of the table; for a key that can be held, its holder.
 	shows func(x *trial) string
-	// ask has another client ask for what the operation is about; nil: for key.
+	// ask has another client acquire what the operation acts on; nil to acquire key.
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
 	acquires bool          // nil means that a lock is held, and no lock is held otherwise
-	frees    bool          // nil means that this client has nothing any more
+	frees    bool          // a nil error means that this client holds nothing
 	writes   bool          // shows says whether something is written, and not who has a key
 	breaks   bool          // it gives up the promise that there are never two holders
-	patient  time.Duration // 0: patient
+	patient  time.Duration // zero for the constant patient
 }
 
 // trial is an operation with the fates of its first requests.
@@ -50,9 +50,9 @@ type trial struct {
 	op     *operation
 	c      *leasehold.Client
 	wire   *lab.Wire
-	other  *leasehold.Client // of another process, on a good network
-	thief  *leasehold.Client // of a third
-	only   []byte            // in what fits; empty: anything
+	other  *leasehold.Client // a client of another process, on a good network
+	thief  *leasehold.Client // a client of a third process
+	only   []byte            // a substring of the requests that get fates; empty for any request
 	others int               // writes of the thief
 
 	mu         sync.Mutex
@@ -64,14 +64,14 @@ type trial struct {
 
 	locks []*leasehold.Lock // what the client may believe in
 	note  string            // what else the caller saw
-	term  *leasehold.Lock   // of another process, which keeps it until it is asked for; nil: there is none
+	term  *leasehold.Lock   // the term of another process, which keeps it until asked to step down; nil if there is none
 }
 
 // settles is for how long nobody asks for anything after a call: what is late
 // has come by then.
 const settles = arrivesLate + time.Second
 
-// outcome is what came of it.
+// outcome is the result of a trial.
 type outcome struct{ sees, record, later string }
 
 // ctx is the caller's.
@@ -83,7 +83,7 @@ func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.Background(), d)
 }
 
-// believes adds a lock, if there is one, to what the client may believe in.
+// believes adds a lock, unless it is nil, to the locks that the client may trust.
 func (x *trial) believes(lock *leasehold.Lock) *leasehold.Lock {
 	if lock != nil {
 		x.locks = append(x.locks, lock)
@@ -118,8 +118,8 @@ func (x *trial) client(cfg leasehold.Config) *leasehold.Client {
 	return c
 }
 
-// play has the operation's first requests meet these fates. broken says which
-// invariant did not hold; empty: all did.
+// play runs the operation with these fates for its first requests. broken names the
+// invariant that did not hold; it is empty if all did.
 func play(t *testing.T, op *operation, fates ...fate) (o outcome, broken string) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		x := &trial{World: w.Work(), op: op, fates: fates}
@@ -178,7 +178,7 @@ func (x *trial) run() (o outcome, broken string) {
 	return o, broken
 }
 
-// laterWritten says what is written in the end.
+// laterWritten returns what is written in the end.
 func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	after := x.op.shows(x)
 	later = "the same"
@@ -199,7 +199,7 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	return later, broken
 }
 
-// laterHeld has another client ask for what the operation was about.
+// laterHeld has another client acquire what the operation acted on.
 func (x *trial) laterHeld(held bool) (later, broken string) {
 	ask := x.op.ask
 	if ask == nil {
@@ -249,7 +249,7 @@ func (x *trial) rival() *leasehold.Client {
 	return c
 }
 
-// spell says what the caller sees.
+// spell returns what the caller sees, in words.
 func (x *trial) spell(err error) string {
 	s := "nil"
 	if err != nil {
@@ -298,7 +298,7 @@ func errorsOf(err error) []string {
 		}
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // and perhaps why the last request failed
+	case errors.Is(err, context.DeadlineExceeded): // it may also say why the last request failed
 		names = append(names, "deadline exceeded")
 	case errors.Is(err, lab.ErrReset):
 		names = append(names, "connection reset")

@@ -57,9 +57,10 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// BoundedReplies does as much for clients of other services, those of who gives
-// credentials: they read what they are sent to its end, and lose it with the connection.
-// It is for the APIOptions of an aws.Config; Bounded is for DynamoDB's own.
+// BoundedReplies bounds the replies that clients of other services read, such as credential
+// providers. They read every reply to its end, and lose an oversized one with the
+// connection. BoundedReplies is for the APIOptions of an aws.Config; Bounded is for
+// DynamoDB's own.
 func BoundedReplies(stack *middleware.Stack) error {
 	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		if awsmiddleware.GetServiceID(ctx) == dynamodb.ServiceID {

@@ -112,7 +112,7 @@ func TestRequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
 	})
 }
 
-// The request of whoever gives credentials is as slow to leave, and its reply comes in two
+// The request to the credential provider is as slow to leave, and its reply comes in two
 // parts.
 func TestForeignReplyIsReadToItsEndFromASlowWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

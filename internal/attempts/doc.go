@@ -1,4 +1,4 @@
-// Package attempts sends whatever the client sends, and knows what became of its
+// Package attempts sends all requests of the client, and finds out the outcome of its
 // conditional writes.
 //
 // An operation on a record (a grant, a renewal, a release, a break) is a
@@ -17,7 +17,7 @@
 //
 // A sequence ends in one of four ways:
 //
-//	applied      this attempt was, or an earlier one that the record now shows
+//	applied      this attempt, or an earlier one that the record now shows
 //	rejected     the condition failed, and the record shows none of ours: here it is
 //	refused      AWS will not do it, and nothing that was sent can have been applied
 //	unanswered   the time is over: the versions without an answer may still be applied

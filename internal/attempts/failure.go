@@ -23,8 +23,8 @@ type Failure struct {
 func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
-// FailureOf returns err as the failure of a request. Nil: it is none, and a retry is of
-// no use, as for a record that cannot be decoded.
+// FailureOf returns the Failure that err wraps. It returns nil if there is none: then a
+// retry is of no use, as for a record that cannot be decoded.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -65,7 +65,7 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
-	return fmt.Sprintf("nothing was sent: credentials are missing, which had been there before: see to what provides them: %v", e.Err)
+	return fmt.Sprintf("nothing was sent: credentials that existed before are missing: check the credential provider: %v", e.Err)
 }
 
 func (e *UnsignedError) Unwrap() error { return e.Err }
@@ -74,7 +74,7 @@ func (e *UnsignedError) Unwrap() error { return e.Err }
 // the zero Pauses, up to one second.
 type Pauses struct {
 	Least time.Duration // added to each
-	Most  time.Duration // of the random part; 0: a second
+	Most  time.Duration // the longest random part; 0 for one second
 	n     int
 }
 

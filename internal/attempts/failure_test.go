@@ -33,7 +33,7 @@ func (p *provider) Retrieve(context.Context) (aws.Credentials, error) {
 
 var errVault = errors.New("the vault is sealed")
 
-// failFor lets the provider fail for d, from now on or for ever.
+// failFor makes the provider fail for d, or always.
 func (p *provider) failFor(d time.Duration) {
 	p.set(errVault)
 	if d > 0 {
@@ -47,7 +47,7 @@ func (p *provider) set(err error) {
 	p.out = err
 }
 
-// clientOf returns a client whose requests are signed with what p gives.
+// clientOf returns a client whose requests are signed with p's credentials.
 func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client {
 	w.T.Helper()
 	return w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.Credentials = p }), cfg)

@@ -21,7 +21,7 @@ const (
 	longestBatch = 64 << 20
 )
 
-// ForeignError says that a server does not answer as DynamoDB does: it is another
+// ForeignError is returned when a server does not answer as DynamoDB does: it is another
 // server, or a broken one.
 type ForeignError struct {
 	Endpoint string
@@ -42,8 +42,9 @@ func endpointOf(r *http.Request) string {
 	return r.URL.Scheme + "://" + r.URL.Host
 }
 
-// missing is the error of a reply without what DynamoDB always sends. It is nil if the
-// SDK has not read the reply from a server: a wrapper may leave out what is empty.
+// missing returns the error of a reply without a field that DynamoDB always sends. It
+// returns nil if the SDK has not read the reply from a server: a wrapper may leave out
+// empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok || raw == nil || raw.Response == nil {

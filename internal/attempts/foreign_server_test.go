@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// lies are what servers answer that are not DynamoDB, or that mean ill.
+// lies are answers of servers that are not DynamoDB, or that are hostile.
 var lies = map[string]http.HandlerFunc{
 	"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html></html>") },
 	"another JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"search"}`) },
@@ -34,7 +34,7 @@ var lies = map[string]http.HandlerFunc{
 	},
 }
 
-// foreignCalls are those that a server is to be called foreign by.
+// foreignCalls are the calls that must recognise such a server.
 var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error {
 		_, err := c.TryAcquire(ctx, "job")

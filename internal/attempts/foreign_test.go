@@ -197,8 +197,8 @@ func FuzzAReplyEndsInItsBounds(f *testing.F) {
 	})
 }
 
-// What came before the request was sent is no answer to it, and net/http says so in words
-// of its own.
+// A reply that came before the request was sent is not its answer, and net/http reports it
+// in words of its own.
 func TestServerThatSpeaksBeforeItIsAskedIsForeign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

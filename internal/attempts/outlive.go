@@ -6,19 +6,20 @@ import (
 	"sync/atomic"
 )
 
-// ErrUnknownOutcome says that a write may have been applied, or may be yet.
+// ErrUnknownOutcome is returned when a write may have been applied, or may still be.
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
-// A write outlives its caller: what becomes of it must be known to whoever writes next. So
-// the request under way goes on when its caller's time is over, and Close waits for it.
+// A write outlives its caller: the next writer must know its outcome. So the request in
+// flight continues when its caller's time is over, and Close waits for it.
 
-// Sent is what has been sent of a write.
+// Sent is the part of a write that has been sent.
 type Sent interface {
 	// Answered reports whether nothing is under way, or without an answer. A write whose
 	// time is over then returns at once: it begins no other.
 	Answered() bool
 
-	// LastErr is why the last request that has ended did nothing; nil: it did, or none has.
+	// LastErr returns why the last request that has ended had no effect. It returns nil if
+	// it had one, or if none has ended.
 	LastErr() error
 }
 
@@ -34,8 +35,9 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until done is closed, or limit ends. unknown says why nobody knows then what
-// becomes of what was sent; nil: done is closed, maybe at the same time.
+// Await waits until done is closed, or limit ends. The error unknown is why the outcome of
+// the write is then unknown. It is nil if done is closed, even if limit ends at the same
+// time.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:
@@ -54,20 +56,20 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	return Joined(Cause(limit), sent.LastErr())
 }
 
-// Latest is what has been sent of a write in parts, of which one at a time is under way.
-// Before the first nothing has been, nor will be once its time is over.
+// Latest is the sent part of a write that consists of several parts, sent one at a time.
+// Before the first part it counts as answered, and stays so once its time is over.
 type Latest struct{ part atomic.Pointer[Sent] }
 
 // Begin makes part the one that is under way.
 func (l *Latest) Begin(part Sent) { l.part.Store(&part) }
 
-// Answered is as of the part under way.
+// Answered reports whether the part in flight has been answered.
 func (l *Latest) Answered() bool {
 	part := l.part.Load()
 	return part == nil || (*part).Answered()
 }
 
-// LastErr is as of the part under way.
+// LastErr returns the error of the part in flight.
 func (l *Latest) LastErr() error {
 	if part := l.part.Load(); part != nil {
 		return (*part).LastErr()

@@ -10,7 +10,7 @@ import (
 
 var errBefore, errAfter = errors.New("throttled"), errors.New("closed")
 
-// sentBy is what was sent of a write, all of which is answered or not.
+// sentBy is a write whose requests have all been answered, or none.
 type sentBy struct{ answered bool }
 
 func (s sentBy) Answered() bool { return s.answered }

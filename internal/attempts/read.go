@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Read reads the item of key consistently, once; nil: there is none. The error
-// is a *Failure.
+// Read reads the item of key consistently, once. It returns nil if there is no such item.
+// The error is a *Failure.
 func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, error) {
 	item, err := s.Keys.Key(key)
 	if err != nil {
@@ -71,7 +71,8 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// errNoneRead is what a batch says in its reply where other reads are refused as throttled.
+// errNoneRead is the error of a batch that read nothing, where a single read would have
+// been throttled.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
 // readBatch sends one BatchGetItem. left are the keys that it has not read.
@@ -93,7 +94,7 @@ func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, optio
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, items := range out.Responses { // of one table, by its name where it was asked for by its ARN
+	for _, items := range out.Responses { // one table, under its name or under the ARN that it was requested by
 		found = append(found, items...)
 	}
 	for _, unread := range out.UnprocessedKeys {
@@ -140,8 +141,8 @@ func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item
 
 // Listing says which items of a table to list.
 type Listing struct {
-	Partition string // only those with this partition key; empty: any
-	Prefix    string // only those whose partition key begins so
+	Partition string // only items with this partition key; empty for any
+	Prefix    string // only items whose partition key has this prefix
 }
 
 // Page reads the next page, once, and goes on past it. consistent is as in the request.

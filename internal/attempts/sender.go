@@ -24,7 +24,7 @@ const (
 	MaxBatchGet = 100
 )
 
-// DB is what a Sender needs of a *dynamodb.Client. Nothing else in the lock sends.
+// DB is the part of a *dynamodb.Client that a Sender uses. Nothing else in the lock sends.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -57,7 +57,7 @@ type Sender struct {
 // Reply is the answer to one request.
 type Reply struct {
 	decide.Reply
-	Item protocol.Item // what an applied write has written, or what was read; nil: no such item
+	Item protocol.Item // the item that an applied write has written, or that was read; nil if there is none
 	Err  error
 }
 
@@ -90,8 +90,7 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	return r
 }
 
-// Commit sends the transaction of a caller, once, with what options add. It ends with
-// ctx.
+// Commit sends a caller's transaction once, with the given options. It ends with ctx.
 func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
 	_, err := s.DB.TransactWriteItems(ctx, in, append(options, once)...)
 	return err

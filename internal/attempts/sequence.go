@@ -20,7 +20,7 @@ const MostUnanswered = 50
 // Attempt is one write sent once. Its version is never used again.
 type Attempt interface{ ID() string }
 
-// Version is an attempt of which nothing but its version need be known.
+// Version is an attempt without any state but its version.
 type Version string
 
 // ID is the version.
@@ -33,8 +33,8 @@ type Outcome int
 const (
 	Unanswered Outcome = iota // it, or one before it, may still be applied
 	Applied                   // it was applied, or an earlier one was, which the record shows
-	Rejected                  // the condition failed, and the record shows none of them
-	Refused                   // AWS will not do it, and none of them can be applied
+	Rejected                  // the condition failed, and the record shows no attempt of the sequence
+	Refused                   // AWS rejects the request, and no attempt can be applied later
 	NotApplied                // throttled, or in conflict: it can be retried
 )
 
@@ -43,7 +43,7 @@ type Result[A Attempt] struct {
 	Outcome Outcome
 	Attempt A             // the one that was applied; else the last
 	Earlier bool          // the record shows that attempt, whose own reply did not say so
-	Item    protocol.Item // the record as written, or as the failed condition found it; nil: there is none
+	Item    protocol.Item // the record as written, or as the failed condition found it; nil if there is none
 	Cause   decide.Cause
 	Outage  bool
 	Err     error // why it was not applied
@@ -54,7 +54,7 @@ func (r Result[A]) Failure() error {
 	return &Failure{Cause: r.Cause, Err: r.Err}
 }
 
-// Operation is what a sequence of attempts must know of one kind of write.
+// Operation is one kind of write, as a sequence of attempts needs to know it.
 type Operation[A Attempt] struct {
 	Key protocol.Key
 
@@ -65,9 +65,9 @@ type Operation[A Attempt] struct {
 	// Within is the deadline of an attempt; 0: Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that a record shows: one of sent, which may all
-	// have been applied, the oldest first. The record is nil if there is none.
-	// False: it shows none of them, or one that is of no use any more.
+	// Shows returns the attempt that a record shows: an element of sent, which may all have
+	// been applied, oldest first. The record is nil if there is none. Shows returns false
+	// if the record shows no attempt, or one that can no longer be used.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// Turn waits until the next attempt may be sent. It returns the function to
@@ -160,8 +160,8 @@ func (q *Sequence[A]) Silent() bool {
 	return q.silent
 }
 
-// LastErr returns why the last attempt that has ended was not applied: for who gives up
-// while the next is in flight. Nil: none has failed.
+// LastErr returns why the last attempt that has ended was not applied. It is for a caller
+// that leaves while the next is in flight. It returns nil if no attempt has failed.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -188,8 +188,8 @@ func (q *Sequence[A]) Drop(version string) {
 	q.unanswered = slices.DeleteFunc(q.unanswered, func(a A) bool { return a.ID() == version })
 }
 
-// Settle removes an attempt that was applied, and those before it: the record does not
-// show any more what their conditions name.
+// Settle removes an attempt that was applied, and the attempts before it: the record no
+// longer shows what their conditions name.
 func (q *Sequence[A]) Settle(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -210,7 +210,7 @@ func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	return dropped
 }
 
-// Try sends the next attempt. ctx is that of the request.
+// Try sends the next attempt. ctx bounds the request.
 func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Result[A] {
 	if op.Turn != nil {
 		leave, err := op.Turn()
@@ -257,9 +257,9 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts until the sequence ends: no later than limit, and with no more
-// than MostUnanswered attempts without an answer. ctx is that of the requests: a write
-// whose effect must be known goes on when nobody waits for it any more.
+// Run sends attempts until the sequence ends: no later than limit, and with no more than
+// MostUnanswered attempts without an answer. ctx bounds the requests, and outlives limit: a
+// write whose outcome must be known continues when no caller waits for it.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := q.len()

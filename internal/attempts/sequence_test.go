@@ -26,7 +26,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// fate is what becomes of one request.
+// fate is the outcome of one request.
 type fate string
 
 const (
@@ -46,7 +46,7 @@ var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, c
 // network sends a client's updates to an engine, each by its fate.
 type network struct {
 	*dynamodb.Client
-	fates []fate // of the requests to come; then they are answered
+	fates []fate // outcomes of the next requests; later ones are answered
 	late  func() // one that is on its way yet
 	sent  int
 	reads int

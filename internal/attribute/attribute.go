@@ -68,8 +68,8 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 	return v
 }
 
-// EmptyIn says where in a value a nil stands instead of a value, and "" if nowhere. The SDK
-// would panic there, or leave it out.
+// EmptyIn returns the path of a nil that a value contains in place of a value, or "" if it
+// has none. The SDK would panic there, or leave it out.
 func EmptyIn(v types.AttributeValue) string {
 	if isNil(v) {
 		return " itself"

@@ -451,7 +451,7 @@ func TestRestoredTableGivesOutOldTokensAndANewOneDoesNot(t *testing.T) {
 		if token := granted(); token != second {
 			t.Errorf("token %d, where %d and %d were given out: the page warns of what does not happen", token, second, third)
 		}
-		w.Delete("job") // as a new table does not have it
+		w.Delete("job") // a new table does not have the record either
 		if token := granted(); token <= third {
 			t.Errorf("token %d of an empty table, after %d", token, third)
 		}

@@ -121,7 +121,7 @@ func TestTryForSeveralKeysNamesTheFirstThatIsHeld(t *testing.T) {
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.Sent()); n > 4 { // a, b, one read of those that are left, and a again
+		if n := len(wire.Sent()); n > 4 { // a, b, one read of the other keys, and a again
 			t.Errorf("%d requests", n)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 || len(b.Held()) > 0 {
@@ -249,7 +249,7 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 		if held := w.HeldAmong(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
 			t.Errorf("held after the inner release: %v", held)
 		}
-		below, err := c.TryAcquire(ctx, "a") // which does not wait
+		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -375,7 +375,7 @@ func TestAnyBoundsItsWaitForOtherKeysToBeUndone(t *testing.T) {
 			case 2: // it was not
 				return r.Send()
 			}
-			return lab.Cut(r) // that it is given up
+			return lab.Cut(r) // the read that gives it up
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())

@@ -59,8 +59,8 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 	return c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) })
 }
 
-// What an operation allocates is in testdata/allocations.txt; -rewrite records
-// it anew. A tenth more is let pass: other goroutines allocate as well.
+// testdata/allocations.txt records the allocations of each operation; -rewrite records them
+// anew. A tenth more is accepted: other goroutines allocate as well.
 func TestOperationsAllocateNoMoreThanRecorded(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// scene is what a call is made in: a client that holds a lock, and a network that is
-// about to fail.
+// scene is the setting of a call: a client that holds a lock, and a network that is about
+// to fail.
 type protoItem = map[string]types.AttributeValue
 
 type scene struct {
@@ -33,7 +33,7 @@ type scene struct {
 // Bounds of calls whose context has no end. Beyond them a request that is under way ends,
 // and what was sent is undone within the release grace.
 const (
-	tries    = 10 * time.Second // as NoWait and Get say
+	tries    = 10 * time.Second // the bound that NoWait and Get document
 	trust    = 18 * time.Second
 	term     = 20 * time.Second
 	tokenUse = 5 * time.Minute
@@ -183,7 +183,7 @@ func newScene(w *lab.World, shared bool) *scene {
 func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	if lab.Race { // which takes five times as long: those that hold up the most
+	if lab.Race { // the race detector takes five times as long: only the calls that delay most
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}
@@ -194,7 +194,7 @@ func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 					continue
 				}
 				used := map[string]bool{}
-				lab.InBubble(t, func(_ *testing.T, w *lab.World) { // as it is without faults
+				lab.InBubble(t, func(_ *testing.T, w *lab.World) { // the client without faults
 					s := newScene(w, shared)
 					ctx, cancel := context.WithTimeout(w.T.Context(), patience)
 					defer cancel()
@@ -235,7 +235,7 @@ func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 								}
 								s.wire.SetFault(nil)
 								_ = s.c.Close(context.Background())
-								lab.Elapse(time.Minute) // for what is under way
+								lab.Elapse(time.Minute) // for requests in flight
 							})
 						}
 					}

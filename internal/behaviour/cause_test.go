@@ -15,7 +15,7 @@ import (
 )
 
 // endedCalls are calls that end with their context: "held" is held by another client, and
-// nothing is answered in those that silence the network.
+// the calls that silence the network get no answer.
 var endedCalls = map[string]struct {
 	silent bool
 	call   func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error

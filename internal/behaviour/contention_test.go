@@ -10,20 +10,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// What a section takes, how far the table is, and the least that a section costs others:
-// itself, and the two round trips of a grant and a release.
+// The length of a section, the distance of the table, and the least that a section costs
+// others: itself, and the two round trips of a grant and a release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
 	limit        = sectionTakes + 2*roundTrip
 )
 
-// contention is what becomes of clients that all want one key, again and again.
+// contention is the result of clients that all acquire one key, again and again.
 type contention struct {
-	each      time.Duration // of a section
+	each      time.Duration // length of a section
 	longest   time.Duration // wait
 	overtaken int           // the most that others were granted during one wait
-	requests  float64       // of a section, as what follows
+	requests  float64       // per section, as the next fields
 	used      lab.Units
 }
 

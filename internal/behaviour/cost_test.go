@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// costs are what an operation costs on the wire.
+// costs is the cost of an operation on the wire.
 type costs struct {
 	requests int
 	lab.Units
@@ -194,7 +194,7 @@ const (
 // fleet is a month of somebody's locks.
 type fleet struct {
 	name string
-	uses map[string]float64 // how many of which operation
+	uses map[string]float64 // number of requests by operation
 }
 
 func perMonth(every time.Duration) float64 { return float64(month / every) }

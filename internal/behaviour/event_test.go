@@ -206,7 +206,7 @@ func TestLockCanBeUsedWhereItsOwnEventIsTold(t *testing.T) {
 						if err != nil {
 							t.Error(err)
 						}
-					case <-time.After(12 * time.Second): // of 18 that it is trusted
+					case <-time.After(12 * time.Second): // it is trusted for 18 s
 						t.Error("it waits for the event that it was called from")
 					}
 					wire.SetFault(nil)

@@ -25,7 +25,7 @@ func goroutinesOf(fn func()) int {
 // or of a test before. One for each of hundreds of locks is more.
 const strays = 5
 
-// What goroutines cost is memory: a few kilobytes each, for as long as a lock is held.
+// Goroutines cost memory: a few kilobytes each, for as long as a lock is held.
 func TestHeldLockCostsNoGoroutine(t *testing.T) {
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 		t.Run(kind, func(t *testing.T) {
@@ -34,7 +34,7 @@ func TestHeldLockCostsNoGoroutine(t *testing.T) {
 				w.Acquire(c, "first")
 				if n := goroutinesOf(func() {
 					for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
-						_ = l.Context() // which ends with the lock, and needs none for that either
+						_ = l.Context() // the context ends with the lock, and needs no goroutine for that either
 					}
 				}); n > strays {
 					t.Errorf("%d goroutines for %d locks", n, lab.Crowd())

@@ -165,7 +165,7 @@ func TestCloseWaitsForNoFunctionOfAGroupThatWasNotRun(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := c.Close(ctx); err != nil { // the outer lock is held yet, and nothing works under it
+		if err := c.Close(ctx); err != nil { // the outer lock is still held, and nothing works under it
 			t.Error(err)
 		}
 	})

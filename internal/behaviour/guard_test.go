@@ -21,7 +21,7 @@ func TestGuardHoldsWhileItsGrantStands(t *testing.T) {
 		if err := w.Transact(lab.Note("a", "1"), guard); err != nil {
 			t.Fatal(err)
 		}
-		lab.Elapse(time.Minute) // of renewals
+		lab.Elapse(time.Minute) // a minute of renewals
 		if err := w.Transact(lab.Note("a", "2"), guard); err != nil {
 			t.Fatal(err)
 		}

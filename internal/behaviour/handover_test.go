@@ -57,7 +57,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
 		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
 		"1 min":                     {leased(time.Minute), 10 * time.Second},
-		"4 s of a session of locks": {shared, 3 * time.Second}, // and not of the hour in their records
+		"4 s of a session of locks": {shared, 3 * time.Second}, // not the hour in their records
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -113,8 +113,8 @@ func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
 
 func TestHeadWithLittleTrustLeftReplacesHandOver(t *testing.T) {
 	skewed := inLine()
-	skewed.MaxSkew = 8200 * time.Millisecond // of a hand-over 800 ms are trusted
-	short := leased(time.Second)             // of a hand-over, and of a grant of its own, 900 ms
+	skewed.MaxSkew = 8200 * time.Millisecond // it trusts 800 ms of a hand-over
+	short := leased(time.Second)             // it trusts 900 ms of a hand-over, and of a grant of its own
 	for name, tc := range map[string]struct {
 		cfg     leasehold.Config
 		silent  time.Duration // before the look that shows it

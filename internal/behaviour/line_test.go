@@ -55,19 +55,19 @@ func TestQueueGrantsInOrder(t *testing.T) {
 	}
 }
 
-// lined is a key with a holder whose client has seen who stands in line.
+// lined is a key with a holder whose client has seen the queue.
 type lined struct {
 	*lab.World
 	holder *leasehold.Client
 	lock   *leasehold.Lock
-	wire   *lab.Wire // of the holder
+	wire   *lab.Wire // the holder's
 	wires  []*lab.Wire
 	heads  []*leasehold.Client
 	got    []chan *leasehold.Lock
 	leave  []context.CancelFunc
 }
 
-// inOrder has that many clients stand in line, one after the other.
+// inOrder has so many clients join the queue, one after the other.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return inOrderBehind(t, w, inLine(), waiters, cfg, opts...)
@@ -420,7 +420,7 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 			c, wire := w.Client(inLine())
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
-			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // and one each four seconds
+			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // one more every four seconds
 				t.Errorf("it has asked %d times for a place that it cannot see", n)
 			}
 			w.Release(lock)
@@ -429,7 +429,7 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 	})
 }
 
-// What a grant of theirs would write, that of a hand-over does not: so they write it.
+// A grant of theirs would write what a hand-over does not: so they write it.
 func TestHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
 	shared := inLine()
 	shared.SharedLease = true
@@ -491,7 +491,7 @@ func TestLargestRecordHasRoomForALine(t *testing.T) {
 	})
 }
 
-// The head may work as soon as it has read the record, whatever becomes of the reply.
+// The head may work as soon as it has read the record, even if the reply is lost.
 func TestHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, inLine())
@@ -562,7 +562,7 @@ func TestJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
 	})
 }
 
-// Whoever knows no lines leaves them alone, and takes its turn by chance.
+// A client without a queue leaves it alone, and acquires the key by chance.
 func TestClientsWithAndWithoutALineShareAKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, inLine())

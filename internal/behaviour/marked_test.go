@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A release with the mark of work that returns nil has stored it. These are those that
-// have not.
+// A release with MarkDone that returns nil has stored the mark. These tests have releases
+// that fail to.
 
 func TestReleaseThatComesTooLateToStoreAMarkSaysSo(t *testing.T) {
 	for name, before := range map[string]func(*testing.T, *leasehold.Client, *lab.Wire, *leasehold.Lock){

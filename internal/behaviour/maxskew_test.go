@@ -19,15 +19,15 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// vouching is a client's whose wall clock is wrong by skew at most.
-func vouching(skew time.Duration) leasehold.Config {
+// withMaxSkew returns the configuration of a client whose wall clock is wrong by at most skew.
+func withMaxSkew(skew time.Duration) leasehold.Config {
 	cfg := lab.Config()
 	cfg.MaxSkew = skew
 	return cfg
 }
 
-// vouched are the ways to hold a key in which a record or a row says when the lease ends.
-var vouched = map[string]struct {
+// boundedWays are the ways to hold a key in which a record or a row contains the lease's end.
+var boundedWays = map[string]struct {
 	shared  bool
 	acquire func(ctx context.Context, c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
 }{
@@ -39,10 +39,10 @@ func acquireJob(ctx context.Context, c *leasehold.Client, opts ...leasehold.Acqu
 	return c.Acquire(ctx, "job", opts...)
 }
 
-// forEachVouched has a client of cfg hold "job" in each way, renew it at once, and die. ask seeks the key
+// forEachBoundedWay has a client of cfg hold "job" in each way, renew it at once, and die. ask seeks the key
 // for another client in the way that excludes it.
-func forEachVouched(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error))) {
-	for name, by := range vouched {
+func forEachBoundedWay(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error))) {
+	for name, by := range boundedWays {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				cfg := cfg
@@ -66,14 +66,14 @@ func forEachVouched(t *testing.T, cfg leasehold.Config, test func(t *testing.T, 
 
 func TestDeadHoldersLockIsHadOnceItsLeaseHasEndedByTheClock(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
-	forEachVouched(t, vouching(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		lab.Elapse(lease + skew - time.Millisecond)
-		early, _ := w.Client(vouching(skew))
+		early, _ := w.Client(withMaxSkew(skew))
 		if _, err := ask(early, leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("a millisecond too early: %v", err)
 		}
 		lab.Elapse(time.Millisecond)
-		fresh, wire := w.Client(vouching(skew))
+		fresh, wire := w.Client(withMaxSkew(skew))
 		lock, err := ask(fresh, leasehold.NoWaitEvenIfDead())
 		if err != nil {
 			t.Fatalf("its lease has ended by every clock: %v", err)
@@ -86,10 +86,10 @@ func TestDeadHoldersLockIsHadOnceItsLeaseHasEndedByTheClock(t *testing.T) {
 }
 
 func TestWaiterThatHasJustBegunWaitsForTheEndAlone(t *testing.T) {
-	forEachVouched(t, vouching(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		began := time.Now()
 		lab.Elapse(15 * time.Second)
-		fresh, _ := w.Client(vouching(2 * time.Second))
+		fresh, _ := w.Client(withMaxSkew(2 * time.Second))
 		lock, err := ask(fresh)
 		if took := time.Since(began); err != nil || took != 22*time.Second {
 			t.Errorf("granted %v after the grant of who died: %v", took, err)
@@ -99,10 +99,10 @@ func TestWaiterThatHasJustBegunWaitsForTheEndAlone(t *testing.T) {
 }
 
 func TestTryWatchesWhoLooksDeadForWhatIsLeftOfMaxSkew(t *testing.T) {
-	forEachVouched(t, vouching(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
-		fresh, _ := w.Client(vouching(3 * time.Second))
+		fresh, _ := w.Client(withMaxSkew(3 * time.Second))
 		lock, err := ask(fresh, leasehold.NoWait())
 		if took := time.Since(began); err != nil || took != 2*time.Second {
 			t.Errorf("granted after %v: %v", took, err)
@@ -117,11 +117,11 @@ func TestClientWithoutMaxSkewObservesForALease(t *testing.T) {
 		holder, observer leasehold.Config
 		on               []lab.Edit
 	}{
-		"only the holder does":   {vouching(time.Second), lab.Config(), []lab.Edit{aDayAhead}},
-		"only the observer does": {lab.Config(), vouching(time.Second), nil},
+		"only the holder does":   {withMaxSkew(time.Second), lab.Config(), []lab.Edit{aDayAhead}},
+		"only the observer does": {lab.Config(), withMaxSkew(time.Second), nil},
 	} {
 		t.Run(name, func(t *testing.T) {
-			forEachVouched(t, cfg.holder, func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+			forEachBoundedWay(t, cfg.holder, func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 				lab.Elapse(time.Hour)
 				began := time.Now()
 				fresh, _ := w.Client(cfg.observer, cfg.on...)
@@ -138,7 +138,7 @@ func TestClientWithoutMaxSkewObservesForALease(t *testing.T) {
 	}
 }
 
-// Those who do not vouch renew a record and leave what they do not know.
+// Clients without MaxSkew renew a record and leave attributes that they do not know.
 func TestEndIsBelievedOfTheVersionAloneThatItNames(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -156,14 +156,14 @@ func TestEndIsBelievedOfTheVersionAloneThatItNames(t *testing.T) {
 	} {
 		t.Run("renewed by "+name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				first, _ := w.Client(vouching(time.Second))
+				first, _ := w.Client(withMaxSkew(time.Second))
 				grant := w.Detach(w.Acquire(first, "job"))
 				end := keep(t, w, grant)
 				lab.Elapse(40 * time.Second)
 				if w.Item("job")["leaseEnds"] == nil {
 					t.Fatal("the end of the first client has gone: this test tests nothing")
 				}
-				fresh, _ := w.Client(vouching(time.Second))
+				fresh, _ := w.Client(withMaxSkew(time.Second))
 				if _, err := fresh.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
 					t.Errorf("the end of another version was believed: %v", err)
 				}
@@ -173,7 +173,7 @@ func TestEndIsBelievedOfTheVersionAloneThatItNames(t *testing.T) {
 	}
 }
 
-// endIn is when the lease ends, as the record of "job" says.
+// endIn returns when the lease ends, by the record of "job".
 func endIn(t *testing.T, w *lab.World) time.Time {
 	t.Helper()
 	b, ok := w.Item("job")["leaseEnds"].(*types.AttributeValueMemberB)
@@ -188,7 +188,7 @@ func TestEndThatIsWrittenIsReadAfterTheAttemptBegan(t *testing.T) {
 		const margin, skew = 2 * time.Second, time.Second
 		var pauses bool // once the wall clock has been read
 		var on lab.Jumps
-		c, _ := w.Client(vouching(skew), on.Edit, func(m *machine.Machine) {
+		c, _ := w.Client(withMaxSkew(skew), on.Edit, func(m *machine.Machine) {
 			wall := m.Wall
 			m.Wall = func() time.Time {
 				at := wall()
@@ -230,7 +230,7 @@ func TestEndThatIsWrittenIsReadAfterTheAttemptBegan(t *testing.T) {
 
 func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 	for _, skew := range []time.Duration{0, 2 * time.Second} {
-		forEachVouched(t, vouching(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock, _ func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
+		forEachBoundedWay(t, withMaxSkew(skew), func(t *testing.T, _ *lab.World, died *leasehold.Lock, _ func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 			began := time.Now()
 			<-died.Context().Done()
 			if took := time.Since(began); took != 18*time.Second-skew {
@@ -242,18 +242,18 @@ func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 }
 
 func TestMarginSeparatesClocksThatAreWrongByMaxSkew(t *testing.T) {
-	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each vouches for its own
+	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // the bounds that each declares
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, wire := w.Client(vouching(behind), wrongBy(-behind))
+		holder, wire := w.Client(withMaxSkew(behind), wrongBy(-behind))
 		lock := w.Acquire(holder, "job")
 		began := time.Now()
 		wire.SetFault(lab.Cut)
 		ends := make(chan time.Duration, 1)
 		context.AfterFunc(lock.Context(), func() { ends <- time.Since(began) })
-		fresh, _ := w.Client(vouching(ahead), wrongBy(ahead))
+		fresh, _ := w.Client(withMaxSkew(ahead), wrongBy(ahead))
 		next := w.Acquire(fresh, "job")
 		if ended, taken := <-ends, time.Since(began); taken-ended != margin {
 			t.Errorf("trust ended after %v, and another was granted the key after %v", ended, taken)
@@ -265,7 +265,7 @@ func TestMarginSeparatesClocksThatAreWrongByMaxSkew(t *testing.T) {
 // The write is made, and takes its time; the head trusts it from a look that came later.
 func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := vouching(100 * time.Millisecond)
+		cfg := withMaxSkew(100 * time.Millisecond)
 		cfg.Line = true
 		holder, wire := w.Client(cfg)
 		head, headWire := w.Client(cfg)
@@ -304,7 +304,7 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 func TestHeadIsHandedNoSliverOfTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
-			cfg := vouching(skew)
+			cfg := withMaxSkew(skew)
 			cfg.Line = true
 			l := inOrderBehind(t, w, cfg, 1, cfg)
 			w.Release(l.lock)
@@ -319,7 +319,7 @@ func TestHeadIsHandedNoSliverOfTrust(t *testing.T) {
 
 func TestReleaseLeavesNoEndBehind(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(vouching(time.Second))
+		c, _ := w.Client(withMaxSkew(time.Second))
 		lock := w.Acquire(c, "job")
 		endIn(t, w)
 		w.Release(lock)
@@ -341,7 +341,7 @@ func TestMaxSkewIsRefusedWhereNothingWouldComeOfIt(t *testing.T) {
 		"without its unit":                   {func(c *leasehold.Config) { c.MaxSkew = 500 }, "nanoseconds"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			cfg := vouching(time.Second)
+			cfg := withMaxSkew(time.Second)
 			c.change(&cfg)
 			_, err := leasehold.New(lab.New(t).DB, cfg)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
@@ -353,7 +353,7 @@ func TestMaxSkewIsRefusedWhereNothingWouldComeOfIt(t *testing.T) {
 		})
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, _ := w.Client(vouching(time.Second))
+		c, _ := w.Client(withMaxSkew(time.Second))
 		if _, err := c.Acquire(t.Context(), "job", leasehold.WithLease(1600*time.Millisecond)); err == nil || !strings.Contains(err.Error(), "MaxSkew, 1s") {
 			t.Errorf("a lease that leaves no time to trust it: %v", err)
 		}

@@ -40,7 +40,7 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				n := lab.Crowd()
-				before, _ := w.Client(lab.Config()) // whose records the engine keeps: they do not count
+				before, _ := w.Client(lab.Config()) // the engine keeps this client's records: they do not count
 				w.AcquireMany(before, "job", n)
 				_ = before.Close(t.Context())
 				least := math.MaxInt

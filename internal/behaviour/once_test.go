@@ -143,7 +143,7 @@ func TestDoOnceCostsNoExtraRequestOrUnit(t *testing.T) {
 }
 
 func TestWorkIsDoneOncePerPeriod(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) { // which begins at midnight UTC
+	lab.InBubble(t, func(t *testing.T, w *lab.World) { // a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
 		var n runs
 		do := func() error { return c.Do(t.Context(), "job", n.do, leasehold.Every(24*time.Hour)) }
@@ -177,8 +177,8 @@ func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
 	})
 }
 
-// The period is that of the call: who waited over its end does not do the next one's work
-// in its place.
+// The period is the one at the call: a client that waited beyond its end does not do the work
+// of the next period instead.
 func TestWaitOverTheEndOfAPeriodStillAsksForThatPeriod(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
@@ -566,7 +566,7 @@ func TestMarkIsStoredWhoeverComesNext(t *testing.T) {
 				ended := make(chan error, 1)
 				go func() { ended <- next.Do(t.Context(), "job", n.do) }()
 				lab.Elapse(2 * time.Minute)
-				if err := lock.Renew(t.Context()); err != nil { // whose reply shows the line
+				if err := lock.Renew(t.Context()); err != nil { // the reply shows the queue
 					t.Fatal(err)
 				}
 				if err := lock.Release(t.Context(), leasehold.MarkDone()); err != nil {
@@ -649,7 +649,7 @@ func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 				behind, _ := w.Client(inLine())
 				got := w.Queue(behind, "job")
 				lab.Elapse(10 * time.Second)
-				w.Update("job", map[string]types.AttributeValue{ // as if one before had done it
+				w.Update("job", map[string]types.AttributeValue{ // an earlier client might have done it
 					"lastDone": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 						"once": &types.AttributeValueMemberS{Value: "mon"},
 						"by":   &types.AttributeValueMemberS{Value: lock.Record().Owner},
@@ -678,7 +678,8 @@ func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 	}
 }
 
-// What is handed over while a grant of one's own is on its way is shown by its reply.
+// A key that is handed over while the client's own grant is in flight is shown by the reply
+// of that grant.
 func TestOnceOfHeadThatIsHandedTheKeyReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(inLine())

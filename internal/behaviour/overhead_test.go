@@ -151,8 +151,8 @@ func (b *beside) twoWrites(ctx context.Context) error {
 	return nil
 }
 
-// processorTime is what the process has used of the processors, its garbage collector
-// and the server among it.
+// processorTime returns the processor time that the process has used, including its garbage
+// collector and the server.
 func processorTime(tb testing.TB) time.Duration {
 	tb.Helper()
 	var used syscall.Rusage

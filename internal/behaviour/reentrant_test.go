@@ -22,7 +22,7 @@ func TestSharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 	none := leasehold.WithAttributes(map[string]types.AttributeValue{"none": nil})
 	for name, tc := range map[string]struct {
 		opt  leasehold.AcquireOption
-		want string // in the error; empty: none
+		want string // a part of the error; empty for no error
 	}{
 		"nothing else":            {leasehold.Reentrant(), ""},
 		"no wait":                 {leasehold.NoWait(), ""},
@@ -96,7 +96,7 @@ func TestReentrantHandlesHaveTheirOwnExpiryWarnings(t *testing.T) {
 		w.Release(closed)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(16 * time.Second)
-		late := share("late") // less is left than it wants to be told of
+		late := share("late") // less trust is left than its warning asks for
 		lab.Elapse(time.Second)
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}

@@ -14,7 +14,7 @@ import (
 )
 
 // refusals are the error codes of credentials and rights that may be good again soon.
-var refusals = map[string]string{ // with what their errors say
+var refusals = map[string]string{ // by a part of their errors
 	"ExpiredTokenException":       "the credentials have expired: renew them",
 	"UnrecognizedClientException": "the credentials were refused: check them",
 	"AccessDeniedException":       "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one)",
@@ -135,7 +135,7 @@ func TestWaitEndedDuringRefusalSaysSo(t *testing.T) {
 					defer cancel()
 					time.AfterFunc(2*time.Second, func() { wire.SetFault(refusing(code)) })
 					err := b.wait(ctx, c)
-					if name == "lead" { // whose error is the cause of its context's end
+					if name == "lead" { // its error is the cause of its context's end
 						if !errors.Is(err, context.DeadlineExceeded) {
 							t.Error(err)
 						}
@@ -207,7 +207,7 @@ func TestAcquireInLocalLineOutlivesDenial(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		ended := make(chan error, 1)
-		go func() { ended <- lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }() // which asks for the key itself
+		go func() { ended <- lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }() // this one asks for the key itself
 		lab.Elapse(time.Second)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() {

@@ -17,7 +17,7 @@ import (
 // polls is how long a change takes to show: two longest polls.
 const polls = 2 * 500 * time.Millisecond
 
-// sightings is what a Watch has yielded, changes alone.
+// sightings are the changes that a Watch has yielded.
 type sightings struct {
 	seen []leasehold.Sighting
 	err  error

@@ -55,7 +55,7 @@ func TestWireIsAsRecorded(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {
-			first := map[string]string{} // which mishap came to this first
+			first := map[string]string{} // the first mishap that came to this
 			for _, m := range mishaps {
 				sent := transcribe(t, cfg, op, m)
 				if as, ok := first[sent]; ok {
@@ -104,7 +104,7 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 		before := p.before
 		p.before = func() {
 			before()
-			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // of x and y, which are sent in any order, always x
+			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // always x: x and y are sent in any order
 		}
 		op.what(w, p)
 		lab.Elapse(time.Second) // what it leaves to the background
@@ -117,8 +117,8 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 	return b.String()
 }
 
-// byKey orders requests of one kind that follow each other by their keys: those
-// that are sent in parallel come in any order.
+// byKey sorts successive requests of one kind by their keys: parallel requests come in any
+// order.
 func byKey(calls []lab.Call) []lab.Call {
 	for from := 0; from < len(calls); {
 		to := from + 1

@@ -15,8 +15,8 @@ import (
 type Client struct {
 	Requests  *attempts.Sender
 	Proto     protocol.Protocol
-	Caps      layout.Capabilities // of the layout
-	Owner     string              // of this client, which the record keeps
+	Caps      layout.Capabilities // capabilities of the layout
+	Owner     string              // owner name of this client, which the record keeps
 	Wall      func() time.Time
 	Expires   func(data, mark bool) time.Time // when TTL may delete a record that is freed now
 	Detach    func(func())
@@ -24,12 +24,12 @@ type Client struct {
 	Errors    Errors
 }
 
-// Errors makes the errors that callers are told.
+// Errors makes the errors that callers receive.
 type Errors interface {
-	// Changed says that the record shows another grant, or is free.
+	// Changed returns the error of a record that shows another grant, or is free.
 	Changed(now protocol.Record) error
 
-	// Missing says that the key has no record.
+	// Missing returns the error of a key that has no record.
 	Missing(key protocol.Key) error
 
 	// Unreadable says why an item is no record of the key.
@@ -39,9 +39,9 @@ type Errors interface {
 	Failed(op string, key protocol.Key, err error) error
 }
 
-// Request is what to break, and how.
+// Request names the grant to break, and how.
 type Request struct {
-	Grant     protocol.Record // as it was read
+	Grant     protocol.Record // the record as it was read
 	Reason    string
 	Unrenewed bool // only if it has not been renewed since
 }
@@ -114,7 +114,7 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 	}
 }
 
-// unknown is the error of a break that may have been applied, or may be yet.
+// unknown returns the error of a break that may have been applied, or may still be.
 func (c *Client) unknown(key protocol.Key, err error) error {
 	return c.Errors.Failed("break", key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err))
 }
@@ -151,9 +151,9 @@ func (c *Client) found(grant protocol.Record, item protocol.Item) (now protocol.
 	return now, false, nil
 }
 
-// sameGrant reports whether two records of a key show the same grant. A foreign holder
-// has no grant id. If its owner has a name, that stays the same while it renews. In
-// layouts that go by the clock it does not renew: another version is another grant.
+// sameGrant reports whether two records of a key show the same grant. A foreign holder has
+// no grant id. If its owner has a name, that stays the same while it renews. In layouts
+// that rely on the wall clock it does not renew: another version is another grant.
 func (c *Client) sameGrant(a, b protocol.Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.Caps.Expiry == layout.Observed)
 }

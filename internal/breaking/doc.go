@@ -1,17 +1,18 @@
-// Package breaking frees a key that somebody else holds, and tells the holder.
+// Package breaking frees a key that another client holds, and notifies the holder.
 //
 //	                applied, or the record shows it
-//	held ─► break ───────────────────────────────► broken ─► its session is told, if any
+//	held ─► break ───────────────────────────────► broken ─► its session is notified, if any
 //	        ▲ │ │
 //	        └─┘ └── the record shows another grant, or none ──────────────► changed
 //	 no answer, or
 //	 renewed since
 //
-// A break is of one grant, as its record was read. If that has been renewed since, the next
-// attempt is of what the record shows now, by a sequence of its own.
+// A break ends one grant, as its record was read. If that has been renewed since, the next
+// attempt names the version that the record shows now, in a sequence of its own.
 //
-// A holder under a session rarely renews its record. Its row is told, so that the holder
-// looks at the record after the next renewal of that (package hold, sessionbroken.go).
+// A holder under a session rarely renews its record. The break puts a notice into the
+// session's row, so that the holder reads the record after the row's next renewal (package
+// hold, sessionbroken.go).
 //
 // What each failure does:
 //
@@ -19,10 +20,10 @@
 //	it is refused               an error: nothing was freed
 //	a reply was lost, and the   the outcome is unknown: it may have freed the grant before
 //	record shows another grant  that
-//	the outcome is unknown      the session is told all the same: it looks at the record, and
-//	                            loses nothing if the grant stands
-//	the session cannot be told  the grant is broken, and the holder learns of it when it renews
+//	the outcome is unknown      the session is still notified: it reads the record, and loses
+//	                            nothing if the grant is current
+//	the notice fails            the grant is broken, and the holder learns of it when it renews
 //	                            its record; its commits fail at once
 //
-// A request outlives its caller (attempts.Outlive), and the telling does.
+// A request outlives its caller (attempts.Outlive), and so does the notice.
 package breaking

@@ -10,17 +10,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// ErrHolderUntold says that a grant is broken, and its session could not be told.
+// ErrHolderUntold is returned when a grant is broken, but its session could not be
+// notified.
 var ErrHolderUntold = errors.New("leasehold: holder not told of the break")
 
-// untold is that error, and why.
+// untold returns ErrHolderUntold with its reason.
 func (c *Client) untold(key protocol.Key, err error) error {
 	return c.Errors.Failed("break", key, fmt.Errorf(
-		"%w: the key is free, and the holder, if it lives, learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
+		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }
 
-// tell tells the session of r, if it is under one, that the grant in r was broken, or may
-// have been. It tries until limit ends, and once at least.
+// tell notifies the session of r, if there is one, that the grant in r was broken, or may
+// have been. It tries at least once, and until limit ends.
 func (c *Client) tell(limit context.Context, r protocol.Record) error {
 	proto, ok := c.Proto.(protocol.Native)
 	if !ok || r.Session == "" {
@@ -58,8 +59,8 @@ func (c *Client) tell(limit context.Context, r protocol.Record) error {
 	return c.untold(r.Key, errors.Join(attempts.Cause(limit), err))
 }
 
-// whyNot says why the row of a session cannot be told of a break. nil: its locks have ended
-// with it, and there is nobody to tell.
+// whyNot returns why the row of a session cannot be notified of a break. It returns nil if
+// its locks have ended with it: then there is no client to notify.
 func (c *Client) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
 	if row == nil {
 		return nil
@@ -71,5 +72,5 @@ func (c *Client) whyNot(proto protocol.Native, key protocol.Key, row protocol.It
 	case shown.Released:
 		return nil
 	}
-	return errors.New("its client is of a version that cannot be told")
+	return errors.New("its client's version does not read break notices")
 }

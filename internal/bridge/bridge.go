@@ -5,8 +5,8 @@ package bridge
 
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
-// Inside returns what is inside a *leasehold.Client. Who uses it declares, as an interface,
-// what it needs of that: the methods name types of the root, which imports this package.
+// Inside returns the internals of a *leasehold.Client. Its caller declares the interface
+// that it needs of them: the methods name types of the root, which imports this package.
 var Inside func(client any) any
 
 // Record returns the leasehold.Record of a record: only the root can fill in all of it.

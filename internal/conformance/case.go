@@ -31,7 +31,7 @@ type Case struct {
 	Before []Request                   // sent before When; each must succeed
 	When   Request
 	Want   Reply
-	Then   []Item // the table's content at the end, in any order; nil: not checked
+	Then   []Item // the table's content at the end, in any order; nil to skip the check
 }
 
 // Request is one API request, or several of the same kind.
@@ -62,8 +62,8 @@ type Reply struct {
 // Fault is an error as AWS sends it.
 type Fault struct {
 	Code    string
-	Text    string // "…" matches any text, {table} the table's name; empty: any text
-	Item    Item   // of a failed condition
+	Text    string // "…" matches any text, {table} the table's name; empty for any text
+	Item    Item   // the item of a failed condition
 	Reasons []Reason
 }
 

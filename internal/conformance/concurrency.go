@@ -73,9 +73,8 @@ func concurrencyCases() []Case {
 	}
 }
 
-// atOnce sends one request from each of 64 goroutines, and counts those that
-// succeed. The others must fail by their condition, or by a conflict with another
-// transaction.
+// atOnce sends one request from each of 64 goroutines, and counts the successes. Every
+// other request must fail by its condition, or by a conflict with another transaction.
 func atOnce(request func(i int) Request) Request {
 	return Call(func(ctx context.Context, client *dynamodb.Client, table string) (Reply, error) {
 		var (

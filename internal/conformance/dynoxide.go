@@ -50,7 +50,7 @@ func dynoxide() map[string]*Difference {
 	})
 	maps.Copy(all, worded("it checks values and keys in places of its own and names fewer of them", map[string]string{
 		"items/DeleteItem takes no other return values":        "1 validation error detected: Value 'UPDATED_OLD' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
-		"updates/list_append of what is no list":               "list_append requires two list operands",
+		"updates/list_append of no list":               "list_append requires two list operands",
 		"updates/an update that fails halfway changes nothing": "Operands for + must be numbers",
 		"paths/ADD inside a map that is not there":             "An operand in the update expression has an incorrect data type",
 		"arithmetic/SET adds nothing to a string":              "Operands for + must be numbers",
@@ -85,7 +85,7 @@ func dynoxideBehaviour() map[string]*Difference {
 			Why:  "it fills the gaps with nulls",
 			then: []Item{item(Item{"l": list(num("1"), null, null, null, null, null, null, num("2"), null, num("9"))})},
 		},
-		"paths/REMOVE of several elements goes by the indexes before": {
+		"paths/REMOVE of several elements uses the indexes before": {
 			Why: "it removes one after another", then: []Item{item(Item{"l": list(str("1"), str("2"))})},
 		},
 		"paths/REMOVE inside a map that is not there": {
@@ -144,7 +144,7 @@ func dynoxideBehaviour() map[string]*Difference {
 		"expression errors/no order among nulls":                     {Why: "it lets the comparison fail", want: conditionFailed(nil)},
 		"expression errors/no order among lists":                     {Why: "it lets the comparison fail", want: conditionFailed(nil)},
 		"limits/an update to 400 KB": {
-			Why:  "it adds AWS's cost of an update to the whole item instead of to what the update writes",
+			Why:  "it adds AWS's cost of an update to the whole item instead of to the attributes that the update writes",
 			want: invalid("Item size to update has exceeded the maximum allowed size"),
 		},
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests of one item. A nil Key is the one of item(nil).
+// Requests of one item. A nil Key means item(nil).
 
 // Get is a GetItem, strongly consistent unless Eventual is set.
 type Get struct {

@@ -40,7 +40,7 @@ func transactionCases() []Case {
 			Then:   []Item{item(Item{"n": num("1")})},
 		},
 		{
-			Name:   "a token used again goes by the request, not by the table",
+			Name:   "a token used again depends on the request, not on the table",
 			Before: []Request{increment("token", "1"), setN("50", "")},
 			When:   increment("token", "1"),
 			Then:   []Item{item(Item{"n": num("50")})},

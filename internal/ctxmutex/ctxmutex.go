@@ -10,8 +10,8 @@ type Mutex chan struct{}
 // New returns a Mutex that nobody has.
 func New() Mutex { return make(Mutex, 1) }
 
-// Lock waits until nobody has m, or ctx ends; false: ctx ended, and the caller does not
-// have m.
+// Lock blocks until m is free, or ctx ends. It returns false if ctx ended first: then the
+// caller does not hold m.
 func (m Mutex) Lock(ctx context.Context) bool {
 	select {
 	case m <- struct{}{}:

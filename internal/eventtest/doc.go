@@ -1,4 +1,4 @@
-// Package eventtest is a process that lives through everything that a client of
-// package leasehold has events for, and says what came of it: what its adapters
-// for metrics are held to.
+// Package eventtest runs a process that goes through everything that a client of package
+// leasehold has events for, and returns the totals. Adapters for metrics are tested against
+// them.
 package eventtest

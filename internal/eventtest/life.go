@@ -15,11 +15,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Life is what a process has lived through.
+// Life is the totals of all that happened to a process.
 type Life struct {
 	Grants      map[string]int // by the adapters' word for how
 	Lost        map[leasehold.LostReason]int
-	Held        []time.Duration // of each grant, the shortest first
+	Held        []time.Duration // how long each grant was held, shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
@@ -29,9 +29,8 @@ type Life struct {
 	Requests    int
 }
 
-// Live leads a process through a life in a bubble of testing/synctest, with a
-// client whose events go to onEvent. ctx is that of every call. It ends with
-// nothing held.
+// Live leads a process through a life in a bubble of testing/synctest, with a client whose
+// events go to onEvent. Every call has ctx. Live ends with nothing held.
 func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, leasehold.Event)) Life {
 	t.Helper()
 	w := New(t)
@@ -149,7 +148,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	life.Requests = len(wire.Sent()) - 1 // the renewal that found the lock broken: a loss tells of no requests
+	life.Requests = len(wire.Sent()) - 1 // minus the renewal that found the lock broken: a loss has no count of requests
 	slices.Sort(life.Held)
 	return life
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// lease is long, so that a life is told in few events.
+// lease is long, so that a life has few events.
 const lease = 5 * time.Minute
 
 // World is a DynamoDB with a lock table, "locks".

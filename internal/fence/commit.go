@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Locks are those whose grants guard a commit.
+// Locks is the set of locks whose grants guard a commit.
 type Locks interface {
 	// Trusted reports whether all of them are: otherwise nothing is sent, except
 	// to find out about a request without an answer.
@@ -42,14 +42,14 @@ type Commit struct {
 
 	mu       sync.Mutex    // guards what follows
 	left     bool          // the caller has: nothing more is sent
-	lastErr  error         // of the last request that has ended
-	inFlight chan struct{} // of the request in flight: closed when the caller's values have been read; nil: none is
+	lastErr  error         // error of the last request that has ended
+	inFlight chan struct{} // closed when the SDK has read the caller's values for the request in flight; nil if there is none
 }
 
 // Result is how a commit ended.
 type Result struct {
 	Step     decide.Step                // Committed, NotHeld, Cancelled, Rejected, GiveUp or Doubtful
-	Err      error                      // of the last request; Cancelled: of the one whose writes failed
+	Err      error                      // error of the last request; if Cancelled, of the request whose writes failed
 	Writes   []types.CancellationReason // Cancelled: one for each write
 	Failed   []FailedGuard              // NotHeld: at least one
 	Requests int
@@ -59,7 +59,7 @@ type Result struct {
 // FailedGuard is a guard that failed.
 type FailedGuard struct {
 	Guard int           // its index
-	Item  protocol.Item // of which its condition is not true; nil: there is none, or an engine does not return it
+	Item  protocol.Item // the item whose condition failed; nil if there is none, or an engine does not return it
 }
 
 // New prepares a commit of writes, which is sent with ends: the guard of each lock, or
@@ -136,8 +136,8 @@ func failedGuards(reply decide.CommitReply, guards int) []FailedGuard {
 	return failed
 }
 
-// send sends a request once, and waits for its answer whatever becomes of the
-// caller. Not sent: there is no use in it any more.
+// send sends a request once, and waits for its answer even if the caller leaves. sent is
+// false if the request is no longer of use.
 func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, sent bool, _ error) {
 	defer c.locks.Turn(ctx)()
 	inFlight := c.begin(ctx)
@@ -155,8 +155,8 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	return reply, true, err
 }
 
-// begin puts a request in flight, nil if none is to be sent any more. From then
-// on a caller that leaves does not know the outcome.
+// begin puts a request in flight. It returns nil if none is to be sent. After that, a
+// caller that leaves does not know the outcome.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -183,9 +183,8 @@ func (c *Commit) LastErr() error {
 	return c.lastErr
 }
 
-// Leave lets the caller leave while Run goes on: nothing more is sent. It returns
-// once the caller's values are not read any more, and reports whether a request
-// is in flight.
+// Leave lets the caller leave while Run goes on: nothing more is sent. It returns once the
+// caller's values are no longer read, and reports whether a request is in flight.
 func (c *Commit) Leave() (inFlight bool) {
 	c.mu.Lock()
 	c.left = true

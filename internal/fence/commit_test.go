@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/fence"
 )
 
-// fate is what becomes of one request.
+// fate is the outcome of one request.
 type fate string
 
 const (
@@ -30,7 +30,7 @@ const (
 	refused   fate = "refused"
 )
 
-// change is what happens to the table before a request is sent.
+// change is a change of the table before a request is sent.
 type change string
 
 const (
@@ -164,7 +164,7 @@ func (tb *table) commit() *fence.Commit {
 	return fence.New(sender, tb, func() decide.Instant { return decide.Instant{} }, one, one, one)
 }
 
-// afterwards is what happens once a script is over.
+// afterwards is the event that follows a script.
 type afterwards string
 
 const (

@@ -52,7 +52,8 @@ func TestCommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
 	}
 }
 
-// slowKeys are credentials that take a pause of the process to be had, once.
+// slowKeys is a credential provider whose first answer takes as long as a pause of the
+// process.
 type slowKeys struct {
 	pause atomic.Int64
 }

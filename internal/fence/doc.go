@@ -2,7 +2,7 @@
 // stand, and finds out whether they were.
 //
 // A commit is one transaction: the caller's writes, and a guard for each grant,
-// a condition that fails once the grant has ended and then fails for ever. Every
+// a condition that fails once the grant has ended and then always fails. Every
 // request of a commit carries one idempotency token. DynamoDB promises of those
 // (API reference, TransactWriteItems, ClientRequestToken) that a request
 // repeated under the token of one that was applied succeeds and writes nothing,

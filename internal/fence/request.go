@@ -21,7 +21,7 @@ import (
 type request struct {
 	in     *dynamodb.TransactWriteItemsInput
 	guards int    // so many of the last items
-	body   []byte // as it was first sent
+	body   []byte // the bytes of the first attempt
 }
 
 // send sends the request once. read is called when the SDK has read the caller's

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// Fault is what is wrong with the file or where it is, and what to do.
+// Fault describes a problem of the file or its folder, and its remedy.
 type Fault struct {
 	is, do string
 	passes bool

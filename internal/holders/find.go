@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// GrantOf tells one grant of a key from the next: see liveness.GrantOf.
+// GrantOf returns a string that distinguishes one grant of a key from the next: see
+// liveness.GrantOf.
 func GrantOf(r leasehold.Record) string {
 	return liveness.GrantOf(protocol.Record{Grant: r.Grant, Owner: r.Owner, Version: r.Version, Lease: r.Lease})
 }

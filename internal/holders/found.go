@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Kind is what an item of a lock table is.
+// Kind is a kind of item in a lock table.
 type Kind string
 
 // Values of Kind.
@@ -16,7 +16,7 @@ const (
 	KindDamaged Kind = "damaged" // not a lock, and nothing else that is known
 )
 
-// Found is what one item is.
+// Found is one item as it was decoded.
 type Found struct {
 	Key    protocol.Key
 	Kind   Kind
@@ -24,10 +24,10 @@ type Found struct {
 	Damage *protocol.DecodeError // why the item does not read
 }
 
-// Held reports whether the record is that of a holder.
+// Held reports whether the record has a holder.
 func (f Found) Held() bool { return f.Kind != KindDamaged && !f.Record.Released }
 
-// Read says what an item is.
+// Read decodes an item.
 func Read(proto protocol.Protocol, item protocol.Item) Found {
 	key := proto.Schema().KeyOf(item)
 	if sharing, ok := proto.(protocol.Native); ok && sharing.IsSessionKey(key) {

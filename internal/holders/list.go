@@ -16,8 +16,9 @@ type Listing struct {
 	Bare     bool // without attributes, and data but a remark: a record may have 400 KB of them
 }
 
-// IsDamaged reports whether an error is that of one damaged record, which ends no listing.
-// That of an item without a key does: the table has other keys, and so has every item.
+// IsDamaged reports whether err is about one damaged record, which ends no listing. The
+// error of an item without a key does end it: the table has another key schema, and so has
+// every item.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})

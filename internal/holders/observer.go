@@ -31,9 +31,9 @@ type Observation struct {
 	Record leasehold.Record
 	State  State
 	Beat   liveness.Beat // shows the state
-	Shared bool          // the beat is that of a session
+	Shared bool          // the beat is a session's
 	Gone   bool          // the record was deleted
-	Err    error         // of this record, or what ended the observation
+	Err    error         // an error of this record, or the one that ended the observation
 
 	ended bool // the session, for good
 }
@@ -42,7 +42,7 @@ type Observation struct {
 type Observer struct {
 	Locks  *leasehold.Client
 	Reader Reader
-	Limit  time.Duration // how long it observes; 0: until every holder is known
+	Limit  time.Duration // how long it observes; zero to observe until every holder is known
 	Unpaid bool          // nobody pays for read units
 
 	rule liveness.Rule
@@ -61,9 +61,9 @@ func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Obs
 	return out
 }
 
-// Watch is Observe that tells of each record when it is settled. Before it begins to
-// wait it tells what is left to do. Once o.Limit is over the holders that are left are
-// unknown; if the observation cannot go on they are, and have its error.
+// Watch is Observe with callbacks: settled is called for each record once its state is
+// known, and planned before the observer begins to wait. Once o.Limit is over the remaining
+// holders are unknown. If the observation cannot continue, they are unknown with its error.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

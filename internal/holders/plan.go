@@ -7,13 +7,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Plan says what is left of an observation: for how many holders, for how long, and
-// at which cost if none of them is live.
+// Plan is the rest of an observation: the number of holders, how long it takes, and its
+// cost if no holder is live.
 type Plan struct {
 	Holders  int
 	Longest  time.Duration
 	Requests int
-	Units    float64 // read units at least; 0: nobody pays for them
+	Units    float64 // least number of read units; 0 if they are free
 }
 
 // plan goes through the readings that are left as if nobody renewed.

@@ -18,26 +18,26 @@ import (
 )
 
 const (
-	concurrentReads = 32 // of single items
+	concurrentReads = 32 // reads of single items
 	readLimit       = 10 * time.Second
 	// unreadPause is how long keys wait that a BatchGetItem has left out, because
 	// its reply was full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
 )
 
-// Reader reads items, those of a listing again, consistently, in the way that uses
-// fewer read units. By its key an item uses one unit at least, however small it is.
-// A listing uses one for every 4 KB, which is a dozen records; but it reads the whole
-// table, or partition, for the sake of the few that are wanted.
+// Reader reads items, or those of a listing again, consistently, in the way that uses fewer
+// read units. By its key an item uses at least one unit, however small it is. A listing
+// uses one for every 4 KB, about a dozen records; but it reads the whole table, or
+// partition, for a few wanted items.
 type Reader struct {
 	db      *dynamodb.Client
 	table   string
 	proto   protocol.Protocol
-	sharing protocol.Native // nil: the layout has no sessions
+	sharing protocol.Native // nil if the layout has no sessions
 
 	listing Scope
-	// What one listing uses if it reads consistently. No units: it is not known, and
-	// items are read by key.
+	// The cost of one listing if it reads consistently. Zero units mean that the cost is
+	// unknown, and items are read by key.
 	requests int
 	units    float64
 
@@ -50,7 +50,7 @@ func NewReader(db *dynamodb.Client, table string, proto protocol.Protocol) Reade
 	return Reader{db: db, table: table, proto: proto, sharing: sharing}
 }
 
-// Scope is what a listing reads.
+// Scope is the extent of a listing.
 type Scope = attempts.Listing
 
 // listsAll reports whether the listing shows every item of the table.
@@ -71,7 +71,7 @@ func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
 	switch n := keys + sessions; {
 	case !r.lists(n):
 		return r.requestsFor(n), float64(n)
-	case r.listsAll(): // that shows the sessions too
+	case r.listsAll(): // the listing also returns the sessions
 		return r.requests, r.units
 	}
 	return r.requests + r.requestsFor(sessions), r.units + float64(sessions)

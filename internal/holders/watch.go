@@ -22,7 +22,7 @@ type watch struct {
 	began time.Time
 	open  []*subject // not settled yet, in the order of the records
 
-	failed error         // of the last reading
+	failed error         // error of the last reading
 	since  time.Duration // when the first of those in a row that failed was over
 }
 
@@ -56,16 +56,16 @@ const (
 	givenUpAfter    = 10 * time.Second
 )
 
-// readingsApart returns the pause between two readings of a record whose holder will
-// be dead in left. Holders renew about four times a lease. Three tenths of it are a
-// little more than their pause, so that nearly all that live are settled by the first
-// reading, and dead ones cost three more.
+// readingsApart returns the pause between two readings of a record whose holder will be
+// dead in left. Holders renew about four times a lease. Three tenths of it are a little
+// more than their pause, so the first reading settles nearly all live holders, and dead
+// ones cost three more.
 func readingsApart(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
 
-// next returns when the next reading is due, and of which subjects. It waits a little
-// for others that are due soon after the first.
+// next returns when the next reading is due, and its subjects. It waits a little for others
+// that are due soon after the first.
 func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 	first, last := open[0].due, open[0].latest()
 	for _, s := range open {
@@ -94,7 +94,7 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 	return len(records), len(ids)
 }
 
-// read reads the subjects once, and settles those that can be.
+// read reads the subjects once, and settles as many as it can.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
 	look := liveness.Reading{Asked: time.Now()}
 	items, err := w.rows(ctx, subjects)
@@ -151,7 +151,7 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 	return items, err
 }
 
-// judge says what a reading shows of a holder, and whether that settles it.
+// judge returns what a reading shows of a holder, and whether that settles it.
 func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Reading) (Observation, bool) {
 	key := s.found.Record.Key
 	item := items[key]

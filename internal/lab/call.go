@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Call is what a request asks for.
+// Call is a decoded request.
 type Call struct {
 	Op   string // UpdateItem, …
 	Body []byte
@@ -55,9 +55,9 @@ func (c Call) Parts() []Call {
 	return parts
 }
 
-// HandsOver reports whether a grant is asked for out of one's own hands: its condition
-// names what is held and allows nothing else. That of any other grant has an OR, one of
-// a record that must exist too; that of a session's row names nothing.
+// HandsOver reports whether the request is a grant that ends the sender's own: its
+// condition names what is held and allows nothing else. The condition of any other grant
+// has an OR, or needs an existing record; for a session's row it names nothing.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
@@ -134,7 +134,7 @@ func (c Call) Reads() bool {
 // the ids of clients and sessions.
 var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
 
-// Keys are those that the request names, in order, sessions without their ids.
+// Keys returns the keys that the request names, in order, sessions without their ids.
 func (c Call) Keys() []string {
 	type key map[string]struct{ S string }
 	type named struct{ Key key }
@@ -176,5 +176,5 @@ func Count(calls []Call, is func(Call) bool) int {
 	return n
 }
 
-// Commits is how many of the calls are transactions of a caller's writes.
+// Commits returns how many of the calls are transactions of a caller's writes.
 func Commits(calls []Call) int { return Count(calls, Call.Commits) }

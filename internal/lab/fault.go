@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Fault is what a network does with one request: it may send it on once, never
-// or twice, and answer what it likes.
+// Fault is the network's treatment of one request: it may send it on once, never or twice,
+// and return any answer.
 type Fault func(*Request) (*http.Response, error)
 
 // Request is a request on its way.
@@ -21,11 +21,10 @@ type Request struct {
 	send func() (*http.Response, error)
 }
 
-// Context is the context of who has sent the request.
+// Context returns the context of the sender of the request.
 func (r *Request) Context() context.Context { return r.ctx }
 
-// Send has the engine answer the request. What it does, it does whatever becomes
-// of who has sent it.
+// Send has the engine answer the request, even if its sender has left.
 func (r *Request) Send() (*http.Response, error) { return r.send() }
 
 // WithContext returns the request as of a caller with ctx.

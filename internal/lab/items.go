@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Item reads a record as it is; nil: there is none.
+// Item reads a record. It returns nil if there is none.
 func (w *World) Item(key string) map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.GetItem(context.WithoutCancel(w.T.Context()), &dynamodb.GetItemInput{
@@ -73,7 +73,7 @@ func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Va
 // Num is a number attribute.
 func Num(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// Text reads a string attribute; empty: there is none.
+// Text returns a string attribute, or "" if there is none.
 func Text(item map[string]types.AttributeValue, name string) string {
 	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -81,7 +81,7 @@ func Text(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// Number reads a number attribute; empty: there is none.
+// Number returns a number attribute, or "" if there is none.
 func Number(item map[string]types.AttributeValue, name string) string {
 	if n, ok := item[name].(*types.AttributeValueMemberN); ok {
 		return n.Value

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Crowd is how many locks are many more than the 128 renewals that are under way
-// at most; under the race detector, which takes ten times as long, not that many.
+// Crowd returns a number of locks far above 128, the most renewals in flight. Under the
+// race detector, which takes ten times as long, it returns fewer.
 func Crowd() int {
 	if Race {
 		return 300
@@ -39,7 +39,7 @@ func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...stri
 	return locks
 }
 
-// Lost counts locks that are not trusted any more.
+// Lost counts locks that are no longer trusted.
 func Lost(locks []*leasehold.Lock) int {
 	n := 0
 	for _, l := range locks {

@@ -17,8 +17,7 @@ func Refusal(status int, code string) *http.Response {
 	}
 }
 
-// Conflict is what DynamoDB answers while another transaction has an item of
-// the request.
+// Conflict returns DynamoDB's answer while another transaction has an item of the request.
 func Conflict(c Call) *http.Response {
 	if c.Op != "TransactWriteItems" {
 		return Refusal(400, "TransactionConflictException")

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Wire is the network between one client and the engine. It keeps what was
-// sent; a Fault decides what becomes of each request.
+// Wire is the network between one client and the engine. It keeps all requests; a Fault
+// decides the fate of each.
 type Wire struct {
-	Meter *Meter // nil: does not ask what requests cost
+	Meter *Meter // nil to send requests without asking for their cost
 
 	engine *localdynamo.Engine
 	over   context.Context // ends with the test: then no request is waited for

@@ -57,7 +57,7 @@ func (w *World) Open(id string) {
 	}
 }
 
-// WorkItem reads an item of table work as it is; nil: there is none.
+// WorkItem reads an item of table work. It returns nil if there is none.
 func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	w.T.Helper()
 	out, err := w.DB.GetItem(context.WithoutCancel(w.T.Context()), &dynamodb.GetItemInput{
@@ -91,7 +91,7 @@ func Log(item map[string]types.AttributeValue) []string {
 	return out
 }
 
-// WantLog says what was appended to item "a" of table work.
+// WantLog checks the list that was appended to item "a" of table work.
 func (w *World) WantLog(want ...string) {
 	w.T.Helper()
 	if got := w.Log("a"); !slices.Equal(got, want) {

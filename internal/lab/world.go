@@ -93,7 +93,7 @@ func Elapse(d time.Duration) {
 	synctest.Wait()
 }
 
-// Config is what tests want unless they say otherwise.
+// Config returns the usual configuration of tests.
 func Config() leasehold.Config {
 	return leasehold.Config{Table: "locks", Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 }

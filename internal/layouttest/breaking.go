@@ -49,9 +49,9 @@ func breakTold(e *env) {
 	switch err := op.Break(e.within(patience), e.get(op), leasehold.WithReason("stuck")); {
 	case !keeps:
 		if !errors.Is(err, errors.ErrUnsupported) {
-			e.Errorf("a reason that nobody can be told: %v", err)
+			e.Errorf("a reason that no record keeps: %v", err)
 		}
-		e.unchanged(before, "a break with a reason that nobody can be told")
+		e.unchanged(before, "a break with a reason that no record keeps")
 		e.release(lock)
 		return
 	case err != nil:

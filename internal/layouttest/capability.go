@@ -113,7 +113,7 @@ func retention(e *env) {
 	forEver, _ := e.client(func(cfg *leasehold.Config) { cfg.Retention = leasehold.Forever })
 	e.release(e.acquire(forEver))
 	if v := e.item()[e.ttl]; v != nil {
-		e.Errorf("TTL may collect at %v what is kept for ever", describeValue(v))
+		e.Errorf("TTL may collect at %v an item that is kept always", describeValue(v))
 	}
 }
 

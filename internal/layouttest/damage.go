@@ -28,7 +28,7 @@ func damageChecks() []check {
 // damage is an attribute with a bad value.
 type damage struct {
 	attribute string
-	value     types.AttributeValue // nil: the attribute is missing
+	value     types.AttributeValue // nil if the attribute is missing
 }
 
 var (
@@ -55,8 +55,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns the damages of a held record: common ones, and those of
-// a record of ours.
+// damages returns the damages of a held record: common ones, and damages of a record of
+// ours.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -143,8 +143,8 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive checks that nobody is told to remove the lock of a peer, or of ours, because
-// of an attribute that is a user's own.
+// keptAlive checks that no error advises to remove a lock, of a peer or of ours, because of
+// an attribute of the user's own.
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())

@@ -30,8 +30,8 @@ type Engine struct {
 	// Run runs one check. Tables of other checks may exist.
 	Run func(t *testing.T, check func(t *testing.T, connect Connect))
 
-	// Virtual says that Run runs its check in a bubble of testing/synctest. Then
-	// the clocks of clients follow the bubble's time.
+	// Virtual means that Run runs its check in a bubble of testing/synctest. Then the
+	// clocks of clients follow the bubble's time.
 	Virtual bool
 }
 
@@ -119,7 +119,7 @@ func (e *env) get(c *leasehold.Client) leasehold.Record {
 	return r
 }
 
-// item reads the record of the check's key. nil: there is none.
+// item reads the record of the check's key. It returns nil if there is none.
 func (e *env) item() Item {
 	e.Helper()
 	out, err := e.db.GetItem(e.Context(), &dynamodb.GetItemInput{

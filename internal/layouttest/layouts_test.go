@@ -138,7 +138,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		b, wire := w.Client(cfg)
 		lock := w.Acquire(a, "job")
 		guard := lock.Guards()[0]
-		lab.Elapse(time.Minute) // of renewals
+		lab.Elapse(time.Minute) // a minute of renewals
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Fatalf("commit: %v", err)
 		}

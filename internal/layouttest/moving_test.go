@@ -73,12 +73,12 @@ func nested(ctx context.Context, st stage, locks []*leasehold.Client, held []gra
 }
 
 const (
-	rounds  = 4 // of each process
+	rounds  = 4 // per process
 	perHalf = 2 // processes of each stage
 )
 
-// sideBySide runs processes of several stages at once, one of which loses its
-// network in the midst of its work, and returns what they did.
+// sideBySide runs processes of several stages at once, and returns what they did. One of
+// them loses its network in the midst of its work.
 func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	t.Helper()
 	s := section{tokens: map[string][]int64{}}
@@ -101,7 +101,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 					return s.work(ctx, held)
 				})
 				if dies {
-					return // and never hears that it has
+					return // it never learns that it has
 				}
 				if err != nil {
 					t.Error(err)
@@ -136,8 +136,8 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	return &s
 }
 
-// mustExclude says what went wrong. The tokens of each table grow by
-// themselves: a target that is fenced compares like with like.
+// mustExclude fails the test if two held the key at once. The tokens of each table grow by
+// themselves: a fenced target compares tokens of one table.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
 	if n := s.overlaps.Load(); n != 0 {
@@ -183,7 +183,7 @@ func others() []layout.Layout {
 	return []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 }
 
-// threeStages are those of a move to another table.
+// threeStages returns the stages of a move to another table.
 func threeStages(t *testing.T, w *lab.World, l layout.Layout) (onlyOld, both, onlyNative stage) {
 	t.Helper()
 	if err := table.Create(t.Context(), w.DB, table.Spec{Name: "old", Layout: l}); err != nil {
@@ -261,7 +261,7 @@ func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
 	}
 }
 
-// What native alone has is for the last stage: layouts that share its table know
+// The features of native alone are for the last stage: layouts that share its table know
 // neither sessions nor marks.
 func TestMovingSharedLeaseExcludesEarlierStageForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -22,7 +22,7 @@ import (
 type dynamolock struct {
 	w       *lab.World
 	owner   string
-	version string // of its grant
+	version string // version of its grant
 	n       int
 }
 
@@ -112,11 +112,10 @@ func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
 	})
 }
 
-// Another library does not know our expiry. Java in its default mode writes
-// whole items and drops it; dynamolock carries it forward, and Java does when
-// it updates the record in place. What native released itself dynamolock cannot
-// read, but native also breaks what dynamolock held. That is why TTL stays off
-// until none of them is left.
+// Another library does not know our expiry. Java in its default mode writes whole items and
+// drops it; dynamolock carries it forward, and so does Java when it updates the record in
+// place. dynamolock cannot read what native released, but native also breaks what
+// dynamolock held. That is why TTL stays off until no such record is left.
 func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

@@ -22,7 +22,7 @@ func oddChecks() []check {
 type odd struct {
 	what   string
 	change Item
-	dies   time.Duration // when it is dead if it does not renew; 0: when its lease expires; below 0: never
+	dies   time.Duration // when it is dead if it does not renew; 0 when its lease expires; negative for never
 }
 
 const (
@@ -206,8 +206,8 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns a grant of a peer with an empty owner. false: its records have no
-// owner at all, or it never renews.
+// nameless returns a grant of a peer with an empty owner. It returns false if its records
+// have no owner at all, or if it never renews.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()
@@ -226,7 +226,7 @@ func namelessIsBroken(e *env) {
 	if err := c.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}
-	e.unchanged(next, "a break of what was looked at")
+	e.unchanged(next, "a break of the record that was read")
 	if err := c.Break(e.within(patience), e.get(c)); err != nil {
 		e.Error(err)
 	}

@@ -18,7 +18,7 @@ type peer struct {
 	// carries are the data and attributes that its grants may store.
 	carries Item
 
-	// freed returns the item that its release leaves. nil: none.
+	// freed returns the item that its release leaves, or nil if it deletes it.
 	freed func(holder string) Item
 
 	// until returns when it takes a holder for dead, if the record was written or

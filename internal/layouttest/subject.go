@@ -8,14 +8,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Subject is a configured layout, with what the tests must know about its table.
+// Subject is a configured layout, with the facts about its table that the tests need.
 type Subject struct {
 	Name   string
 	Layout layout.Layout
 
 	partition, sort string // names of the key attributes; sort empty: none
 	sortValue       string // default sort key of a call
-	ttl             string // TTL attribute; empty: none
+	ttl             string // TTL attribute; empty if there is none
 	skew            time.Duration
 	peer            peer
 }

@@ -42,7 +42,8 @@ func TestGrantsMakeNoRecordThatItsLibraryRejects(t *testing.T) { // 2^53-2 is th
 						t.Errorf("%+v: %v", r, err)
 					}
 				}
-				// Nobody spins or waits for what cannot be granted, and is told what to do.
+				// The call neither spins nor waits for a key that cannot be granted, and
+				// its error says what to do.
 				began := time.Now()
 				other, _ := w.Client(cfg)
 				_, err = by(other, leasehold.NoWait())

@@ -20,10 +20,10 @@ type wire struct {
 
 	mu    sync.Mutex
 	ops   []string
-	fault func(op string) fault // nil: there is none
+	fault func(op string) fault // nil for no faults
 }
 
-// fault is what the network does to a request.
+// fault is the network's treatment of a request.
 type fault int
 
 const (
@@ -87,7 +87,7 @@ func (w *wire) once(what fault) {
 	})
 }
 
-// always lets f decide the fault of every request. nil: no faults.
+// always lets f decide the fault of every request. A nil f means no faults.
 func (w *wire) always(f func(op string) fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package lease knows how long a grant may be trusted: by which clocks, when it is
-// renewed, what ends it, and who is told.
+// Package lease decides how long a grant may be trusted: by which clocks, when it is
+// renewed, what ends it, and how its holder is notified.
 //
 //	trustedUntil = attemptStarted + lease − margin
 //
@@ -28,9 +28,9 @@
 //	unreadable     the record that a renewal wrote cannot be decoded
 //	with parent    the lease has a parent, which has ended
 //
-// A timer fires at trustedUntil, but nothing relies on it: timers stand still while
-// the machine is suspended, and fire late if the process was stopped. So whoever asks
-// whether the lease lasts has it read the clocks first.
+// A timer fires at trustedUntil, but nothing relies on it: timers stop while
+// the machine is suspended, and fire late if the process was stopped. So every
+// question whether the lease lasts reads the clocks first.
 //
 // # What each answer to a renewal does
 //
@@ -75,6 +75,6 @@
 //
 // # What it does not know
 //
-// The lines of keys, handles, the locks of a session, commits, and the texts of errors.
+// The queues of keys, handles, the locks of a session, commits, and the texts of errors.
 // The Holder makes the writes and decodes the records.
 package lease

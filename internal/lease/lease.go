@@ -15,11 +15,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
-// Client is what the leases of one client have in common.
+// Client is the state that the leases of one client share.
 type Client struct {
 	Now           func() decide.Instant // both clocks
 	Requests      *attempts.Sender
-	Queue         *renewals.Queue // of renewals in the background
+	Queue         *renewals.Queue // schedules renewals in the background
 	ThroughOutage bool            // trust goes on after the lease while DynamoDB answers that it cannot
 
 	sending atomic.Int64
@@ -33,14 +33,14 @@ type Terms struct {
 	Timing Timing
 	Manual bool            // only calls of Renew renew it
 	Handed bool            // another client has handed it over, for the lease of the attempt: a short one
-	Parent *Lease          // trusted while this one is; nil: none
-	Key    protocol.Key    // of the record
+	Parent *Lease          // this lease is trusted only while its parent is; nil if it has none
+	Key    protocol.Key    // the record's key
 	Values context.Context // context values of background renewals
 	Writes ctxmutex.Mutex  // for transactions that name the record, and renewals
 }
 
-// Holder has a lease. It makes the writes, decodes the records, and is told what
-// happens to the lease. No method is called with a mutex held.
+// Holder owns a lease. It makes the writes, decodes the records, and is notified of
+// its renewals and its end. No method is called with a mutex held.
 type Holder interface {
 	// Renewal returns the write of attempt a. Its condition names versions.
 	Renewal(a Attempt, versions []string, ch protocol.Changes) *protocol.Write
@@ -68,7 +68,7 @@ type Holder interface {
 // Loss is how a lease was lost.
 type Loss struct {
 	Reason Reason
-	Item   protocol.Item // Gone: what the record shows; nil: it is not there
+	Item   protocol.Item // Gone: the record; nil if it does not exist
 	Err    error         // Expired, Paused: of the last renewal; Unreadable: of the decoder; WithParent: why that ended
 }
 
@@ -88,7 +88,7 @@ const (
 type Report struct {
 	Requests  int
 	Took      time.Duration
-	Item      protocol.Item // Renewed: the record, as the reply shows it; nil: another reply showed it
+	Item      protocol.Item // Renewed: the record in the reply; nil if another reply showed it
 	Remaining time.Duration // Failed: of trust
 	Err       error         // Failed
 	Throttled bool          // Failed: throttled, or in conflict
@@ -109,13 +109,13 @@ type Lease struct {
 	timing   Timing
 	manual   bool
 	until    decide.Instant
-	record   protocol.Record // as of the last write known to have been applied
+	record   protocol.Record // the record of the last write known to have been applied
 	begun    bool            // a renewal has started since the last one that was applied
 	handed   time.Duration   // the lease of the hand-over that trust rests on; 0 once a renewal was applied, or if there was none
-	lastErr  error           // of the last renewal
+	lastErr  error           // error of the last renewal
 	outage   *decide.Instant // the last reply, if it said that DynamoDB is out
 	expiry   *time.Timer
-	renewal  *renewals.Lease // nil: manual, or not started
+	renewal  *renewals.Lease // nil if renewed manually, or not started
 	warnings []*Warning
 }
 
@@ -163,9 +163,9 @@ func (l *Lease) RestsOnHandOver() bool {
 	return l.handed > 0
 }
 
-// trustedFrom is until when the lease is trusted by itself once a has been applied.
-// Under a parent that is for ever: the lease in the record is for clients that know
-// nothing of the parent.
+// trustedFrom returns when trust in the lease itself ends once a has been applied. Under a
+// parent that is never: the lease in the record is for clients that know nothing of the
+// parent.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -173,7 +173,7 @@ func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	return t.TrustedFrom(a.Sent)
 }
 
-// trustEnds is when trust ends if nothing is renewed. l.mu is held.
+// trustEnds returns when trust ends if nothing is renewed. l.mu is held.
 func (l *Lease) trustEnds() decide.Instant {
 	if l.terms.Parent == nil {
 		return l.until
@@ -181,7 +181,7 @@ func (l *Lease) trustEnds() decide.Instant {
 	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // a parent never locks the mutex of a child
 }
 
-// TrustedUntil is when trust ends, or would have ended, if nothing is renewed.
+// TrustedUntil returns when trust ends, or would have ended, if nothing is renewed.
 func (l *Lease) TrustedUntil() decide.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -288,7 +288,7 @@ func (l *Lease) IsOver() bool {
 // Orphaned reports whether the lease has a parent, which has ended.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived says how a lease that was given up would have been lost by now; false: it
+// Outlived returns how a released lease would have been lost by now. It returns false if it
 // would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
@@ -316,15 +316,15 @@ func (l *Lease) Record() protocol.Record {
 	return l.record
 }
 
-// Duration is how long a renewal lasts.
+// Duration returns the length of the lease that a renewal asks for.
 func (l *Lease) Duration() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.timing.Lease
 }
 
-// Versions returns the versions that the record may show: the last one known to have
-// been applied, and those of renewals without an answer. None is added after the lease
+// Versions returns the versions that the record may show: the last one known to have been
+// applied, and the versions of renewals without an answer. None is added after the lease
 // has ended.
 func (l *Lease) Versions() []string {
 	l.mu.Lock()

@@ -18,8 +18,8 @@ func reset(*lab.Request) (*http.Response, error) {
 	return nil, lab.ErrReset
 }
 
-// heldThroughOutage returns a lock whose holder holds on, and its wire, on which
-// there is an outage from now on.
+// heldThroughOutage returns a lock with HoldThroughOutage, and its wire. On the wire an
+// outage begins.
 func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(lab.OutageConfig())

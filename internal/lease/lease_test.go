@@ -27,7 +27,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // usual is the timing of every lease here: trusted for 18 s, renewed every 5 s.
 var usual = Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
 
-// world is one record, whose grant has a lease, and what becomes of its renewals.
+// world is one record, whose grant has a lease, and the fates of its renewals.
 type world struct {
 	attempts.DB
 	client *Client
@@ -39,15 +39,15 @@ type world struct {
 	version   string        // in the record
 	named     []string      // by the renewal under way
 	next      string        // version of that
-	spelled   func()        // called for each renewal, before it is sent; nil: nothing is
-	fate      fate          // of renewals; nil: they are applied and answered
+	spelled   func()        // called for each renewal, before it is sent; may be nil
+	fate      fate          // fate of renewals; nil to apply and answer them
 	sent      int
 	losses    []Loss
 	extended  int
 	renewed   int
 }
 
-// fate is what becomes of a renewal, which apply applies.
+// fate is the outcome of a renewal. apply applies it.
 type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
 
 var errLost = errors.New("lost")
@@ -69,7 +69,7 @@ func newWorld(change func(*Client, *Terms)) *world {
 	return w
 }
 
-// manual is of leases that are renewed by calls alone.
+// manual makes a lease that only calls renew.
 func manual(_ *Client, t *Terms) { t.Manual = true }
 
 func (w *world) now() decide.Instant {
@@ -262,7 +262,7 @@ func TestLookAfterASuspendBringsTheEndForward(t *testing.T) {
 		}
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		w.lostBy(t, Expired) // by the timer: nobody looked again
+		w.lostBy(t, Expired) // the timer found it: nothing else read the clock
 	})
 }
 
@@ -614,7 +614,7 @@ func TestLeaseIsNotRenewedInTheBackgroundOnceThatHasEnded(t *testing.T) {
 		if w.requests() != 0 {
 			t.Errorf("%d renewals", w.requests())
 		}
-		w.lostBy(t, Expired) // and not by a pause
+		w.lostBy(t, Expired) // not Paused
 	})
 }
 

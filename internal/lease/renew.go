@@ -23,9 +23,9 @@ type Attempt struct {
 // ID is the attempt's version.
 func (a Attempt) ID() string { return a.Version }
 
-// Changes are what a renewal changes besides the version.
+// Changes are the changes that a renewal makes besides the version.
 type Changes struct {
-	Lease  time.Duration // 0: as it is
+	Lease  time.Duration // 0 to keep it
 	Record protocol.Changes
 }
 
@@ -67,7 +67,7 @@ func (l *Lease) Answered() bool {
 	return len(l.renews) == 0 && len(l.pending.Unanswered()) == 0
 }
 
-// LastErr returns why the last renewal that has ended was not applied; nil: it was.
+// LastErr returns why the last renewal that has ended was not applied, or nil if it was.
 func (l *Lease) LastErr() error { return l.pending.LastErr() }
 
 // ByHand ends the renewals in the background. It waits for one that is in flight.
@@ -161,7 +161,7 @@ func (l *Lease) isManual() bool {
 	return l.manual
 }
 
-// outcomeOf is what the result of an attempt means for the next one.
+// outcomeOf returns what the result of an attempt means for the next one.
 func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -197,7 +197,7 @@ func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Re
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := l.holder.Decode(r.Item)
-		if err != nil { // what we wrote cannot be decoded: it is not our record any more
+		if err != nil { // what we wrote cannot be decoded: the record is no longer ours
 			endTurn()
 			l.holder.Lost(Loss{Reason: Unreadable, Err: err})
 			return l.rejected(r)
@@ -230,9 +230,9 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	return r
 }
 
-// next adds the next attempt and returns its write; false: the lease has ended. The
-// attempt is added while the lease is trusted: a release relies on that, as it must
-// name every attempt.
+// next adds the next attempt and returns its write. It returns false if the lease has
+// ended. The attempt is added while the lease is trusted: a release relies on that, as it
+// must name every attempt.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -262,7 +262,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	return a, l.holder.Renewal(a, versions, ch.Record), within, true
 }
 
-// deadline is how long an attempt may take. l.mu is held.
+// deadline returns how long an attempt may take. l.mu is held.
 func (l *Lease) deadline(now decide.Instant) time.Duration {
 	if l.terms.Parent != nil { // its reply does not change any trust
 		return attempts.Limit
@@ -306,7 +306,7 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	l.until = l.trustedFrom(l.timing, a)
 	l.record = record
 	l.pending.Settle(a.Version)
-	for _, later := range l.pending.Unanswered() { // which may still be applied, with a shorter lease
+	for _, later := range l.pending.Unanswered() { // a later attempt may still be applied, with a shorter lease
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}
 	l.begun, l.handed, l.lastErr, l.outage = false, 0, nil, nil

@@ -45,8 +45,8 @@ func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock: the sam
 	})
 }
 
-// wrapped is a DB between a client and the SDK, which may not look at the
-// deadline of what it is given.
+// wrapped is a DB between a client and the SDK, which may ignore the deadline of its
+// context.
 type wrapped struct {
 	machine.DB
 	update func() error
@@ -81,7 +81,7 @@ func TestRenewalIsNotSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 				renewed++
 				return lab.ErrReset
 			},
-			get: func() { // to settle what has had no answer
+			get: func() { // resolves the unanswered attempt
 				paused = true
 				k.Boot.Store(int64(2 * time.Hour)) // suspended: no timer has run
 			},

@@ -13,7 +13,7 @@ type Timing struct {
 	Lease  time.Duration
 	Margin time.Duration // trust ends so much before the lease
 	Every  time.Duration // from one renewal to the next
-	Skew   time.Duration // by which the wall clock may be wrong, where others go by it; 0: nobody does
+	Skew   time.Duration // by which the wall clock may be wrong, where other clients rely on it; otherwise 0
 }
 
 // ShortestTrust is the least time for which a grant must be trusted: with less of it,
@@ -37,7 +37,7 @@ func Shortest(skew time.Duration) time.Duration {
 	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
 }
 
-// Trust is how long a grant or a renewal is trusted.
+// Trust returns how long a grant or a renewal is trusted.
 func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }

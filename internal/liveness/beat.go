@@ -10,24 +10,23 @@ import (
 // when its answer was there.
 type Reading struct{ Asked, Answered time.Time }
 
-// Beat is how a holder lives, as an onlooker sees it: it renews, and each renewal is
-// a new version.
+// Beat is the renewal of a holder as an observer sees it: each renewal is a new version.
 type Beat struct {
 	Version  string
-	Since    time.Time     // the first sight of the version; zero: it was never read
+	Since    time.Time     // when the version was first read; zero if never
 	Until    time.Time     // the holder is dead if the version still stands by then
 	Lease    time.Duration // from full to empty
 	Renewals int           // seen since the first sight of the grant
 	Dead     bool
 }
 
-// Next is what a reading of r shows of a holder that was seen as b before. r is its record
-// or, if it renews a session in place of that, the row of the session.
+// Next returns the beat after a reading of r, of a holder that was seen as b before. r is
+// its record or, if it renews a session instead, the row of the session.
 //
 // A version counts from the answer that showed it first: the holder may have written it
-// long before, never later. It is dead if a reading that was asked for after the end of
-// its lease still shows it: it may have renewed while the answer was under way. A row that is
-// there no longer is no renewal, but nobody knows since when, so that counts anew.
+// long before, never later. It is dead if a reading that was asked for after the end of its
+// lease still shows it: it may have renewed while the answer was under way. A missing row
+// is not a renewal, but it is unknown since when it is missing, so that counts anew.
 func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	first := b.Since.IsZero()
 	if first || b.Version != r.Version {
@@ -39,7 +38,7 @@ func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	left := by.deadAt(r, b.Since.Sub(at.Asked), 0, at.Asked)
 	b.Until, b.Lease, b.Dead = at.Asked.Add(left), r.Lease, r.Released || left <= 0
 	if by.Clocked {
-		b.Until = at.Asked.Round(0).Add(left) // as the record says, however the wall clock runs
+		b.Until = at.Asked.Round(0).Add(left) // the time in the record, however the wall clock runs
 		from := r.GrantedAt
 		if from.IsZero() || b.Renewals > 0 {
 			from = b.Since

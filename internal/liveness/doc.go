@@ -2,7 +2,7 @@
 // key may be taken over.
 //
 //	record           deadAt = firstSeen(version) + lease           this client's monotonic clock
-//	                        = leaseEnds + skew, if that is earlier this client's wall clock, if it and the holder's vouch for theirs
+//	                        = leaseEnds + skew, if that is earlier this client's wall clock, if both clients' clocks are bounded
 //	                 deadAt = expiresAt + skew + step              where records say when they expire
 //	under a session  deadAt = firstSeen(version of the session's row) + its lease
 //	                 and then only once the row is marked dead
@@ -17,17 +17,17 @@
 // What each failure does:
 //
 //	a read fails               nothing is learned: a holder is never dead for want of an answer
-//	the client is new          it has seen no version before, and waits for a whole lease, or for an end that is vouched for
-//	a clock is wrong by more   a living holder is taken for dead: that is what vouching for it means
+//	the client is new          it has seen no version before, and waits for a whole lease, or for an end that a bounded clock wrote
+//	a clock is wrong by more   a live holder is treated as dead: a bound on the clock excludes that
 //	an item cannot be read     an error: its holder is never dead
 //	two clients mark a row     one write is applied, and the other shows the row marked
-//	a session's row is gone    its locks may be trusted for one lease yet
+//	a session's row is gone    its locks may still be trusted for one lease
 //
 // The rule is in rule.go and nowhere else. Observer asks it for waiters, who send a
 // conditional write when a holder is dead. Beat is the same for onlookers: the command and
 // the page.
 //
 // It knows records, entries of read/write locks, and other clients' sessions. It does
-// not know who wants a key, nor whether anybody does. The waiters of one client share
-// what one of them has read of a session.
+// not know which clients want a key, or whether any does. The waiters of one client share
+// each reading of a session.
 package liveness

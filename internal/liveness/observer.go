@@ -10,14 +10,14 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Observer is what one client has observed of holders. It is safe for concurrent use.
+// Observer contains what one client has observed of holders. It is safe for concurrent use.
 type Observer struct {
 	Requests *attempts.Sender
 	Proto    protocol.Protocol
-	Caps     layout.Capabilities // of the layout
+	Caps     layout.Capabilities // capabilities of the layout
 	Now      func() decide.Instant
 	Wall     func() time.Time
-	Lease    time.Duration    // of this client: for a session whose row is gone
+	Lease    time.Duration    // lease of this client, used for a session whose row is gone
 	PollMax  time.Duration    // the mean pause between two looks of a waiter, at most
 	Expires  func() time.Time // when TTL may delete a row that is marked dead now
 
@@ -56,10 +56,10 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return &r, o.Records.Note(key, versionOf(r, now)), nil
 }
 
-// DeadAt is when the holder of r is dead, if it does not renew. A reply has shown r at
+// DeadAt returns when the holder of r is dead, if it does not renew. A reply has shown r at
 // now, when the wall clock showed wall; its version v was first observed at v.Since. Read
-// wall first: what passes between the two readings then delays a takeover, where it would
-// send one too early, to be refused.
+// wall first: the time between the two readings then delays a takeover. Otherwise it would
+// send one too early, which would be rejected.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
@@ -77,7 +77,8 @@ func versionOf(r protocol.Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }
 
-// IsNewGrant reports whether r shows another grant than before; nil: there was none.
+// IsNewGrant reports whether r shows another grant than before, which is nil if there was
+// none.
 func IsNewGrant(before *protocol.Record, r protocol.Record) bool {
 	return before == nil || GrantOf(*before) != GrantOf(r)
 }

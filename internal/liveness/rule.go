@@ -9,11 +9,11 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Rule says when a holder is dead. Whoever wants to know asks it: nobody else adds a
-// lease to a first sight.
+// Rule decides when a holder is dead. All observers use it: nothing else adds a lease to
+// the time of a first reading.
 type Rule struct {
 	Clocked bool          // records say when they expire
-	Skew    time.Duration // by how much this machine's wall clock may be wrong; 0: nobody vouches for it
+	Skew    time.Duration // by how much this machine's wall clock may be wrong; 0 if the clock is not bounded
 	Step    time.Duration // Clocked: what expiry times are rounded to
 }
 
@@ -22,9 +22,10 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt is when the holder of r is dead, or has been since, if it does not renew. Its
-// version was first seen at since. The wall clock showed wall at now. Whose client vouches
-// for its wall clock, as the holder's does, need not have seen the version for a lease.
+// deadAt returns when the holder of r is dead, or has been since, if it does not renew. Its
+// version was first seen at since. The wall clock showed wall at now. A client with a
+// bounded clock need not have seen the version for a lease, if the holder's clock is
+// bounded too.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -36,9 +37,9 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 	return dead
 }
 
-// GrantOf tells one grant of a key from the next. Those of other libraries have no id.
-// Their owner, which may be nameless, stays the same while they renew; where records say
-// when they expire they never renew, and their version stays.
+// GrantOf returns a string that distinguishes one grant of a key from the next. Grants of
+// other libraries have no id. Their owner, which may be nameless, stays the same while they
+// renew; in layouts with an expiry time they never renew, and their version stays.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -46,8 +47,8 @@ func GrantOf(r protocol.Record) string {
 	return cmp.Or(r.Grant, r.Version)
 }
 
-// SessionRow is what item, nil for none, shows as the row of a session. One that is not
-// there counts as that of a client with the lease missing.
+// SessionRow decodes the row of a session. item is nil if there is none: then it counts as
+// the row of a client with the lease missing.
 func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil

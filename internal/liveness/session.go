@@ -26,16 +26,16 @@ type Session struct {
 	readAt time.Duration   // monotonic; when the row was read last
 	known  bool            // it has been read, and could be
 	dead   bool            // for good
-	record protocol.Record // as it was read
+	record protocol.Record // the row as it was read
 	deadAt time.Duration   // monotonic: when it may be marked dead, if it is not renewed
 }
 
-// sessions are those that an observer knows. When there are many, those that nobody has
-// asked for in a while are dropped: a session's row is soon read again.
+// sessions are the sessions that an observer knows. When there are many, it drops those not
+// asked for in a while: a session's row is soon read again.
 type sessions struct {
 	mu   sync.Mutex
 	byID map[string]*Session
-	many int // with so many, those that are not used are dropped
+	many int // from this number on, unused sessions are dropped
 }
 
 // With fewer than fewSessions none is dropped, and none that was asked for within
@@ -45,7 +45,7 @@ const (
 	keepSession = 15 * time.Minute
 )
 
-// SessionOf returns the session that is renewed in r's place; nil: none.
+// SessionOf returns the session that is renewed instead of r, or nil if there is none.
 func (o *Observer) SessionOf(r protocol.Record) *Session {
 	proto, ok := o.Proto.(protocol.Native)
 	if !ok || r.Session == "" {
@@ -110,7 +110,7 @@ func (s *Session) observe(item protocol.Item) error {
 	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.proto, item, s.o.Lease)
 	if err != nil {
-		s.known = false // whoever asks next reads it again, and is told, too
+		s.known = false // the next caller reads it again, and gets the error too
 		return s.o.Damaged(s.key, item, err)
 	}
 	s.record = row

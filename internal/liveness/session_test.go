@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// under is a record whose session is that of the id.
+// under returns a record under the session with that id.
 func under(id string) protocol.Record { return protocol.Record{Session: id} }
 
 // begin makes the row of a session.

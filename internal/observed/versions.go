@@ -17,22 +17,22 @@ type Version struct {
 	Granted time.Duration  // when its grant was, monotonic
 }
 
-// Versions are what one client has observed: the last version of each key. They are
-// safe for concurrent use.
+// Versions are the observations of one client: the last version of each key. They are safe
+// for concurrent use.
 type Versions struct {
-	most int // of keys that nobody watches
+	most int // number of keys without a watcher
 
 	mu       sync.Mutex
 	byKey    map[protocol.Key]*entry
-	idle     *list.List           // of the entries that nobody watches, newest first
-	watchers map[protocol.Key]int // of each key
+	idle     *list.List           // entries without a watcher, newest first
+	watchers map[protocol.Key]int // number of watchers by key
 }
 
 // entry does not change, but for idle.
 type entry struct {
 	key protocol.Key
 	Version
-	idle *list.Element // its place in Versions.idle; nil: it is watched
+	idle *list.Element // element of Versions.idle; nil while the key is watched
 }
 
 // New returns Versions that remember at most that many keys that nobody watches.

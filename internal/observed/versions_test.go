@@ -27,7 +27,7 @@ func keysOf(v *Versions) []string {
 
 func key(name string) protocol.Key { return protocol.Key{Partition: name} }
 
-// of returns what is known of a key; false: nothing.
+// of returns the version of a key, or false if there is none.
 func (v *Versions) of(key protocol.Key) (Version, bool) {
 	e := v.byKey[key]
 	if e == nil {
@@ -48,9 +48,9 @@ func TestVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 		{"2", "g", 3, 3, 1},  // renewed
 		{"3", "h", 4, 4, 4},  // granted to another
 		{"3", "", 5, 4, 4},   // the same version, whatever the grant is called
-		{"1", "g", 6, 6, 6},  // nothing is known of what was replaced
+		{"1", "g", 6, 6, 6},  // the replaced version is unknown
 		{"4", "g", 7, 7, 6},  // renewed
-		{"4", "g", 99, 7, 6}, // and shown for long
+		{"4", "g", 99, 7, 6}, // after it was shown for long
 	} {
 		got := v.Note(key("a"), shown(tc.id, tc.grant, tc.now))
 		if got.Since != at(tc.since) || got.Granted != tc.granted {
@@ -86,7 +86,7 @@ func TestVersionsWithoutWatchAreForgottenOldestFirst(t *testing.T) {
 	if _, ok := v.of(key("watched")); !ok {
 		t.Error("one of its two watchers has gone, and it is forgotten")
 	}
-	v.Unwatch(key("watched")) // is the newest of those that nobody watches from then on
+	v.Unwatch(key("watched")) // it is the newest entry without a watcher from then on
 	v.Note(key("c"), shown("1", "g", 8))
 	if _, ok := v.of(key("watched")); !ok {
 		t.Error("it is forgotten before an older one")

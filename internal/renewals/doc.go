@@ -15,7 +15,7 @@
 // last attempt had no answer get at most half of the places. In total, at most
 // four times as many attempts are in flight as there are places.
 //
-// If the table throttles, a pace limits the renewals per second to what the table
+// If the table throttles, a pace limits the renewals per second to the number that the table
 // accepts. Then, too, the lease with the least trust left goes first. No lease is
 // lost as long as the table accepts one renewal of each within its trust. Leases
 // whose last attempt was throttled get only a fifth of the pace while others are

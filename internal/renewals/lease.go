@@ -21,7 +21,7 @@ type Lease struct {
 	displaced bool        // its next renewal should come at a random time of the period
 	ready     time.Time   // when it was found to be due
 	sent      time.Time   // when the last attempt was sent: not after due, once the next is scheduled
-	place     place       // of the attempt in flight
+	place     place       // place of the attempt in flight
 	hang      *time.Timer // ends the place of an attempt that hangs
 }
 
@@ -56,9 +56,9 @@ type place int
 
 const (
 	none     place = iota // not at all: it waits for another write of its own lock
-	ordinary              // as one of the places
-	unsure                // as one of the places for doubtful leases
-	hanging               // not as a place any more, only as one of all attempts in flight
+	ordinary              // takes a place
+	unsure                // takes a place for doubtful leases
+	hanging               // takes no place, but counts as an attempt in flight
 )
 
 // line is a priority queue of leases.

@@ -13,7 +13,7 @@ type Queue struct {
 	most   int            // number of places
 	run    func(func())   // starts a goroutine
 	chance func() float64 // random, in [0,1)
-	origin time.Time      // of the pace's clock
+	origin time.Time      // origin of the pace's clock
 
 	mu       sync.Mutex       // guards the following fields
 	later    line             // leases that are not due yet
@@ -82,9 +82,8 @@ func (q *Queue) Remove(l *Lease) {
 	q.sendDue(time.Now())
 }
 
-// Renewed says that a lease was renewed, by an attempt of the queue or another
-// write, which took that long. It schedules the next renewal. left is the trust
-// left.
+// Renewed records that a lease was renewed, by an attempt of the queue or another write,
+// and how long that took. It schedules the next renewal. left is the trust left.
 func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
 		l.displaced = l.displaced || l.sent.Sub(l.due) > t.Every/late
@@ -93,8 +92,7 @@ func (q *Queue) Renewed(l *Lease, t Times, took, left time.Duration) {
 	})
 }
 
-// Lasts says how much trust a lease has left, if that has changed without a
-// renewal.
+// Lasts records how much trust a lease has left, if that has changed without a renewal.
 func (q *Queue) Lasts(l *Lease, left time.Duration) {
 	q.change(l, l.times, left, func(now time.Time) {
 		if due := now.Add(max(left, 0) / 3); due.Before(l.due) {
@@ -154,8 +152,8 @@ func (q *Queue) Waited(l *Lease) bool {
 	return l.state == ready || l.state == sending && l.sent.After(l.ready)
 }
 
-// Waits says that the attempt in flight waits for another write of the same lock.
-// It gives up the place of the attempt, as other leases should not wait for that.
+// Waits records that the attempt in flight waits for another write of the same lock. It
+// frees the place of the attempt, as other leases should not wait for that.
 func (q *Queue) Waits(l *Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -177,7 +175,8 @@ func (q *Queue) sendDue(now time.Time) {
 	q.setTimer(now)
 }
 
-// choose returns the lease to send next. nil: none is due, or there is no place.
+// choose returns the lease to send next. It returns nil if none is due, or no place is
+// free.
 func (q *Queue) choose() *Lease {
 	inPlaces := q.taken[ordinary] + q.taken[unsure]
 	if inPlaces >= q.most || inPlaces+q.taken[hanging] >= 4*q.most {

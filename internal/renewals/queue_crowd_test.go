@@ -44,7 +44,7 @@ func TestLocksWhoseRenewalsHangCostNoOtherLockItsOwn(t *testing.T) {
 		if n := lab.Lost(hung); n != len(hung) {
 			t.Fatalf("%d of %d locks lost whose renewals hang", n, len(hung))
 		}
-		if most > 4*128+8 { // and timers that fire at that very moment
+		if most > 4*128+8 { // 8 more for timers that fire at that very moment
 			t.Errorf("%d goroutines more for %d locks", most, len(hung)+len(short))
 		}
 		wire.SetFault(nil)
@@ -86,7 +86,7 @@ func TestRenewalThatQueuesHoldsUpNoCommit(t *testing.T) {
 			}
 			slowest = max(slowest, time.Since(began))
 		}
-		if slowest > 2*time.Second { // of the lock's own renewal under way
+		if slowest > 2*time.Second { // the lock's own renewal is in flight
 			t.Errorf("a commit took %v", slowest)
 		}
 		wire.SetFault(nil)
@@ -113,7 +113,7 @@ func bunched(wire *lab.Wire, during, window time.Duration) int {
 
 func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 	const window = 500 * time.Millisecond
-	const locks, evenShare = 500, 500 / 10 // of ten windows in 5 s
+	const locks, evenShare = 500, 500 / 10 // the even share of ten windows in 5 s
 	until := func(end time.Time) lab.Fault {
 		return func(r *lab.Request) (*http.Response, error) {
 			select {

@@ -60,7 +60,7 @@ func (b *table) lease(name string, every, left, takes time.Duration, out Outcome
 	return l
 }
 
-// lastSent is when the last attempt of the lease of that name was sent.
+// lastSent returns when the last attempt of the lease of that name was sent.
 func (b *table) lastSent(name string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +74,7 @@ func (b *table) allSent() []string {
 	return slices.Clone(b.sent)
 }
 
-// mostInFlight is how many attempts were in flight at once.
+// mostInFlight returns how many attempts were in flight at once.
 func (b *table) mostInFlight() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -185,7 +185,7 @@ func TestLeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
 		if b.lastSent("lock") != 1100*time.Millisecond {
 			t.Errorf("sent after %v", b.lastSent("lock"))
 		}
-		b.q.Lasts(l, time.Hour) // which makes none later
+		b.q.Lasts(l, time.Hour) // it makes none later
 		elapse(5 * time.Second)
 		if b.lastSent("lock") != 3100*time.Millisecond {
 			t.Errorf("sent after %v", b.lastSent("lock"))
@@ -290,7 +290,7 @@ func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// Otherwise a process that stood still later on would be told that its renewals queued.
+// Otherwise a process that paused later would be reported to have had its renewals queued.
 func TestLeaseWhoseRenewalHasComeThroughHasNotWaited(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // from 3 s on

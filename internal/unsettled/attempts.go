@@ -20,14 +20,13 @@ const kept = 15 * time.Minute
 // it was forgotten blocks its key for one lease.
 const most = 100_000
 
-// Attempts are the unsettled attempts of one client, by what they were for: a
-// key, or a grant to be resumed. The zero value is empty and ready. It is safe
-// for concurrent use.
+// Attempts are the unresolved attempts of one client, by their purpose: a key, or a grant
+// to be resumed. The zero value is empty and ready. It is safe for concurrent use.
 //
 // Times are readings of a monotonic clock.
 type Attempts[K comparable] struct {
 	mu        sync.Mutex
-	byAge     list.List                      // of attempt[K], oldest first
+	byAge     list.List                      // contains attempt[K], oldest first
 	byVersion map[K]map[string]*list.Element // its elements
 	added     int                            // ever
 }
@@ -36,7 +35,7 @@ type attempt[K comparable] struct {
 	of      K
 	version string
 	at      time.Duration
-	nth     int // of those ever added
+	nth     int // its number among all attempts ever added
 }
 
 // Add remembers versions that were tried for k. The time of one that is remembered

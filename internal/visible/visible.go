@@ -13,9 +13,9 @@ import (
 )
 
 // isShown reports whether r shows as itself: the letters, marks, digits, signs and symbols
-// of every script, and the space. Others act on a terminal (control characters, those of
-// C1 too), turn the direction of what follows, end a line, or are not seen at all (of no
-// width, tags, variations, other spaces, and what Unicode has not assigned).
+// of every script, and the space. Others act on a terminal (control characters, also C1),
+// turn the direction of the text that follows, end a line, or are invisible (of no width,
+// tags, variations, other spaces, and unassigned by Unicode).
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -23,8 +23,8 @@ func isShown(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Name is s as it stands in a sentence or a cell: in quotes if it is empty, or if not
-// all of it shows.
+// Name returns s for a sentence or a cell: in quotes if it is empty, or if not all of it
+// shows.
 func Name(s string) string {
 	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isShown(r) }) {
 		return quoted(s)
@@ -45,8 +45,8 @@ func Period(start time.Time) string {
 // longestRemark is the most bytes of data that are shown as what their writer says.
 const longestRemark = 80
 
-// Remark is data as what a holder says of its work; "" if it is long, no text, or if not
-// all of it shows.
+// Remark returns data as a holder's note on its work. It returns "" if data is long, is no
+// text, or does not show entirely.
 func Remark(data []byte) string {
 	s := string(data)
 	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {
@@ -77,8 +77,8 @@ func isPlain(r rune) bool {
 	return isShown(r) && unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
-// Middle shortens text to n characters: its beginning and its end stay, and "…" stands for
-// what is between them.
+// Middle shortens text to n characters: its beginning and its end stay, and "…" replaces
+// the middle.
 func Middle(text string, n int) string {
 	if len(text) <= n || utf8.RuneCountInString(text) <= n {
 		return text
@@ -99,13 +99,12 @@ func Middle(text string, n int) string {
 // quoted is s in quotes, as a string of Go.
 func quoted(s string) string { return Text(strconv.Quote(s)) }
 
-// Text is s with what does not show escaped as JSON does it, \u001b, and a byte that is
-// not UTF-8 as \xff; the ends of lines and tabs stay. JSON stays the same value: such
-// characters are only in its strings, and it has no other bytes.
+// Text returns s with invisible characters escaped as in JSON (\u001b), and a byte that is
+// not UTF-8 as \xff; line ends and tabs stay. JSON stays the same value: such characters
+// are only in its strings, and it has no other bytes.
 func Text(s string) string { return escaped(s, "\n\t") }
 
-// Line is Text of what is to be on one line and in one column: the ends of lines and
-// tabs are escaped too.
+// Line is Text for one line and one column: it escapes line ends and tabs too.
 func Line(s string) string { return escaped(s, "") }
 
 func escaped(s, but string) string {

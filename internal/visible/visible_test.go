@@ -104,8 +104,7 @@ func TestErrorTextIsBounded(t *testing.T) {
 	}
 }
 
-// FuzzVisible looks for text of which something does not show, and for JSON and names that
-// are another's afterwards.
+// FuzzVisible finds text that does not show entirely, and JSON and names that change.
 func FuzzVisible(f *testing.F) {
 	for _, seed := range []string{"", "web/812", "\x1b[2J", "a\u009b2Jb", "\u202e\u2066", "\xff\xc2\x9b", "\u2028\ufeff\U000e0041", "\u3164\ufe0f", "\n\t\\\"", "\ufffd"} {
 		f.Add(seed)

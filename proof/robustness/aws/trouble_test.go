@@ -155,7 +155,7 @@ var troubles = []trouble{
 	{name: "a proxy answers in JSON", passes: true, silent: true, advice: "the answer is not DynamoDB's: check proxies and the endpoint",
 		answer: page("application/json", `{"reason":"blocked"}`)},
 	{name: "the source of credentials fails", passes: true, vault: errSealed, is: []error{errSealed},
-		advice: "nothing was sent: credentials are missing, which had been there before"},
+		advice: "nothing was sent: credentials that existed before are missing"},
 	{name: "the credentials have expired", passes: true, advice: "the credentials have expired: renew them",
 		answer: says(400, service+"ExpiredTokenException", "The security token included in the request is expired")},
 	{name: "the credentials are unknown, or not of this Region", passes: true, advice: refusedAdvice,

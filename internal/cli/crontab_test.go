@@ -56,12 +56,8 @@ func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			line := strings.Replace(line, "-w 4m", "-w 0.2s", 1)
-			holds := line
-			if strings.Contains(line, "-p 3") {
-				holds = strings.Replace(line, "-p 3", "-p 1", 1) // one holder takes all permits
-				line = holds
-			}
+			holds := strings.Replace(line, "-p 3", "-p 1", 1) // one holder takes every permit
+			skips := strings.Replace(holds, "-w 4m", "-w 0.2s", 1)
 			write("echo $$ >pid; exec sleep 300")
 			held := processOf(t, dir, env, "sh", "-c", "exec "+holds)
 			held.cmd.Stdout, held.cmd.Stderr = &held.stdout, &held.stderr
@@ -69,7 +65,7 @@ func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
 			fileNumber(t, filepath.Join(dir, "pid"))
 			write("echo ran beside the other")
 			for flag, code := range map[string]int{"-E 0": 0, "-E 75": 75} {
-				skipped := processOf(t, dir, env, "sh", "-c", strings.Replace(line, "-E 0", flag, 1))
+				skipped := processOf(t, dir, env, "sh", "-c", strings.Replace(skips, "-E 0", flag, 1))
 				skipped.cmd.Stdout, skipped.cmd.Stderr = &skipped.stdout, &skipped.stderr
 				skipped.start()
 				skipped.ends(code)

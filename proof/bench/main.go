@@ -1,7 +1,7 @@
 //go:build linux
 
-// Command bench plays lock libraries for DynamoDB against each other, and shows how
-// fast each is and what it costs. docs/internals/performance.md says how it measures.
+// Command bench compares lock libraries for DynamoDB: their speed and their cost.
+// docs/internals/performance.md describes the method.
 package main
 
 import (
@@ -34,7 +34,7 @@ func main() {
 	}
 }
 
-// options are what the command line says.
+// options are the parsed flags.
 type options struct {
 	runs       int
 	engine     string
@@ -71,14 +71,14 @@ func do(ctx context.Context, args []string) error {
 	if o.out != "" {
 		err = errors.Join(err, report.Write(o.out, results))
 	}
-	if o.docs != "" && err == nil { // a page is of a whole contest
+	if o.docs != "" && err == nil { // a page describes a complete contest
 		err = report.Publish(o.docs, results)
 	}
 	return errors.Join(err, failed(results))
 }
 
-// failed is an error if a run was not played to its end. Its figures are missing, those
-// of others are not.
+// failed returns an error if a run was not completed. Only the figures of that run are
+// missing.
 func failed(results *contest.Results) error {
 	n := 0
 	for _, run := range results.Runs {
@@ -93,8 +93,8 @@ func failed(results *contest.Results) error {
 	return nil
 }
 
-// results are those that are kept, or played now. Those of an interrupted contest come
-// with an error.
+// results returns stored results, or plays the contest. If the contest is interrupted, it
+// returns the results so far and an error.
 func (o options) results(ctx context.Context) (*contest.Results, error) {
 	if o.from != "" {
 		return report.Read(o.from)
@@ -120,7 +120,7 @@ func (o options) results(ctx context.Context) (*contest.Results, error) {
 	return c.Play(ctx)
 }
 
-// playing are the contenders whose names were given.
+// playing returns the contenders whose names were given.
 func (o options) playing() (all []contest.Contender) {
 	for _, one := range contest.Contenders() {
 		for prefix := range strings.SplitSeq(o.contenders, ",") {

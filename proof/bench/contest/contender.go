@@ -9,28 +9,30 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// Contender is a library, and how it is set.
+// Contender is a library with its settings.
 type Contender struct {
-	Name string // as tables show it
-	How  string // what is set, and why
+	Name string // name in tables
+	How  string // its settings, and the reason for them
 
 	peer     peers.Peer
 	settings func(Scenario) peers.Settings
-	// perProcess is how many clients share a process. As many as the library allows
-	// without one being in another's way.
+	// perProcess is the number of clients that share a process: as many as the library
+	// allows without clients disturbing each other.
 	perProcess int
-	// reuses: the object that a key was acquired with acquires it again.
+	// reuses means that a key is acquired again with the object that acquired it before.
 	reuses bool
-	// split is how many locks a client has at most; 0: all.
+	// split is the largest number of locks of a client; zero means no limit.
 	split int
-	// quiet ones ask once a second or less while they wait. They play at once.
+	// quiet contenders poll once a second or less while they wait. They play at the same
+	// time.
 	quiet bool
-	// absent is why it is not in a scenario, "" if it is.
+	// absent returns why the contender is not in a scenario; empty if it is.
 	absent func(Scenario) string
 }
 
-// Clients that share a process. Goroutines and the JVM's threads do not block each
-// other; Python's take turns, so that only a few share one interpreter.
+// These are numbers of clients that share a process. Goroutines and the JVM's threads do
+// not block each other. Python's threads take turns, so that only a few share one
+// interpreter.
 const (
 	many = 64
 	few  = 8
@@ -42,7 +44,7 @@ const (
 	shortestLease = 2 * time.Second
 )
 
-// Contenders returns all there are, ours first, in the order in which they are shown.
+// Contenders returns all contenders, ours first, in the order of the tables.
 func Contenders() []Contender {
 	return []Contender{
 		ours("ours", "Config as it is", func(Scenario) peers.Settings {
@@ -57,7 +59,7 @@ func Contenders() []Contender {
 			}
 			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 		}, asByDefault(cycling, contending, sharing, waiting)),
-		ours("ours, in line", "Config.Line: those who wait stand in line in the record", func(Scenario) peers.Settings {
+		ours("ours, in line", "Config.Line: waiters form a queue that is in the record", func(Scenario) peers.Settings {
 			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew, Line: true}
 		}, asByDefault(cycling, sharing, takingOver, holding)),
 		{
@@ -115,8 +117,8 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned has waiters ask the more rarely the more of them there are, so that all
-// together ask once per share: more often, and two processors do nothing else.
+// tuned makes a waiter poll less often if there are more waiters, so that all together poll
+// once per share. With more polls two processors would be busy with these alone.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -128,8 +130,8 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal is tuned for a library that does not renew: its lease has to outlast
-// the longest section. A share of 0 is for one that cannot be told how often to ask.
+// withoutRenewal is tuned for a library that does not renew: its lease has to outlast the
+// longest section. A share of 0 is for a library whose polls cannot be configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)
@@ -144,7 +146,7 @@ func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	}
 }
 
-// What keeps contenders out of scenarios.
+// These functions are reasons that exclude contenders from scenarios.
 
 func either(reasons ...func(Scenario) string) func(Scenario) string {
 	return func(s Scenario) string {

@@ -16,16 +16,16 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// section is somebody's wait for the key, and what came of it.
+// section is a client's wait for the key, and the section if the key was granted.
 type section struct {
 	client    int
-	due       time.Time // when it was to begin
-	granted   time.Time // zero: not until the end
+	due       time.Time // when it should begin
+	granted   time.Time // zero if not granted before the end
 	releasing time.Time
 }
 
-// contend is clients that contend for one key: first in a closed loop, in which each
-// comes back at once, then in an open one, in which sections are due at a fixed rate.
+// contend plays clients that contend for one key: first in a closed loop, where each client
+// acquires again at once, and then in an open loop, where sections are due at a fixed rate.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
@@ -41,7 +41,7 @@ func contend(clients int) Scenario {
 			},
 			{
 				Name: name + "-open", Title: fmt.Sprintf("%d clients, open loop", clients), Columns: open,
-				Note: fmt.Sprintf("%d sections of %v are due each second, at random, whatever became of those before, spread over %d clients, for %v. A wait counts from when its section was due.", openRate, hold, clients, openFor),
+				Note: fmt.Sprintf("%d sections of %v are due each second, at random, independent of earlier ones, spread over %d clients, for %v. A wait counts from when its section was due.", openRate, hold, clients, openFor),
 			},
 		},
 		play: func(ctx context.Context, s *stage) (map[string]Figures, error) {
@@ -72,7 +72,7 @@ func contend(clients int) Scenario {
 	}
 }
 
-// localLine is callers of one client that contend for one key.
+// localLine plays callers of one client that contend for one key.
 func localLine(callers int) Scenario {
 	const window = 2 * time.Second
 	return Scenario{
@@ -102,8 +102,8 @@ func localLine(callers int) Scenario {
 	}
 }
 
-// sectionLimit is that of processes which do not know of each other: a release has to
-// be heard of before the next grant is asked for.
+// sectionLimit returns the limit for processes that do not know of each other: the next
+// holder must learn of a release before it can request its grant.
 func sectionLimit(roundTrip float64) Figures {
 	return Figures{"section": ms(hold) + 2*roundTrip, "handover50": 2 * roundTrip, "jain": 1, "requests": 2, "writes": 2, "dollars": 2 * writePrice}
 }
@@ -123,9 +123,9 @@ func comeBack(ctx context.Context, i int, c *client, key string, end time.Time, 
 	}
 }
 
-// arrivals are when the sections of each client are due: openRate a second of all, at
-// random as those who know nothing of each other come (a Poisson process). They are the
-// same for all contenders of a round.
+// arrivals returns when the sections of each client are due: openRate a second in total, at
+// random times, as for independent clients (a Poisson process). They are the same for all
+// contenders of a round.
 func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	due = make([][]time.Time, clients)
 	random := rand.New(rand.NewPCG(uint64(round), uint64(clients)))
@@ -138,8 +138,8 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	}
 }
 
-// comeWhenDue begins each section of a client when it is due, or as soon after as the
-// one before has ended. Those for which no time is left are noted as waiting.
+// comeWhenDue begins each section of a client when it is due, or as soon as the previous
+// section has ended. Sections without time left are recorded as waiting.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
@@ -159,10 +159,10 @@ func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.T
 	return nil
 }
 
-// pass waits for the key, holds it and gives it back.
+// pass waits for the key, holds it and releases it.
 func pass(ctx context.Context, s section, c *client, key string, end time.Time, note func(section)) (granted bool, err error) {
 	g, err := c.acquire(ctx, key, time.Until(end))
-	// A wait that ends before the first reply fails in the words of each library.
+	// If a wait ends before the first reply, each library returns its own error.
 	over := errors.Is(err, peers.ErrFailed) && !time.Now().Before(end)
 	if errors.Is(err, peers.ErrHeld) || over {
 		note(s)
@@ -180,16 +180,16 @@ func pass(ctx context.Context, s section, c *client, key string, end time.Time, 
 	return true, err
 }
 
-// played is what came of contention.
+// played is the result of contention.
 type played struct {
 	began, end time.Time
 	sections   []section
-	used       usage // until the end
+	used       usage // up to the end
 	busy       float64
 }
 
-// contention has those who contend come until a window is over, and waits for those
-// who were under way.
+// contention runs come for a window, and waits for clients that are still active at its
+// end.
 func (s *stage) contention(window time.Duration, key string, come func(key string, end time.Time, note func(section)) error) (played, error) {
 	var mu sync.Mutex // guards p.sections
 	p := played{began: time.Now()}
@@ -209,11 +209,11 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	if err != nil {
 		return played{}, err
 	}
-	<-metered // all came back before the end, if none was granted a second time
+	<-metered // clients may have returned before the end if none was granted the key again
 	return p, p.alone()
 }
 
-// alone returns an error if two had the key at once.
+// alone returns an error if two clients had the key at once.
 func (p *played) alone() error {
 	granted := p.granted()
 	for i := 1; i < len(granted); i++ {
@@ -221,7 +221,7 @@ func (p *played) alone() error {
 			return fmt.Errorf("clients %d and %d had the key at once, for %v", before.client, granted[i].client, before.releasing.Sub(granted[i].granted))
 		}
 	}
-	for i, one := range p.sections { // after the end is not within the window
+	for i, one := range p.sections { // sections after the end are not in the window
 		if one.granted.After(p.end) {
 			p.sections[i].granted = time.Time{}
 		}
@@ -229,15 +229,15 @@ func (p *played) alone() error {
 	return nil
 }
 
-// granted are those that were granted, in that order.
+// granted returns the granted sections in the order of their grants.
 func (p *played) granted() []section {
 	granted := slices.DeleteFunc(slices.Clone(p.sections), func(s section) bool { return s.granted.IsZero() })
 	slices.SortFunc(granted, func(a, b section) int { return a.granted.Compare(b.granted) })
 	return granted
 }
 
-// waits are the waits in ms, and by how many each was overtaken. One that went on at
-// the end counts for as long as it had lasted.
+// waits returns the waits in ms, and by how many sections each was overtaken. A wait that
+// had not ended counts with its duration so far.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {
@@ -251,7 +251,7 @@ func (p *played) waits() (lasted []float64, overtaken []int) {
 	return lasted, stats.Overtaken(waits)
 }
 
-// both are the figures that either loop has.
+// both returns the figures that both loops have.
 func (p *played) both() Figures {
 	lasted, overtaken := p.waits()
 	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}

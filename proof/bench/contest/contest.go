@@ -22,18 +22,18 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Contest is what is to be played.
+// Contest configures a contest.
 type Contest struct {
 	Engine     engines.Engine
 	Distance   time.Duration // added to each round trip
 	Rounds     int
 	Scenarios  []Scenario
 	Contenders []Contender
-	// Progress is told what is played next.
+	// Progress is called before each run with a description of it.
 	Progress func(format string, args ...any)
 }
 
-// takes is about how long it will take those who are installed.
+// takes estimates the duration with the installed contenders.
 func (c *Contest) takes() (d time.Duration) {
 	for _, s := range c.Scenarios {
 		d += s.takes * time.Duration(len(batches(s, c.present(s))))
@@ -41,7 +41,7 @@ func (c *Contest) takes() (d time.Duration) {
 	return d * time.Duration(c.Rounds)
 }
 
-// Play plays all rounds, and returns what was measured until then when ctx ends.
+// Play plays all rounds. If ctx ends, it returns the results so far.
 func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	r := &Results{
 		Began: time.Now().UTC().Truncate(time.Second), Engine: c.Engine.Name + " " + c.Engine.Version,
@@ -60,7 +60,7 @@ func (c *Contest) Play(ctx context.Context) (*Results, error) {
 	return r, nil
 }
 
-// install installs what will play, and notes who will not, and why.
+// install installs the contenders, and records the absent ones with the reasons.
 func (c *Contest) install(ctx context.Context, r *Results) error {
 	var can []Contender
 	for _, one := range c.Contenders {
@@ -85,8 +85,8 @@ func (c *Contest) install(ctx context.Context, r *Results) error {
 	return nil
 }
 
-// round plays every scenario once with everybody, on a server of its own. The order of
-// contenders is another each time.
+// round plays every scenario once with all contenders, on a server of its own. The order of
+// contenders differs between rounds.
 func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 	server, err := c.Engine.Start(ctx)
 	if err != nil {
@@ -122,7 +122,7 @@ func (c *Contest) round(ctx context.Context, round int, r *Results) error {
 	return nil
 }
 
-// present are those who take part in a scenario.
+// present returns the contenders in a scenario.
 func (c *Contest) present(s Scenario) (there []Contender) {
 	for _, one := range c.Contenders {
 		if one.reason(s) == "" {
@@ -132,7 +132,7 @@ func (c *Contest) present(s Scenario) (there []Contender) {
 	return there
 }
 
-// reason is why a contender is not in a scenario.
+// reason returns why a contender is not in a scenario; empty if it is.
 func (c Contender) reason(s Scenario) string {
 	if c.absent == nil {
 		return ""
@@ -140,8 +140,8 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches are those who play at once: all, where they do next to nothing, or those who
-// ask rarely; the others have the machine to themselves.
+// batches groups the contenders that play at once: all if they do almost nothing, and
+// otherwise the quiet contenders. Any other contender plays alone on the machine.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}
@@ -160,7 +160,7 @@ func batches(s Scenario, there []Contender) (all [][]Contender) {
 	return all
 }
 
-// quietly is whether waiters are most of a scenario.
+// quietly reports whether a scenario consists mostly of waiting.
 func (s Scenario) quietly() bool { return s.kind == contending || s.kind == sharing }
 
 func names(batch []Contender) (text string) {
@@ -173,7 +173,7 @@ func names(batch []Contender) (text string) {
 	return text
 }
 
-// simple is a name as tables of DynamoDB may be called.
+// simple returns a valid table name of DynamoDB.
 func simple(name string) string {
 	b := []byte(name)
 	for i, c := range b {
@@ -184,7 +184,7 @@ func simple(name string) string {
 	return string(b)
 }
 
-// stage is where one run takes place.
+// stage is the environment of one run.
 type stage struct {
 	scenario  Scenario
 	contender Contender
@@ -196,9 +196,9 @@ type stage struct {
 	fleets []*fleet
 }
 
-// run plays the scenario. What goes wrong is part of the result.
+// run plays the scenario. Failures are part of the result.
 func (s *stage) run(ctx context.Context, distance time.Duration) Run {
-	const patience = 3 * time.Minute // beyond anything that a scenario takes
+	const patience = 3 * time.Minute // longer than any scenario takes
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not done within %v", patience))
 	defer cancel()
 	r := Run{Round: s.round, Scenario: s.scenario.Name, Contender: s.contender.Name}
@@ -229,10 +229,10 @@ func (s *stage) run(ctx context.Context, distance time.Duration) Run {
 	return r
 }
 
-// pings is the table of bare writes.
+// pings is the table for bare writes.
 const pings = "pings"
 
-// roundTrip is what a bare write takes over the meter, in ms: the median of some.
+// roundTrip returns the median duration of a bare write through the meter, in ms.
 func (s *stage) roundTrip(ctx context.Context) (float64, error) {
 	const writes = 31
 	db := s.server.Client(func(o *dynamodb.Options) { o.BaseEndpoint = aws.String(s.meter.Endpoint) })

@@ -84,7 +84,8 @@ func TestBatchesAreSharedOnlyByQuietContenders(t *testing.T) {
 	}
 }
 
-// contest of one round, of ours and on dynoxide, which is as near as can be.
+// contest returns a contest of one round between two of our contenders, on dynoxide without
+// any distance.
 func contest(t *testing.T, scenario string, progress func(string, ...any)) *Contest {
 	t.Helper()
 	scenarios, err := Find(scenario)
@@ -120,7 +121,7 @@ func TestContestMeasuresWhatACycleCosts(t *testing.T) {
 
 func TestContestOfFourHasEverySection(t *testing.T) {
 	c := contest(t, "contention-4", silent)
-	c.Contenders = Contenders()[:3] // of which one has nothing to tune
+	c.Contenders = Contenders()[:3] // one of them has nothing to tune
 	r, err := c.Play(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -157,7 +158,7 @@ func TestProcessUsageIsRead(t *testing.T) {
 		t.Errorf("this process has %d bytes", n)
 	}
 	before, machine := processorTime(os.Getpid()), processors()
-	for processorTime(os.Getpid()) < before+50*time.Millisecond { // it works until it has
+	for processorTime(os.Getpid()) < before+50*time.Millisecond { // works until the time is used
 		_ = strings.Repeat("x", 1<<20)
 	}
 	if share := machine.busy(); share <= 0 || share > 1 {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// cycle is one client that acquires and releases a key that nobody else wants.
+// cycle plays one client that acquires and releases a key that no other client wants.
 func cycle() Scenario {
 	const window = 1500 * time.Millisecond
 	return Scenario{

@@ -1,16 +1,16 @@
 //go:build linux
 
-// Package contest plays lock libraries against each other.
+// Package contest compares lock libraries.
 //
-//	scenario.go    what is played, and which figures come of it
-//	contender.go   a library and how it is set: by default, or tuned
+//	scenario.go    the scenarios and their figures
+//	contender.go   a library and its settings: the defaults, or tuned
 //	fleet.go       the clients of a contender, in processes of its own
 //	contention.go  cycle.go  hold.go  takeover.go  held.go   the scenarios
 //	contest.go     rounds: every scenario, every contender, in turn
-//	result.go      what was measured
+//	result.go      the measurements
 //
-// Every contender, ours too, runs in processes of its own behind the line protocol
-// of proof/interop/README.md, and is measured from this side of it. One more way to set ours
-// is one more entry of Contenders, and for an option of Config that none has used yet, a
-// field of peers.Settings.
+// Every contender, including ours, runs in processes of its own behind the line protocol of
+// proof/interop/README.md, and is measured from this side of it. To add other settings of
+// ours, add an entry to Contenders and, for an option of Config that is not used yet, a
+// field to peers.Settings.
 package contest

@@ -17,24 +17,24 @@ import (
 
 type usage = meter.Usage
 
-// client is one client of a library. Those of a fleet know nothing of each other.
+// client is one client of a library. The clients of a fleet do not know of each other.
 type client struct {
 	driver *peers.Driver
 	id     int64
-	reuses bool // the object that a key was acquired with
+	reuses bool // acquires a key again with the same object
 
 	mu      sync.Mutex
-	objects map[string]int64 // by key: the acquire that made it
+	objects map[string]int64 // objects by key: the acquire that made each
 }
 
-// grant is a key that was granted.
+// grant is a granted key.
 type grant struct {
 	lock int64
 	at   time.Time
 }
 
-// acquire waits for key, for as long as wait, in whole milliseconds from it on. It is
-// granted when this side hears so.
+// acquire waits for key for the duration wait, at least a millisecond. The time of the
+// grant is when this side receives it.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}
 	c.mu.Lock()
@@ -60,18 +60,18 @@ func (c *client) holds(ctx context.Context, g grant) (bool, error) {
 	return reply.Held, err
 }
 
-// fleet is so many clients, in as few processes as the contender allows.
+// fleet is a number of clients in as few processes as the contender allows.
 type fleet struct {
 	clients []*client
 	drivers []*peers.Driver
 }
 
-// start starts clients. They have their own table, whose name is new.
+// start starts clients with a new table of their own.
 func (s *stage) start(ctx context.Context, clients int) (*fleet, error) {
 	return s.startApart(ctx, clients, s.contender.perProcess)
 }
 
-// startApart starts clients, no more than so many in a process.
+// startApart starts clients, with a limit of clients per process.
 func (s *stage) startApart(ctx context.Context, clients, perProcess int) (*fleet, error) {
 	f := &fleet{}
 	s.fleets = append(s.fleets, f)
@@ -99,8 +99,8 @@ func (f *fleet) add(d *peers.Driver, id int64, reuses bool) {
 	f.clients = append(f.clients, &client{driver: d, id: id, reuses: reuses, objects: map[string]int64{}})
 }
 
-// warmUp has every client work for a while on a key of its own, so that connections
-// stand and compilers have compiled.
+// warmUp makes every client work for a while on a key of its own, so that connections are
+// open and compilers have compiled.
 func (f *fleet) warmUp(ctx context.Context) error {
 	const least = 500 * time.Millisecond
 	until := time.Now().Add(least)
@@ -118,7 +118,7 @@ func (f *fleet) warmUp(ctx context.Context) error {
 	})
 }
 
-// pipe is how long a request takes that does nothing: what the driver adds to each
+// pipe returns how long an empty request takes: the time that the driver adds to each
 // measurement.
 func (f *fleet) pipe(ctx context.Context) (time.Duration, error) {
 	const asked = 21
@@ -139,7 +139,7 @@ func (f *fleet) kill() {
 	}
 }
 
-// each calls fn for all at once, and returns the first error.
+// each calls fn concurrently for all elements, and returns the first error.
 func each[T any](all []T, fn func(i int, one T) error) error {
 	errs := make(chan error, len(all))
 	for i, one := range all {

@@ -9,10 +9,10 @@ import (
 	"time"
 )
 
-// heldLocks is one process that holds so many locks and renews them.
+// heldLocks plays one process that holds many locks and renews them.
 func heldLocks(locks int) Scenario {
-	// One period of renewal, as all have it by default; of many locks two, since they
-	// are not acquired at once.
+	// The window is one period of renewal, the default of all contenders. For many locks it
+	// is two, since they are not acquired at once.
 	window := defaultRenew
 	if locks > 1000 {
 		window = 2 * defaultRenew
@@ -56,7 +56,7 @@ func heldLocks(locks int) Scenario {
 			figures["cpu"] = ms(processorTime(driver.PID())-cpu) / window.Seconds()
 			figures["memory"] = float64(residentBytes(driver.PID())) / (1 << 20)
 			settings := s.contender.settings(s.scenario)
-			if !settings.Shared { // one renewal is for all
+			if !settings.Shared { // one renewal serves all locks
 				figures["renewed"] = 100 * figures["requests"] * settings.Heartbeat.Seconds() / float64(locks)
 			}
 			lost, err := countLost(ctx, f, grants)
@@ -66,10 +66,10 @@ func heldLocks(locks int) Scenario {
 	}
 }
 
-// inFlight is how many requests are under way at once while locks are acquired.
+// inFlight is the number of concurrent requests while locks are acquired.
 const inFlight = 64
 
-// acquireMany acquires so many keys, spread over the clients.
+// acquireMany acquires a number of keys, spread over the clients.
 func acquireMany(ctx context.Context, f *fleet, locks int) ([]grant, error) {
 	grants := make([]grant, locks)
 	return grants, share(locks, func(i int) (err error) {
@@ -78,7 +78,7 @@ func acquireMany(ctx context.Context, f *fleet, locks int) ([]grant, error) {
 	})
 }
 
-// countLost asks the library of each lock whether it still has it.
+// countLost asks the library for each lock whether it is still held.
 func countLost(ctx context.Context, f *fleet, grants []grant) (lost int, err error) {
 	var mu sync.Mutex
 	err = share(len(grants), func(i int) error {
@@ -93,7 +93,7 @@ func countLost(ctx context.Context, f *fleet, grants []grant) (lost int, err err
 	return lost, err
 }
 
-// share has inFlight workers call fn for each number below n.
+// share makes inFlight workers call fn for each number below n.
 func share(n int, fn func(i int) error) error {
 	return each(make([]struct{}, inFlight), func(worker int, _ struct{}) error {
 		for i := worker; i < n; i += inFlight {

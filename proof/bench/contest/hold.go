@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold is a key that is held for seconds, while one waits for it, and then 16. Each
-// round holds it for another part of a second: a client whose pauses divide the hold has
-// just asked, or is just about to, whenever the key is released.
+// longHold plays a key that is held for seconds, while one client waits for it, and then
+// 16. The fraction of a second differs in each round: a client whose pauses divide the hold
+// would always poll just before, or just after, the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {
-		return least + time.Duration(round)*382*time.Millisecond%(most-least) // by the golden ratio, far from each other
+		return least + time.Duration(round)*382*time.Millisecond%(most-least) // the golden ratio spreads these evenly
 	}
 	crowds := []int{1, 16}
 	s := Scenario{Name: "long-hold", clients: 16, kind: waiting, together: true, takes: 2*most + 7*time.Second}
@@ -49,9 +49,9 @@ func longHold() Scenario {
 	return s
 }
 
-// waitOut has clients wait for a key that another holds for so long.
+// waitOut makes clients wait for a key that another client holds for the given time.
 func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters []*client, held time.Duration) (Figures, error) {
-	const most = 15 * time.Second // for a poll of the laziest to come
+	const most = 15 * time.Second // long enough for a poll of the slowest poller
 	g, err := holder.acquire(ctx, key, most)
 	if err != nil {
 		return nil, err
@@ -86,10 +86,10 @@ func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters
 	select {
 	case first := <-grants:
 		figures["handover"] = ms(first.Sub(releasing))
-	case err := <-waited: // nobody was granted it
+	case err := <-waited: // the key was not granted
 		return nil, err
 	}
-	// Who comes late at the end of a crowd is not measured, but must not be in the way.
+	// Grants after the measurement are ignored, but these waits must end first.
 	if err := <-waited; err != nil && !errors.Is(err, peers.ErrHeld) {
 		return nil, err
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Machine is what everything ran on.
+// Machine describes the machine of a contest.
 type Machine struct {
 	Processor  string `json:"processor"`
 	Processors int    `json:"processors"`
@@ -20,7 +20,7 @@ type Machine struct {
 	Go         string `json:"go"`
 }
 
-// thisMachine reads what proc(5) says.
+// thisMachine reads proc(5).
 func thisMachine() Machine {
 	return Machine{
 		Processor: procField("/proc/cpuinfo", "model name"), Processors: runtime.NumCPU(),
@@ -29,7 +29,7 @@ func thisMachine() Machine {
 }
 
 func procField(path, name string) string {
-	content, _ := os.ReadFile(path) // else it is not known
+	content, _ := os.ReadFile(path) // empty if unknown
 	for line := range strings.Lines(string(content)) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)
@@ -39,20 +39,20 @@ func procField(path, name string) string {
 }
 
 func firstLine(path string) string {
-	content, _ := os.ReadFile(path) // else it is not known
+	content, _ := os.ReadFile(path) // empty if unknown
 	line, _, _ := strings.Cut(string(content), "\n")
 	return line
 }
 
-// ticks are what the processors have done, in clock ticks.
+// ticks is the processors' time in clock ticks.
 type ticks struct{ all, idle float64 }
 
-// processors reads what they have done since the machine's start.
+// processors reads the processors' time since the machine's start.
 func processors() (t ticks) {
 	const idle, waiting = 3, 4 // fields of the line, see proc(5)
 	for i, field := range strings.Fields(firstLine("/proc/stat"))[1:] {
 		n, _ := strconv.ParseFloat(field, 64)
-		if i < 8 { // what follows is counted in what came before
+		if i < 8 { // later fields are included in earlier ones
 			t.all += n
 		}
 		if i == idle || i == waiting {
@@ -62,7 +62,7 @@ func processors() (t ticks) {
 	return t
 }
 
-// busy is the share of the processors' time that was used since t.
+// busy returns the share of the processors' time that was used since t.
 func (t ticks) busy() float64 {
 	now := processors()
 	if now.all == t.all {
@@ -71,12 +71,12 @@ func (t ticks) busy() float64 {
 	return 1 - (now.idle-t.idle)/(now.all-t.all)
 }
 
-// ticksPerSecond is USER_HZ, which is 100 on every Linux.
+// ticksPerSecond is USER_HZ, which is 100 on every Linux system.
 const ticksPerSecond = 100
 
-// processorTime is what a process has used.
+// processorTime returns the processor time of a process.
 func processorTime(pid int) time.Duration {
-	const user, system = 11, 12 // fields behind the name, which may have anything in it
+	const user, system = 11, 12 // fields after the name, which may contain any character
 	stat := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= system {
@@ -90,7 +90,7 @@ func processorTime(pid int) time.Duration {
 	return time.Duration(used * float64(time.Second) / ticksPerSecond)
 }
 
-// residentBytes is the memory that a process has.
+// residentBytes returns the memory of a process.
 func residentBytes(pid int) int {
 	fields := strings.Fields(firstLine(fmt.Sprintf("/proc/%d/statm", pid)))
 	if len(fields) < 2 {

@@ -11,11 +11,11 @@ import (
 
 var began = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-// at is so many ms after everything began.
+// at returns the time ms milliseconds after the beginning.
 func at(ms int) time.Time { return began.Add(time.Duration(ms) * time.Millisecond) }
 
-// hundred is what came of 100 ms of two clients: the first had the key twice, while the
-// second waited to the end.
+// hundred returns the result of 100 ms with two clients: the first had the key twice, while
+// the second waited to the end.
 func hundred() played {
 	return played{
 		began: began, end: at(100), used: usage{Requests: 8, Writes: 4, Reads: 2}, busy: 0.5,
@@ -31,12 +31,12 @@ func TestClosedLoopIsCountedBySectionsAndHandOvers(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
-		"section":    50,    // 100 ms for two
+		"section":    50,    // 100 ms for two sections
 		"handover50": 25,    // released at 20, granted at 45
-		"handover99": 25,    // the only one
-		"longest":    0.099, // s: from 1 to the end
-		"overtaken":  1,     // by the first client's second time
-		"jain":       0.5,   // one of two has everything
+		"handover99": 25,    // there is only one
+		"longest":    0.099, // in seconds: from 1 to the end
+		"overtaken":  1,     // by the first client's second section
+		"jain":       0.5,   // one of two clients has all grants
 		"requests":   4, "writes": 2, "reads": 1,
 		"dollars": 2*writePrice + 1*readPrice,
 		"busy":    50,
@@ -49,7 +49,8 @@ func TestClosedLoopIsCountedBySectionsAndHandOvers(t *testing.T) {
 
 func TestOpenLoopCountsWaitsFromWhenTheyWereDue(t *testing.T) {
 	p := hundred()
-	// Due at 5, when its client was still busy with the first: nobody asked for it.
+	// This section was due at 5, when its client was still busy with the first, so it was
+	// not requested.
 	p.sections = append(p.sections, section{client: 0, due: at(5)})
 	got := p.openLoop()
 	for figure, want := range map[string]float64{
@@ -74,7 +75,7 @@ func TestGrantBehindTheEndIsNotOfTheWindow(t *testing.T) {
 
 func TestPlayedFindsTwoHoldersAtOnce(t *testing.T) {
 	p := hundred()
-	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first has it until 20
+	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first holds it until 20
 	err := p.alone()
 	if err == nil || !strings.Contains(err.Error(), "at once, for 5ms") {
 		t.Errorf("%v, want that two had the key for 5 ms", err)

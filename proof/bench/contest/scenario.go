@@ -8,26 +8,27 @@ import (
 	"time"
 )
 
-// Scenario is what is played.
+// Scenario is one experiment.
 type Scenario struct {
 	Name   string
 	Tables []Table
 
-	clients int           // that contend, hold or wait: what a contender is tuned to
-	kind    kind          // what a contender may not take part in
-	takes   time.Duration // about how long, with the start of its processes
-	// together: all contenders play at once, since they do next to nothing but wait.
+	clients int           // number that contend, hold or wait: contenders are tuned to it
+	kind    kind          // contenders may be excluded by kind
+	takes   time.Duration // estimated duration, including the start of processes
+	// together means that all contenders play at once, since they do almost nothing but
+	// wait.
 	together bool
 	play     func(context.Context, *stage) (map[string]Figures, error)
 }
 
-// kind is what a scenario is about.
+// kind is the subject of a scenario.
 type kind int
 
 const (
 	cycling kind = iota
 	contending
-	sharing // one client among several callers
+	sharing // several callers share one client
 	waiting
 	takingOver
 	holding
@@ -39,17 +40,18 @@ type Table struct {
 	Title   string
 	Columns []Column
 	Note    string
-	// limit is what cannot be beaten, by a round trip in ms. nil: nothing is known.
+	// limit returns the unbeatable figures for a round trip in ms. It is nil if none are
+	// known.
 	limit func(roundTrip float64) Figures
 }
 
 // Column is one figure of each contender.
 type Column struct {
 	Figure, Heading string
-	Digits          int // after the point
+	Digits          int // after the decimal point
 }
 
-// The columns that several tables have.
+// These columns are shared by several tables.
 var (
 	perSection = []Column{
 		{"requests", "requests", 1}, {"writes", "write units", 1}, {"reads", "read units", 1}, {"dollars", "$ per million", 2},
@@ -65,14 +67,14 @@ var (
 	busy = Column{"busy", "% of the machine", 0}
 )
 
-// hold is how long a section of those that contend lasts.
+// hold is how long a section of a contending client lasts.
 const hold = 10 * time.Millisecond
 
-// openRate is how many sections a second are due in an open loop, whoever contends:
-// a bit more than half of what the limit allows.
+// openRate is the number of sections a second that are due in an open loop, for all clients
+// together: a bit more than half of the limit.
 const openRate = 25
 
-// Scenarios returns all there are, in the order in which they are played and shown.
+// Scenarios returns all scenarios in the order in which they are played and shown.
 func Scenarios() []Scenario {
 	all := []Scenario{cycle()}
 	for _, clients := range []int{4, 16, 64} {
@@ -81,7 +83,7 @@ func Scenarios() []Scenario {
 	return append(all, localLine(16), longHold(), takeover(), heldLocks(1000), heldLocks(10_000))
 }
 
-// Find returns the scenarios of those names, all of none.
+// Find returns the scenarios with the given names, and all scenarios if names is empty.
 func Find(names ...string) ([]Scenario, error) {
 	if len(names) == 0 {
 		return Scenarios(), nil
@@ -101,7 +103,7 @@ func Find(names ...string) ([]Scenario, error) {
 	return found, nil
 }
 
-// Limit is what cannot be beaten in the table, nil if nothing is known.
+// Limit returns the unbeatable figures of the table; nil if none are known.
 func (t Table) Limit(roundTrip float64) Figures {
 	if t.limit == nil {
 		return nil
@@ -109,14 +111,14 @@ func (t Table) Limit(roundTrip float64) Figures {
 	return t.limit(roundTrip)
 }
 
-// On-demand prices of us-east-1 since November 2024, in dollars a million units;
-// docs/timing.md has them, too.
+// These are on-demand prices in us-east-1 since November 2024, in dollars for a million
+// units. docs/timing.md has them too.
 const (
 	writePrice = 0.625
 	readPrice  = 0.125
 )
 
-// cost adds what n sections used, each.
+// cost adds the cost of each of n sections.
 func (f Figures) cost(used usage, n int) {
 	if n == 0 {
 		return

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// takeover is a holder that is killed while another waits.
+// takeover plays a holder that is killed while another client waits.
 func takeover() Scenario {
 	return Scenario{
 		Name: "takeover", clients: 2, kind: takingOver, together: true, takes: 40 * time.Second,
 		Tables: []Table{{
 			Name: "takeover", Title: "Takeover from a holder that was killed",
-			Note: "Another waits already. The holder's process is killed a quarter of a second after its grant, before it has renewed anything. What is left of the lease has to pass: the last column is what came on top. All contenders play at once, each with a table of its own.",
+			Note: "Another client waits already. The holder's process is killed a quarter of a second after its grant, before it has renewed anything. The rest of the lease has to pass: the last column is the time beyond it. All contenders play at once, each with a table of its own.",
 			Columns: []Column{
 				{"lease", "lease, s", 0}, {"takeover", "from the kill to the grant, s", 2}, {"beyond", "beyond the lease, ms", 0},
 			},

@@ -1,3 +1,3 @@
-// Package meter stands between clients and a server of the DynamoDB API: as far
-// away as a network would be, and counting what they ask for.
+// Package meter is a proxy between clients and a server of the DynamoDB API. It delays
+// messages as a network would, and counts requests and units.
 package meter

@@ -12,19 +12,19 @@ import (
 	"time"
 )
 
-// Usage is what was asked for.
+// Usage is the consumption of requests.
 type Usage struct {
 	Requests      float64
 	Writes, Reads float64 // capacity units
 }
 
-// Minus is what came after other.
+// Minus returns the usage since other.
 func (u Usage) Minus(other Usage) Usage {
 	return Usage{u.Requests - other.Requests, u.Writes - other.Writes, u.Reads - other.Reads}
 }
 
-// Meter forwards requests to a server, each half of the distance before it lands
-// and half before its reply is heard. Its methods are safe for concurrent use.
+// Meter forwards requests to a server. It delays each request and each reply by half of the
+// distance. Its methods are safe for concurrent use.
 type Meter struct {
 	Endpoint string // http://127.0.0.1:port
 
@@ -37,8 +37,8 @@ type Meter struct {
 	used Usage
 }
 
-// Start starts a meter in front of the server at endpoint. A request and its reply
-// take as much longer as distance says.
+// Start starts a meter in front of the server at endpoint. A request and its reply together
+// take longer by distance.
 func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -46,34 +46,35 @@ func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	}
 	m := &Meter{
 		Endpoint: "http://" + listener.Addr().String(), behind: endpoint, distance: distance,
-		// As many connections as there may be requests: nobody waits for one here.
+		// There are as many connections as there may be requests, so that no request waits
+		// for one.
 		transport: &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
 	}
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}
-	go func() { _ = m.server.Serve(listener) }() // ends with Close
+	go func() { _ = m.server.Serve(listener) }() // returns after Close
 	return m, nil
 }
 
-// Close ends it, and the connections of its clients.
+// Close closes the meter and its clients' connections.
 func (m *Meter) Close() error {
 	err := m.server.Close()
 	m.transport.CloseIdleConnections()
 	return err
 }
 
-// Used is what was used since the start.
+// Used returns the usage since the start.
 func (m *Meter) Used() Usage {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.used
 }
 
-// ServeHTTP forwards one request. Who asked may leave: it lands all the same, as
-// on a network.
+// ServeHTTP forwards one request. A client may disconnect: the request is still forwarded,
+// as on a network.
 func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
-		return // of a client that was killed
+		return // the client was killed
 	}
 	_, operation, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	kind := kinds[operation]
@@ -88,7 +89,7 @@ func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out.Header = r.Header.Clone()
-	out.Header.Set("Accept-Encoding", "identity") // replies are read here, too
+	out.Header.Set("Accept-Encoding", "identity") // the meter reads replies too
 	out.Host = r.Host
 	res, err := m.transport.RoundTrip(out)
 	if err != nil {
@@ -107,7 +108,7 @@ func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header()[name] = values
 	}
 	w.WriteHeader(res.StatusCode)
-	_, _ = w.Write(reply) // to a client that may be gone
+	_, _ = w.Write(reply) // the client may have disconnected
 }
 
 func (m *Meter) count(kind kind, reply []byte) {
@@ -123,11 +124,11 @@ func (m *Meter) count(kind kind, reply []byte) {
 	}
 }
 
-// kind is what an operation's units are of.
+// kind is the kind of units that an operation consumes.
 type kind int
 
 const (
-	ofTable kind = iota // like DescribeTable: a request, and no units
+	ofTable kind = iota // a request without units, like DescribeTable
 	reads
 	writes
 )
@@ -137,7 +138,7 @@ var kinds = map[string]kind{
 	"PutItem": writes, "UpdateItem": writes, "DeleteItem": writes, "BatchWriteItem": writes, "TransactWriteItems": writes,
 }
 
-// askForUnits has the reply say what the request consumed.
+// askForUnits makes the reply contain the consumption of the request.
 func askForUnits(body []byte) []byte {
 	if !bytes.HasPrefix(body, []byte("{")) || bytes.Contains(body, []byte(`"ReturnConsumedCapacity"`)) {
 		return body
@@ -145,8 +146,8 @@ func askForUnits(body []byte) []byte {
 	return append([]byte(`{"ReturnConsumedCapacity":"TOTAL",`), body[1:]...)
 }
 
-// units is what a reply says was consumed. A write whose condition failed is charged
-// like one that landed, though its reply does not say so.
+// units returns the consumption in a reply. A write with a failed condition costs as much
+// as an applied write, although its reply does not show that.
 func units(reply []byte) (consumed float64) {
 	if bytes.Contains(reply, []byte("#ConditionalCheckFailedException")) {
 		return 1
@@ -156,8 +157,8 @@ func units(reply []byte) (consumed float64) {
 	if json.Unmarshal(reply, &one) == nil {
 		return one.ConsumedCapacity.CapacityUnits
 	}
-	var each struct{ ConsumedCapacity []capacity } // of a batch or a transaction: for each table
-	_ = json.Unmarshal(reply, &each)               // else it says nothing
+	var each struct{ ConsumedCapacity []capacity } // a batch or a transaction has one for each table
+	_ = json.Unmarshal(reply, &each)               // empty if the reply has none
 	for _, c := range each.ConsumedCapacity {
 		consumed += c.CapacityUnits
 	}

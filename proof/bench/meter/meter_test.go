@@ -20,8 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// behind returns a meter in front of an engine that has the table "locks", and a
-// client that goes through it.
+// behind returns a meter in front of an engine with the table "locks", and a client that
+// uses it.
 func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
 	t.Helper()
 	engine := localdynamo.New()
@@ -44,7 +44,7 @@ func behind(t *testing.T, distance time.Duration) (*Meter, *dynamodb.Client) {
 	})
 }
 
-// put writes the item "k", if it is not there.
+// put writes the item "k" unless it exists.
 func put(t *testing.T, db *dynamodb.Client) error {
 	_, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{
 		TableName: aws.String("locks"), Item: item(),

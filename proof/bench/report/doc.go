@@ -1,5 +1,5 @@
 //go:build linux
 
-// Package report shows what a contest has measured: tables for people, pictures, and
-// the page of the documentation between its markers.
+// Package report writes the results of a contest: tables for people, pictures, and the page
+// of the documentation between its markers.
 package report

@@ -11,7 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/contest"
 )
 
-// The files of the documentation that are written, and the marks between which the page is.
+// These are the files of the documentation that Publish writes, and the markers around the
+// tables of the page.
 const (
 	page      = "performance.md"
 	kept      = "performance.json"
@@ -21,8 +22,8 @@ const (
 	costs     = "performance-cost.svg"
 )
 
-// Publish writes the results, the tables of the page and the pictures into the folder
-// of the documentation.
+// Publish writes the results, the tables of the page and the pictures to the folder of the
+// documentation.
 func Publish(docs string, r *contest.Results) error {
 	path := filepath.Join(docs, page)
 	text, err := os.ReadFile(path)
@@ -42,7 +43,7 @@ func Publish(docs string, r *contest.Results) error {
 	return Write(filepath.Join(docs, kept), r)
 }
 
-// between replaces what is between the two marks.
+// between replaces the text between the two markers.
 func between(page, text string) (string, error) {
 	before, rest, ok := strings.Cut(page, begin)
 	if !ok {

@@ -13,44 +13,45 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Picture is bars beside each other: for each contender one of each series, on an axis
-// of powers of ten, since some need a hundred times what others do.
+// Picture is a chart of bars: for each contender one bar of each series, on an axis of
+// powers of ten, since some values are a hundred times as large as others.
 type Picture struct {
 	Title, Unit string
 	Series      []Series
 	Rows        []Row
-	Limit       float64  // what cannot be beaten; 0: nothing is known
+	Limit       float64  // the unbeatable value; zero if unknown
 	Missing     []string // libraries that were not measured, and the reason
 }
 
-// Series is what bars of one colour show.
+// Series is the name and the colour of bars.
 type Series struct{ Name, Colour string }
 
 // Row is a contender's bars, in the order of the series.
 type Row struct {
 	Name string
-	Bars []stats.Spread // the zero Spread: nothing was measured
+	Bars []stats.Spread // the zero Spread if nothing was measured
 }
 
-// Contention is how long a section takes, among so many clients.
+// Contention draws how long a section takes with several numbers of clients.
 func Contention(r *contest.Results) Picture {
 	return picture(r, Picture{Title: "One key, each client back at once: time per section of 10 ms", Unit: "ms a section"}, "section",
 		contending())
 }
 
-// Cost is what a section costs, alone and among so many clients.
+// Cost draws the cost of a section, alone and with several numbers of clients.
 func Cost(r *contest.Results) Picture {
-	return picture(r, Picture{Title: "What a million sections cost, on demand in us-east-1", Unit: "dollars a million"}, "dollars",
+	return picture(r, Picture{Title: "Cost of a million sections, on demand in us-east-1", Unit: "dollars a million"}, "dollars",
 		append([]source{{Series{"alone", "#a8a8a8"}, "cycle"}}, contending()...))
 }
 
-// source is the table that a series is from.
+// source is the table that contains the figures of a series.
 type source struct {
 	Series
 	table string
 }
 
-// contending are dark enough to be told apart in grey, too.
+// contending returns series with colours that are dark enough to be distinguished in grey
+// too.
 func contending() []source {
 	return []source{
 		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},
@@ -86,7 +87,7 @@ func picture(r *contest.Results, p Picture, figure string, sources []source) Pic
 	return p
 }
 
-// missing returns the libraries that took part in nothing, each once, with the reason.
+// missing returns the libraries that were in no scenario, each once, with the reason.
 func missing(r *contest.Results) (lines []string) {
 	for _, a := range r.Absent {
 		library, _, _ := strings.Cut(a.Contender, ", ")
@@ -98,7 +99,7 @@ func missing(r *contest.Results) (lines []string) {
 	return lines
 }
 
-// Measures of a picture, in its own units.
+// These are sizes in a picture's own units.
 const (
 	pictureWidth = 860
 	namesWidth   = 210
@@ -110,7 +111,7 @@ const (
 	lineHeight   = 16
 )
 
-// SVG draws it.
+// SVG returns the drawing.
 func (p Picture) SVG() string {
 	low, high := p.bounds()
 	right := float64(pictureWidth - valuesWidth)
@@ -159,7 +160,7 @@ func (p Picture) SVG() string {
 	return b.String()
 }
 
-// bounds are the powers of ten around all that is shown.
+// bounds returns the powers of ten around all values.
 func (p Picture) bounds() (low, high float64) {
 	low, high = math.Inf(1), 0.0
 	see := func(v float64) {
@@ -174,7 +175,7 @@ func (p Picture) bounds() (low, high float64) {
 			see(bar.High)
 		}
 	}
-	if high == 0 { // nothing to show
+	if high == 0 { // there is no value
 		return 1, 10
 	}
 	low, high = math.Pow(10, math.Floor(math.Log10(low))), math.Pow(10, math.Ceil(math.Log10(high)))
@@ -184,7 +185,7 @@ func (p Picture) bounds() (low, high float64) {
 	return low, high
 }
 
-// short is a number with three digits or so.
+// short formats a number with about three digits.
 func short(v float64) string {
 	switch {
 	case v >= 100:
@@ -197,6 +198,6 @@ func short(v float64) string {
 
 func escaped(text string) string {
 	var b strings.Builder
-	_ = xml.EscapeText(&b, []byte(text)) // a Builder fails at nothing
+	_ = xml.EscapeText(&b, []byte(text)) // a Builder returns no errors
 	return b.String()
 }

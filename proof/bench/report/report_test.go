@@ -20,7 +20,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// three rounds of one scenario, in which one contender failed once and another was not.
+// three returns three rounds of one scenario. One contender failed once, and another was
+// absent.
 func three() *contest.Results {
 	r := &contest.Results{
 		Began: time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC), Took: time.Minute, Engine: "an engine", Distance: 5 * time.Millisecond, Rounds: 3,
@@ -79,7 +80,7 @@ func TestFiguresOfABusyMachineAreSaidToBe(t *testing.T) {
 	}
 }
 
-// squeezed is text without the spaces that align its tables.
+// squeezed returns text without the spaces that align its tables.
 func squeezed(text string) string {
 	for strings.Contains(text, "  ") {
 		text = strings.ReplaceAll(text, "  ", " ")
@@ -96,7 +97,7 @@ func TestPictureHasABarForWhatWasMeasuredAndNoOther(t *testing.T) {
 	if n := strings.Count(svg, `fill="`+p.Series[0].Colour+`"`); n != 3 { // two bars, and the key
 		t.Errorf("%d boxes of the first colour, want 3:\n%s", n, svg)
 	}
-	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // nobody played with 16: the key
+	if n := strings.Count(svg, `fill="`+p.Series[1].Colour+`"`); n != 1 { // no contender played with 16: the key
 		t.Errorf("%d boxes of the second colour, want that of the key", n)
 	}
 	for _, want := range []string{">26.0<", ">800<", "the limit: 23.0", ">10<", ">1000<"} {
@@ -154,7 +155,7 @@ func TestPageIsWrittenBetweenItsMarksAndNowhereElse(t *testing.T) {
 		}
 	}
 	write(page, "by hand\n"+begin+"old\n"+end+"by hand, too\n")
-	for range 2 { // the second finds what the first has written
+	for range 2 { // the second run finds the output of the first
 		if err := Publish(docs, three()); err != nil {
 			t.Fatal(err)
 		}

@@ -10,13 +10,13 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Summary is the first table of the page, a column for each contender as it is by default, or tuned
-// if it has no defaults: the medians of what a section took and cost, and of the longest wait,
-// among so many clients that come back at once.
+// Summary returns the first table of the page. It has a column for each contender with its
+// defaults, or tuned if it has none. The rows are the medians of the duration and the cost of a
+// section, and of the longest wait, for several numbers of clients in closed loops.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string
-		figures []string // their sum
+		figures []string // summed
 		digits  int
 	}{
 		{"ms a section", []string{"section"}, 0},
@@ -50,8 +50,8 @@ func among() string {
 	return strings.Join(names, " · ") + " clients"
 }
 
-// medians are those of the sum of figures, among so many clients each. Empty: none was
-// measured.
+// medians returns the medians of the sum of figures, for each number of clients. It returns "" if
+// none was measured.
 func medians(r *contest.Results, contender string, of []string, digits int) string {
 	var cells []string
 	measured := false

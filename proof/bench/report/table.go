@@ -12,11 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// limitName is the row of what cannot be beaten.
+// limitName is the row of unbeatable figures.
 const limitName = "the limit"
 
-// Table is a table of figures in Markdown: for each contender the median of its runs,
-// and how far they spread.
+// Table returns a table of figures in Markdown: for each contender the median of its runs
+// and their spread.
 func Table(r *contest.Results, t contest.Table) string {
 	rows := [][]string{append([]string{""}, headings(t)...)}
 	for _, name := range append(contenders(r), limitName) {
@@ -39,7 +39,7 @@ func headings(t contest.Table) (headings []string) {
 	return headings
 }
 
-// tableNamed is the table of that name; the zero Table if there is none.
+// tableNamed returns the table with that name, or the zero Table if there is none.
 func tableNamed(name string) contest.Table {
 	for _, s := range contest.Scenarios() {
 		for _, t := range s.Tables {
@@ -58,8 +58,8 @@ func contenders(r *contest.Results) (names []string) {
 	return names
 }
 
-// figures are what was measured of one contender in a table, by column. The limit is
-// that of every run.
+// figures returns the measurements of a contender in a table, by column. For the limit, it
+// returns the limits of all runs.
 func figures(r *contest.Results, t contest.Table, contender string) map[string][]float64 {
 	measured := map[string][]float64{}
 	for _, run := range r.Runs {
@@ -79,7 +79,7 @@ func figures(r *contest.Results, t contest.Table, contender string) map[string][
 	return measured
 }
 
-// cell is a median with its spread, which is left out where all runs say the same.
+// cell formats a median with its spread, which is omitted if all runs are equal.
 func cell(measured []float64, digits int) string {
 	if len(measured) == 0 {
 		return ""
@@ -94,7 +94,8 @@ func cell(measured []float64, digits int) string {
 
 func number(v float64, digits int) string { return strconv.FormatFloat(v, 'f', digits, 64) }
 
-// aligned is a table of Markdown that can be read as it is. Numbers are to the right.
+// aligned returns a table of Markdown with aligned columns. Numbers are aligned to the
+// right.
 func aligned(rows [][]string, numbers bool) string {
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
@@ -130,7 +131,7 @@ func aligned(rows [][]string, numbers bool) string {
 	return b.String()
 }
 
-// Text is everything that was measured, in Markdown.
+// Text returns all measurements in Markdown.
 func Text(r *contest.Results) string {
 	parts := []string{how(r)}
 	for _, s := range contest.Scenarios() {
@@ -148,7 +149,7 @@ func Text(r *contest.Results) string {
 	return strings.Join(parts, "\n")
 }
 
-// how is what was run, and on what.
+// how describes the contest and its machine.
 func how(r *contest.Results) string {
 	var others, trips []float64
 	for _, run := range r.Runs {
@@ -178,7 +179,8 @@ func how(r *contest.Results) string {
 	return text
 }
 
-// leftOut are those who were not in a scenario, and why; failed runs as well.
+// leftOut lists the contenders that were not in a scenario, with the reasons, and failed
+// runs.
 func leftOut(r *contest.Results, scenario string) string {
 	var b strings.Builder
 	seen := map[string]bool{}

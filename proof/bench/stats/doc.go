@@ -1,2 +1,2 @@
-// Package stats has what is worked out from what was measured: pure functions.
+// Package stats calculates figures from measurements. All its functions are pure.
 package stats

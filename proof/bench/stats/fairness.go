@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Jain is Jain's index of fairness: 1 if all have the same share, 1/n if one of n
-// has everything (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984). It is 0 if nobody
-// has anything.
+// Jain returns Jain's index of fairness: 1 if all have the same share, 1/n if one of n has
+// everything (R. Jain, D. Chiu, W. Hawe, DEC-TR-301, 1984). It returns 0 if all shares are
+// zero.
 func Jain(shares []float64) float64 {
 	var sum, squares float64
 	for _, s := range shares {
@@ -20,13 +20,13 @@ func Jain(shares []float64) float64 {
 	return sum * sum / (float64(len(shares)) * squares)
 }
 
-// Wait is somebody's wait for a key.
+// Wait is a client's wait for a key.
 type Wait struct {
 	Asked   time.Time
-	Granted time.Time // zero: it went on when the run ended
+	Granted time.Time // zero if not granted by the end of the run
 }
 
-// Overtaken returns for each wait how many who asked later were granted first.
+// Overtaken returns for each wait the number of later waits that were granted first.
 func Overtaken(waits []Wait) []int {
 	granted := slices.DeleteFunc(slices.Clone(waits), func(w Wait) bool { return w.Granted.IsZero() })
 	times := make([]int, len(waits))

@@ -5,14 +5,14 @@ import (
 	"slices"
 )
 
-// Spread is what several runs measured of one thing.
+// Spread summarizes the measurements of several runs.
 type Spread struct {
 	Median, Low, High float64
 	Runs              int
 }
 
-// Of returns the spread of what was measured, the zero Spread of nothing. The
-// median of an even number is the mean of the two in the middle.
+// Of returns the spread of the measurements, and the zero Spread for none. The median of an
+// even number of values is the mean of the middle two.
 func Of(measured []float64) Spread {
 	if len(measured) == 0 {
 		return Spread{}
@@ -22,8 +22,8 @@ func Of(measured []float64) Spread {
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1], Runs: n}
 }
 
-// Quantile returns the smallest of the values that at least a share q of them do
-// not exceed (the nearest rank), 0 of nothing.
+// Quantile returns the smallest of the values that at least a share q of them does not
+// exceed (the nearest rank). It returns 0 if there are none.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

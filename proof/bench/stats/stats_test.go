@@ -25,7 +25,7 @@ func TestMedianIsOfTheRunsAndTheSpreadOfAllOfThem(t *testing.T) {
 func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
 	hundred := make([]float64, 100)
 	for i := range hundred {
-		hundred[i] = float64(100 - i) // falling, so that it has to be sorted
+		hundred[i] = float64(100 - i) // falling, so that Quantile has to sort
 	}
 	for q, want := range map[float64]float64{0: 1, 0.5: 50, 0.99: 99, 1: 100} {
 		if got := Quantile(hundred, q); got != want {
@@ -59,12 +59,12 @@ func TestJainsIndexIsOneAmongEqualsAndASharePerHeadIfOneHasAll(t *testing.T) {
 func TestOvertakingIsAnEarlierGrantToALaterWaiter(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
-		{at(0), at(9)},       // overtaken by the two that asked at 1 and 3
-		{at(1), at(2)},       // by nobody
-		{at(3), at(4)},       // by nobody
-		{at(2), at(12)},      // by those of 3 and of 8
-		{at(8), at(10)},      // by nobody
-		{at(5), time.Time{}}, // never granted: by that of 8
+		{at(0), at(9)},       // overtaken by the waits of 1 and 3
+		{at(1), at(2)},       // not overtaken
+		{at(3), at(4)},       // not overtaken
+		{at(2), at(12)},      // overtaken by the waits of 3 and 8
+		{at(8), at(10)},      // not overtaken
+		{at(5), time.Time{}}, // never granted: overtaken by the wait of 8
 	}
 	if got, want := Overtaken(waits), []int{2, 0, 0, 2, 0, 1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -12,7 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// closeMonth is the code under test. It closes the month once, however many call it.
+// closeMonth is the code under test. It closes the month once, even if several processes
+// call it.
 func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }
@@ -20,7 +21,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 func TestMonthIsClosedByOneAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
-		var now, most int // closing at the same time
+		var now, most int // number that close at the same time
 		var mu sync.Mutex
 		step := func(context.Context) error {
 			mu.Lock()

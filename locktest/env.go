@@ -1,5 +1,5 @@
-// Package locktest is for tests of code that uses leasehold. It needs no AWS and,
-// with testing/synctest, takes no time.
+// Package locktest helps to test code that uses leasehold. It needs no AWS and, with
+// testing/synctest, takes no time.
 //
 // An Env is a DynamoDB in this process, with clients that behave like separate
 // processes. The clients, the SDK and the requests are real; only the network and
@@ -18,8 +18,8 @@
 // leases expire as soon as nothing else is left to do. Outside a bubble everything
 // works the same, but takes real time: a dead holder blocks its key for one lease.
 //
-// All methods are safe for concurrent use. But those that can fail call
-// testing.TB.Fatalf, so call them on the test's goroutine.
+// All methods are safe for concurrent use. Methods that can fail call
+// testing.TB.Fatalf, so call these on the test's goroutine.
 package locktest
 
 import (
@@ -55,15 +55,15 @@ type Env struct {
 	log    *output
 
 	mu        sync.Mutex    // guards the following fields; never held across I/O
-	layout    layout.Layout // of the lock table; nil: no client uses it yet
+	layout    layout.Layout // layout of the lock table; nil until the first client
 	processes []*process
-	cut       bool // everybody is disconnected, including later clients
+	cut       bool // all processes are disconnected, including later clients
 	ended     bool
 }
 
-// New returns a new Env with a table "locks". When the test ends, New's clean-up
-// closes all clients. The test fails if a lock is still held then, unless it is one
-// of Hold or Steal, or its client is disconnected.
+// New returns a new Env with a table "locks". When the test ends, a clean-up closes all
+// clients. The test fails if a lock is still held then, unless the lock is from Hold or
+// Steal, or its client is disconnected.
 func New(t testing.TB) *Env {
 	t.Helper()
 	e := &Env{t: t, engine: localdynamo.New(), began: time.Now(), log: &output{w: t.Output()}}
@@ -73,19 +73,19 @@ func New(t testing.TB) *Env {
 	return e
 }
 
-// DB returns an SDK client, for the tables of the code under test. It is never
-// disconnected, so that a test can always read the tables. The Env does not check
-// or close lock clients that leasehold.New makes with it.
+// DB returns an SDK client for the tables of the code under test. It is never disconnected,
+// so that a test can always read the tables. The Env does not check or close lock clients
+// that leasehold.New makes with it.
 func (e *Env) DB() *dynamodb.Client { return e.db }
 
 // Client returns a client that behaves like a process of its own. Table is always
 // set to the Env's table. Defaults: Owner is process-1, process-2 and so on; Logger
 // is the test's log.
 //
-// The Layout of the first client becomes that of the table, of Hold and Steal, and
-// of later clients that name none; a different one fails the test. Both clocks of
-// the client follow package time, so that in a bubble the real duration of the test
-// does not make a lease expire.
+// The Layout of the first client becomes the layout of the table, of Hold and Steal, and of
+// later clients without one. A different layout fails the test. Both clocks of the client
+// follow package time, so that in a bubble the real duration of the test does not make a
+// lease expire.
 func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	e.t.Helper()
 	cfg.Layout = e.useLayout(cfg.Layout)
@@ -97,7 +97,7 @@ func (e *Env) Client(cfg leasehold.Config) *leasehold.Client {
 	return p.client
 }
 
-// useLayout makes the table have layout l; nil: the layout that it has.
+// useLayout sets the layout of the table. If l is nil, it keeps the current layout.
 func (e *Env) useLayout(l layout.Layout) layout.Layout {
 	e.t.Helper()
 	e.mu.Lock()
@@ -125,7 +125,7 @@ func (e *Env) createTable(l layout.Layout) {
 	}
 }
 
-// newProcess returns a client with its own network, connected. others: it does not
+// newProcess returns a connected client with its own network. others means that it does not
 // belong to the code under test.
 func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *process {
 	e.t.Helper()
@@ -149,7 +149,7 @@ func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *proces
 	return p
 }
 
-// setClock has m follow package time, but for what p is ahead.
+// setClock makes m follow package time plus p's lead.
 func (p *process) setClock(m *machine.Machine) {
 	now := machine.BootedAt(p.env.began)
 	m.Now = func() decide.Instant {
@@ -158,11 +158,10 @@ func (p *process) setClock(m *machine.Machine) {
 	}
 }
 
-// end closes everything, and reports the locks that the code under test still
-// holds.
+// end closes everything, and reports the locks that the code under test still holds.
 func (e *Env) end() {
 	e.t.Helper()
-	e.log.stop() // report says what is wrong: closing need not log it
+	e.log.stop() // report reports problems: closing need not log them
 	e.mu.Lock()
 	e.ended = true
 	var tested, others []*process
@@ -186,7 +185,7 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The others last: waiters of the code under test must not get their locks.
+	// The others are closed last: waiters of the code under test must not get their locks.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
 	_ = e.engine.Close() // it is in memory
@@ -197,7 +196,7 @@ func (e *Env) report(c *leasehold.Client) {
 	e.t.Helper()
 	seen := map[leasehold.Key]bool{}
 	for _, lock := range c.Held() {
-		// A lock that has just been lost is still in the list for a moment.
+		// A lock that has just been lost is in the list for a moment.
 		if !seen[lock.Key()] && lock.Err() == nil {
 			seen[lock.Key()] = true
 			e.t.Errorf("locktest: %v is still held by %s at the end of the test: release it (Client.Do does so by itself), close its client, or disconnect the client if its process should have died",
@@ -211,7 +210,7 @@ func (e *Env) report(c *leasehold.Client) {
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {
-		wg.Go(func() { _ = p.client.Close(ctx) }) // report has said what is wrong
+		wg.Go(func() { _ = p.client.Close(ctx) }) // report has reported problems
 	}
 	wg.Wait()
 }

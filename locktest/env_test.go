@@ -23,8 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// inBubble runs a test in virtual time with its own Env, and checks that the Env
-// reports no error at the end.
+// inBubble runs a test in virtual time with its own Env, and checks that the Env reports no
+// error at the end.
 func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
@@ -138,7 +138,7 @@ func TestWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
 }
 
 func TestWhatHoldHeldIsNotForWaitersLeftBehind(t *testing.T) {
-	// In real time: in a bubble no client polls while others close.
+	// This uses real time: in a bubble no client polls while others close.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
 	locks := env.Client(leasehold.Config{PollMax: time.Millisecond})
@@ -171,7 +171,7 @@ func TestClosingWaitsForNoNetworkThatIsDown(t *testing.T) {
 			acquire(t, locks, key)
 		}
 		env.Disconnect(locks)
-		time.Sleep(6 * time.Second) // a renewal of each is in flight
+		time.Sleep(6 * time.Second) // each has a renewal in flight
 		began := time.Now()
 		if problems := p.end(); len(problems) > 0 || time.Since(began) > time.Second {
 			t.Errorf("after %v: %q", time.Since(began), problems)
@@ -196,7 +196,7 @@ func TestNothingIsLoggedOnceTheTestHasEnded(t *testing.T) {
 		go func() {
 			defer close(stuck)
 			_ = locks.Do(context.Background(), "stuck", func(_ context.Context, lock *leasehold.Lock) error {
-				<-went // whichever ends
+				<-went // released by either end
 				return lock.Err()
 			})
 		}()
@@ -326,7 +326,7 @@ func TestEnvIsOfUseOutsideOfABubble(t *testing.T) {
 }
 
 func TestNoLeaseRunsOutByTheTimeATestReallyTakes(t *testing.T) {
-	long := time.After(1100 * time.Millisecond) // in real time: it was made outside the bubble
+	long := time.After(1100 * time.Millisecond) // in real time: it was created outside the bubble
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")
 		<-long

@@ -10,20 +10,21 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// The tests of a function that closes a month, once, whoever calls it:
+// These are the tests of a function that closes a month once, even if several processes
+// call it:
 //
 //	func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step func(context.Context) error) error {
 //		return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 //	}
 func Example() {
-	t := newProbe(context.Background()) // of a test, its *testing.T
+	t := newProbe(context.Background()) // in a test, this is its *testing.T
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 
 	err := closeMonth(t.Context(), locks, "2026-10", func(context.Context) error { return nil })
 	fmt.Println("nobody else is at it:", err)
 
-	held := env.Hold("close/2026-11") // by another process
+	held := env.Hold("close/2026-11") // another process holds it
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	err = closeMonth(ctx, locks, "2026-11", func(context.Context) error { return nil })
@@ -32,7 +33,7 @@ func Example() {
 	err = held.Release(t.Context())
 	fmt.Println("the other is done:", err)
 	err = locks.Do(t.Context(), "close/2026-11", func(ctx context.Context, lock *leasehold.Lock) error {
-		env.Steal("close/2026-11") // as if this process had slept for too long
+		env.Steal("close/2026-11") // this process seems to have been paused for too long
 		return lock.Commit(ctx, nil)
 	})
 	fmt.Println("another took over meanwhile:", errors.Is(err, leasehold.ErrLost))

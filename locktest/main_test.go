@@ -15,9 +15,9 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// probe is a test within a test: it keeps errors and logs to itself.
+// probe is a test within a test: it collects errors and logs.
 type probe struct {
-	testing.TB // nil: every method that Env needs is below
+	testing.TB // not set: the methods that Env needs are below
 	ctx        context.Context
 	cancel     context.CancelFunc
 
@@ -59,8 +59,8 @@ func (p *probe) Fatalf(format string, args ...any) {
 	runtime.Goexit()
 }
 
-// fatal calls a function that must end the test, on another goroutine, and returns
-// its message.
+// fatal calls a function that must end the test, on another goroutine, and returns the
+// message.
 func (p *probe) fatal(fn func()) string {
 	done := make(chan struct{})
 	go func() {

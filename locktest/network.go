@@ -15,23 +15,23 @@ import (
 type process struct {
 	env    *Env
 	client *leasehold.Client
-	others bool         // does not belong to the code under test
-	ahead  atomic.Int64 // by how many nanoseconds its clock is ahead of package time
+	others bool         // not part of the code under test
+	ahead  atomic.Int64 // nanoseconds by which its clock is ahead of package time
 
 	// Guarded by env.mu.
-	down chan struct{} // nil: connected; else closed by Reconnect
-	dead bool          // it was disconnected when the test ended
+	down chan struct{} // closed by Reconnect; nil while connected
+	dead bool          // it was disconnected at the end of the test
 }
 
-// Disconnect cuts clients off from the network. Without arguments it cuts off
-// everybody, including Hold and Steal and clients created later. A client that is
-// never reconnected is like a process that has died.
+// Disconnect cuts clients off from the network. Without arguments it cuts off all
+// processes, including Hold and Steal and clients created later. A client that is never
+// reconnected is like a process that has died.
 //
-// The network loses every request: no request arrives, and none is answered. Each
-// takes until its deadline, at most three seconds, and is then retried. A lock is
-// lost when its trust ends; TryAcquire and Release give up after their own limits.
-// In a bubble that takes no time; outside, use a shorter Config.Lease and
-// ReleaseGrace. DB is not disconnected.
+// The network loses every request: it does not arrive and is not answered. Each request
+// takes until its deadline, at most three seconds, and is then retried. A lock is lost when
+// its trust ends. TryAcquire and Release return errors after their own limits. In a bubble
+// that takes no time; outside, use a shorter Config.Lease and ReleaseGrace. DB is not
+// disconnected.
 func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
 	for _, p := range e.processesOf("disconnect", clients, true) {
@@ -39,7 +39,7 @@ func (e *Env) Disconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// Reconnect undoes Disconnect for clients or, without arguments, for everybody.
+// Reconnect undoes Disconnect for clients or, without arguments, for all processes.
 // Requests in flight are lost, and retried at once.
 func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	e.t.Helper()
@@ -53,7 +53,7 @@ func (e *Env) Reconnect(clients ...*leasehold.Client) {
 	}
 }
 
-// processesOf returns the processes of clients. Without clients it returns all,
+// processesOf returns the processes of clients. Without clients it returns all processes,
 // and sets whether later ones are disconnected.
 func (e *Env) processesOf(what string, clients []*leasehold.Client, cut bool) []*process {
 	e.t.Helper()
@@ -85,7 +85,7 @@ func (e *Env) disconnect(p *process) {
 	}
 }
 
-// follow disconnects p if everybody is disconnected.
+// follow disconnects p if all processes are disconnected.
 func (e *Env) follow(p *process) {
 	e.mu.Lock()
 	cut := e.cut
@@ -95,8 +95,7 @@ func (e *Env) follow(p *process) {
 	}
 }
 
-// errReset is the error of a request that was in flight when its client was
-// reconnected.
+// errReset is the error of a request that was in flight during Reconnect.
 var errReset = errors.New("locktest: the connection was lost")
 
 // Do passes a request on if the network is up.
@@ -118,8 +117,8 @@ func (p *process) Do(r *http.Request) (*http.Response, error) {
 	}
 }
 
-// refuse answers a process that was disconnected when the test ended. The answer
-// makes it give up: it must not do any work while it is being closed.
+// refuse answers a process that was disconnected when the test ended. The answer makes the
+// process stop: it must not work while it is being closed.
 func (p *process) refuse(r *http.Request) *http.Response {
 	const body = `{"__type":"com.amazon.coral.service#AccessDeniedException","Message":"locktest: the test has ended"}`
 	return &http.Response{

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Hold lets another process acquire key and returns its lock. The process renews
-// the lock until it is released or the test ends. With leasehold.WithoutRenewal it
-// behaves like a process that has died: its lease expires. The test fails if key
-// is held already; to take a held key, use Steal.
+// Hold makes another process acquire key and returns its lock. The process renews the lock
+// until it is released or the test ends. With leasehold.WithoutRenewal it behaves like a
+// process that has died: its lease expires. The test fails if key is already held; to take
+// over a held key, use Steal.
 func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("holder")
@@ -29,14 +29,14 @@ func (e *Env) Hold(key string, opts ...leasehold.AcquireOption) *leasehold.Lock 
 	return lock
 }
 
-// Steal lets another process take over key, as if the holder's lease had expired
-// without the holder noticing: the worst case for the code under test. The write is
-// an ordinary takeover, and the token grows. The old holder trusts its lock until
-// its next renewal, but its writes through Commit or Guards are refused at once.
+// Steal makes another process take over key, as if the holder's lease had expired without
+// the holder noticing: the worst case for the code under test. The write is an ordinary
+// takeover, and the token grows. The old holder trusts its lock until its next renewal, but
+// its writes through Commit or Guards are rejected at once.
 //
-// If a renewal or a hand-over comes in between, Steal tries again. A key that is
-// not held is acquired as by Hold. Steal works even while everybody is
-// disconnected; its process is disconnected afterwards.
+// If a renewal or a hand-over comes in between, Steal tries again. It acquires a free key
+// as Hold does. Steal works even while all processes are disconnected; its process is
+// disconnected afterwards.
 func (e *Env) Steal(key string) *leasehold.Lock {
 	e.t.Helper()
 	p := e.newOther("thief")
@@ -55,15 +55,15 @@ func (e *Env) Steal(key string) *leasehold.Lock {
 	return nil
 }
 
-// Steal first tries maxTakeovers takeovers. A holder that renews without a pause
-// can prevent these, so it then breaks the grant, which only another grant can
-// prevent. It gives up after maxSteals attempts.
+// Steal first tries maxTakeovers takeovers. A holder that renews without a pause can
+// prevent these. Steal then breaks the grant, which only another grant can prevent. It
+// fails after maxSteals attempts.
 const (
 	maxTakeovers = 5
 	maxSteals    = 1000
 )
 
-// steal tries once, by breaking the grant if byForce. ErrHeld, ErrChanged and
+// steal makes one attempt, by breaking the grant if byForce. ErrHeld, ErrChanged and
 // ErrNotFound mean that another process was faster.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
 	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
@@ -75,21 +75,21 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	if byForce || !p.canOutwait(r) {
 		return p.seize(ctx, r)
 	}
-	// The thief has looked at this version. Once its clock says that a lease has passed
-	// since, it takes over as any client does.
+	// The thief has read this version. Once its clock shows that a lease has passed since,
+	// it takes over like any client.
 	p.ahead.Add(int64(r.Lease))
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether the holder in r is dead, and nobody else with it, once p's
-// clock has gone on by its lease. Not where records say when they expire; nor if other
-// locks share the lease, or the clock cannot show its end.
+// canOutwait reports whether p can find only the holder in r dead by advancing its clock by
+// the holder's lease. That is impossible if records contain their expiry, if other locks
+// share the lease, or if the lease is too long for the clock.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump is as much as a clock is set ahead at once: maxTakeovers of it, and the
-// times that follow from them, are less than a Duration can say.
+// longestJump limits how far a clock is advanced at once: maxTakeovers of it, and the times
+// calculated from them, fit into a Duration.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r and acquires the key.
@@ -103,7 +103,7 @@ func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Loc
 	return p.client.TryAcquire(ctx, r.Key.Partition, leasehold.NoWaitEvenIfDead())
 }
 
-// newOther returns a process that does not belong to the code under test.
+// newOther returns a process outside the code under test.
 func (e *Env) newOther(kind string) *process {
 	e.t.Helper()
 	return e.newProcess(leasehold.Config{Layout: e.useLayout(nil), Logger: slog.New(slog.DiscardHandler)}, kind, true)

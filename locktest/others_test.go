@@ -136,7 +136,7 @@ func TestStealTakesAKeyInEveryState(t *testing.T) {
 				if r, err := env.Client(leasehold.Config{}).Get(t.Context(), "k"); err != nil || r.Grant != lock.Record().Grant || r.Released {
 					t.Errorf("the record: %+v, %v", r, err)
 				}
-				env.Disconnect() // nobody can reach the network
+				env.Disconnect() // no process can reach the network
 			})
 		})
 	}
@@ -165,8 +165,7 @@ func TestStealIsNotKeptFromItsAimByThoseWhoComeInBetween(t *testing.T) {
 			renewing := make(chan struct{})
 			go func() {
 				defer close(renewing)
-				// Without a pause: the version changes between Steal's read and
-				// its write.
+				// Without a pause, the version changes between Steal's read and its write.
 				var err error
 				for err == nil {
 					err = lock.Renew(t.Context())

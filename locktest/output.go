@@ -9,7 +9,7 @@ import (
 // everything, because writing to the log would panic.
 type output struct {
 	mu sync.Mutex
-	w  io.Writer // nil: the test has ended
+	w  io.Writer // nil after the end of the test
 }
 
 func (o *output) Write(b []byte) (int, error) {

@@ -27,11 +27,11 @@ func Example() {
 		log.Fatal(err)
 	}
 
-	// As a program does that knows the name alone.
+	// A program that knows only the name does this.
 	if err := names.Lock(ctx, "issue_example.com"); err != nil {
 		log.Fatal(err)
 	}
-	// As its work may do, to be told of the loss.
+	// Its work can do this to notice a loss.
 	if lock, ok := names.Held("issue_example.com"); ok {
 		fmt.Println(lock.Key(), lock.Err())
 	}

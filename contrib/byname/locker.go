@@ -1,7 +1,7 @@
-// Package byname is for programs that ask for a lock by its name, and give the name
-// again to unlock it: certmagic.Locker, certmagic.TryLocker and
-// certmagic.LockLeaseRenewer, and by ForDatabase the lock.Locker and
-// lock.SessionLocker of goose. It needs none of them.
+// Package byname is for programs that acquire a lock by name and give the name again to
+// unlock it. It implements certmagic.Locker, certmagic.TryLocker and
+// certmagic.LockLeaseRenewer and, by ForDatabase, the lock.Locker and lock.SessionLocker of
+// goose. It imports neither.
 //
 //	names, err := byname.New(locks, "certificates/")
 //	...
@@ -9,10 +9,9 @@
 //	...
 //	err = names.Unlock(ctx, "issue_example.com") // leasehold.ErrLost: it was not held to the end
 //
-// Such an interface cannot say that a lock was lost while the work went on. Held
-// returns the lock itself, whose context ends then, and whose Commit and Guards
-// fence what is written. Where the code is yours, leasehold.Client.Do has all that
-// in one call.
+// Such an interface cannot report that a lock was lost during the work. Held returns the
+// lock itself: its context ends then, and its Commit and Guards fence writes. In your own
+// code, use leasehold.Client.Do, which has all of that in one call.
 package byname
 
 import (
@@ -35,21 +34,21 @@ type Locker struct {
 	held map[string]*section
 }
 
-// section is the work under one lock, from the grant to Unlock, whether or not the lock
-// is lost meanwhile.
+// section is the work under one lock, from the grant to Unlock, even if the lock is lost
+// meanwhile.
 type section struct {
 	lock *leasehold.Lock
 	left chan struct{} // closed by Unlock
 }
 
-// New returns a Locker whose keys are prefix and the name. It sends nothing. Two Lockers
-// with one prefix exclude each other, in one process as in two. In a table with a sort key
-// the layout has to name its value.
+// New returns a Locker whose keys are prefix plus the name. It sends no request. Two
+// Lockers with the same prefix exclude each other, in one process or in several. For a
+// table with a sort key, the layout must name the sort key's value.
 func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("byname: the client is nil: pass what leasehold.New returned")
 	}
-	// Arguments are checked before ctx: with one that has ended nothing is sent.
+	// Acquire checks its arguments before ctx, so it sends nothing with an ended context.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"name"); !errors.Is(err, context.Canceled) {
@@ -58,15 +57,16 @@ func New(locks *leasehold.Client, prefix string) (*Locker, error) {
 	return &Locker{locks: locks, prefix: prefix, held: map[string]*section{}}, nil
 }
 
-// Lock waits until the lock of that name is granted or ctx ends, as
-// leasehold.Client.Acquire, whose errors it returns. From then on it is renewed until
-// Unlock. Callers of one Locker are served in the order in which they came. If the lock
-// of one of them is lost, the next waits for its Unlock all the same: a section that has
-// not noticed works beside those of other processes, but not beside one of its own.
+// Lock waits until the lock with that name is granted or ctx ends, like
+// leasehold.Client.Acquire, and returns its errors. The lock is then renewed until Unlock.
+// Callers of one Locker are served in the order of their calls. If one of them loses its
+// lock, the next still waits for its Unlock. A section that has not noticed the loss may
+// run beside sections of other processes, but not beside another section of its own
+// process.
 func (l *Locker) Lock(ctx context.Context, name string) error {
 	for {
-		// One that is trusted is waited for in the client's own line, where its grant is
-		// handed over.
+		// If the section's lock is still trusted, Lock waits in the client's own queue,
+		// where the grant is handed over.
 		if before := l.section(name); before != nil && before.lock.Err() != nil {
 			if err := before.wait(ctx); err != nil {
 				return err
@@ -80,17 +80,17 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		if l.enter(name, lock) {
 			return nil
 		}
-		// The one before was lost in the meantime, and has not been unlocked. Nobody in
-		// another process has to wait for that.
+		// The previous section lost its lock meanwhile and has not been unlocked. Other
+		// processes need not wait for that.
 		if err := lock.Release(ctx); err != nil {
 			return err
 		}
 	}
 }
 
-// TryLock is Lock for who does not wait: false without an error means that the name is
-// locked, here or elsewhere. A holder that appears dead is observed for its lease, and
-// taken over, as by leasehold.NoWait.
+// TryLock is Lock without waiting. It returns false without an error if the name is locked,
+// by this or another process. A holder that appears dead is observed for its lease, and
+// taken over, as with leasehold.NoWait.
 func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	if l.section(name) != nil {
 		return false, nil
@@ -108,7 +108,7 @@ func (l *Locker) TryLock(ctx context.Context, name string) (bool, error) {
 	return true, nil
 }
 
-// wait waits for the end of the section.
+// wait waits until the section ends.
 func (s *section) wait(ctx context.Context) error {
 	select {
 	case <-s.left:
@@ -118,11 +118,11 @@ func (s *section) wait(ctx context.Context) error {
 	}
 }
 
-// Unlock ends the section, and frees the lock. It is called once for each Lock and each
-// TryLock that was granted; ctx may have ended (leasehold.Lock.Release).
+// Unlock ends the section, and releases the lock. It is called once for each granted Lock
+// and TryLock. ctx may have ended (leasehold.Lock.Release).
 //
-// leasehold.ErrLost means that the lock was lost before: others may have been at work
-// since. After another error the lease frees the lock.
+// It returns leasehold.ErrLost if the lock was lost before: other holders may have worked
+// since. After any other error the lock becomes free when its lease expires.
 func (l *Locker) Unlock(ctx context.Context, name string) error {
 	l.mu.Lock()
 	s := l.held[name]
@@ -135,10 +135,9 @@ func (l *Locker) Unlock(ctx context.Context, name string) error {
 	return s.lock.Release(ctx)
 }
 
-// RenewLockLease renews the lock now, and says whether it is still held:
-// leasehold.ErrLost if not. Locks are renewed in the background, so no lease needs to be
-// as long as the work, and the duration is not used: a holder that dies would block the
-// name for as long.
+// RenewLockLease renews the lock now. It returns leasehold.ErrLost if the lock is no longer
+// held. Locks are renewed in the background, so no lease needs to be as long as the work.
+// The duration is not used: a holder that dies would block the name for that long.
 func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duration) error {
 	s := l.section(name)
 	if s == nil {
@@ -147,8 +146,8 @@ func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duratio
 	return s.lock.Renew(ctx)
 }
 
-// Held returns the lock of a name from Lock to Unlock: its context ends when it is lost,
-// its token and its Commit fence what is written under it.
+// Held returns the lock of a name between Lock and Unlock. Its context ends when it is
+// lost. Its token and its Commit fence writes.
 func (l *Locker) Held(name string) (*leasehold.Lock, bool) {
 	s := l.section(name)
 	if s == nil {
@@ -163,7 +162,7 @@ func (l *Locker) section(name string) *section {
 	return l.held[name]
 }
 
-// enter begins a section, unless one is under way.
+// enter begins a section unless the name already has one.
 func (l *Locker) enter(name string, lock *leasehold.Lock) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

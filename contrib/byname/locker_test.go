@@ -18,10 +18,10 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// issue is the name that these tests are about.
+// issue is the name in these tests.
 const issue = "issue_example.com"
 
-// namesOf returns a Locker as a process of its own would have, its client and its wire.
+// namesOf returns a new process's Locker, client and wire.
 func namesOf(w *lab.World, cfg leasehold.Config) (*byname.Locker, *leasehold.Client, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -142,12 +142,12 @@ func TestLockerLossUnnoticedExcludesOwnProcessOnly(t *testing.T) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
 		must(t, a.Lock(t.Context(), issue))
-		came := locking(t.Context(), a) // while it was held: it is granted the key next
+		came := locking(t.Context(), a) // it is granted the key next
 		r, err := c.Get(t.Context(), "certificates/"+issue)
 		must(t, err)
 		must(t, c.Break(t.Context(), r))
 		lab.Elapse(10 * time.Second)
-		comes := locking(t.Context(), a) // since
+		comes := locking(t.Context(), a) // it came after the loss
 		lab.Elapse(10 * time.Second)
 		pending(t, came, "the section before it is not over")
 		pending(t, comes, "the section before it is not over")

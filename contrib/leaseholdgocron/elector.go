@@ -11,21 +11,21 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// ErrNotLeader means that this process does not lead: gocron skips the run.
+// ErrNotLeader is returned if this process does not lead: gocron skips the run.
 var ErrNotLeader = errors.New("leaseholdgocron: this process does not lead")
 
 // Elector is a gocron.Elector. It is safe for concurrent use.
 type Elector struct {
 	election *election.Election
 	value    string
-	term     atomic.Pointer[leasehold.Lock] // the last one; nil: none yet
+	term     atomic.Pointer[leasehold.Lock] // the last term; nil before the first
 }
 
 var _ gocron.Elector = (*Elector)(nil)
 
-// NewElector returns an Elector that campaigns under key, as election.New. It sends
-// nothing, and does not lead before Run. value is what observers of the election see, such
-// as an address; "" in layouts without data.
+// NewElector returns an Elector that campaigns under key, like election.New. It sends no
+// request, and does not lead before Run. value is shown to observers of the election, such
+// as an address; use "" in layouts without data.
 func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 	e, err := election.New(locks, key)
 	if err != nil {
@@ -34,9 +34,9 @@ func NewElector(locks *leasehold.Client, key, value string) (*Elector, error) {
 	return &Elector{election: e, value: value}, nil
 }
 
-// Run campaigns, and leads for as long as it can, term after term, until ctx ends: then it
-// resigns and returns the cause. It returns the errors of election.Election.Lead. Shut the
-// scheduler down before ctx ends, or its last runs go on beside the next leader.
+// Run campaigns and leads, term after term, until ctx ends. It then resigns and returns the
+// cause. It returns the errors of election.Election.Lead. Shut the scheduler down before
+// ctx ends: otherwise its last runs continue beside the next leader.
 func (e *Elector) Run(ctx context.Context) error {
 	return e.election.Lead(ctx, e.value, func(ctx context.Context, term *leasehold.Lock) error {
 		e.term.Store(term)
@@ -46,8 +46,8 @@ func (e *Elector) Run(ctx context.Context) error {
 }
 
 // IsLeader returns nil while this process leads, and an error that matches ErrNotLeader
-// while it does not. Nothing is sent. It looks at the clock, so that it is right
-// immediately after a pause of the process.
+// otherwise. It sends no request. It reads the clock, so that it is right immediately after
+// a pause of the process.
 func (e *Elector) IsLeader(context.Context) error {
 	term := e.term.Load()
 	if term == nil {
@@ -59,8 +59,8 @@ func (e *Elector) IsLeader(context.Context) error {
 	return nil
 }
 
-// Term returns the term in which this process leads. Its Bind returns a context for a
-// job that ends when the term is lost; its token and its Commit fence what the job writes.
+// Term returns the term in which this process leads. Its Bind returns a context for a job
+// that ends when the term is lost. Its token and its Commit fence the job's writes.
 func (e *Elector) Term() (term *leasehold.Lock, leads bool) {
 	term = e.term.Load()
 	return term, term != nil && term.Err() == nil

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// candidate is a process that campaigns until the function returned is called.
+// candidate starts a process that campaigns until the returned function is called.
 func candidate(t *testing.T, locks *leasehold.Client) (*leaseholdgocron.Elector, func()) {
 	t.Helper()
 	e, err := leaseholdgocron.NewElector(locks, "scheduler", "")

@@ -1,6 +1,6 @@
-// Package leaseholdgocron has gocron run each job in one process at a time, or all jobs
-// in the process that leads. It is a module of its own, so that leasehold does not depend
-// on gocron.
+// Package leaseholdgocron makes gocron run each job in one process at a time, or all jobs in
+// the process that leads. It is a module of its own, so that leasehold does not depend on
+// gocron.
 //
 //	locker, err := leaseholdgocron.NewLocker(locks, "jobs/")
 //	s, err := gocron.NewScheduler(gocron.WithDistributedLocker(locker))
@@ -11,9 +11,9 @@
 //	go elector.Run(ctx)
 //	s, err := gocron.NewScheduler(gocron.WithDistributedElector(elector))
 //
-// A job is not told by gocron that its lock or its term was lost. Under an Elector, bind
-// its context to Term. Under a Locker it cannot be told: have the task take the lock,
-// with leasehold.Client.Do and leasehold.NoWait, and leave the Locker out.
+// gocron does not notify a job that its lock or its term was lost. Under an Elector, bind
+// the job's context to Term. Under a Locker the job cannot be notified: instead of a Locker,
+// acquire the lock in the task, with leasehold.Client.Do and leasehold.NoWait.
 package leaseholdgocron
 
 import (
@@ -30,19 +30,19 @@ import (
 type Locker struct {
 	locks  *leasehold.Client
 	prefix string
-	period time.Duration // of which each job runs once; 0: whenever its lock is free
+	period time.Duration // each job runs once in each period; zero means whenever its lock is free
 }
 
 var _ gocron.Locker = (*Locker)(nil)
 
-// NewLocker returns a Locker whose keys are prefix and the job's name, which is that of
-// its function, such as main.report, unless gocron.WithName gives another. It sends
-// nothing. In a table with a sort key the layout has to name its value.
+// NewLocker returns a Locker whose keys are prefix plus the job's name. That is the name of
+// the job's function, such as main.report, unless gocron.WithName sets another. It sends no
+// request. For a table with a sort key, the layout must name the sort key's value.
 func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	if locks == nil {
 		return nil, errors.New("leaseholdgocron: the client is nil: pass what leasehold.New returned")
 	}
-	// Arguments are checked before ctx: with one that has ended nothing is sent.
+	// Acquire checks its arguments before ctx, so it sends nothing with an ended context.
 	ended, end := context.WithCancel(context.Background())
 	end()
 	if _, err := locks.Acquire(ended, prefix+"job"); !errors.Is(err, context.Canceled) {
@@ -51,23 +51,24 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 	return &Locker{locks: locks, prefix: prefix}, nil
 }
 
-// Every returns a Locker under which a job runs once in each period, wherever the clocks
-// of two processes differ by less: leasehold.Every. Give it the interval of the jobs that
-// the scheduler runs, and have them run at its beginning, as gocron.CronJob does. A run that
-// has ended has been done, whatever it returned: gocron does not tell its locks. Layout
-// Native has it; elsewhere Lock returns a *leasehold.UnsupportedError.
+// Every returns a Locker under which a job runs once in each period, if the clocks of the
+// processes differ by less than the period: see leasehold.Every. Use the interval of the
+// scheduler's jobs as the period, and start them at its beginning, as gocron.CronJob does. A
+// run that has ended counts as done even if it returned an error: gocron does not pass the
+// error to its locks. Layout Native supports this; in other layouts Lock returns a
+// *leasehold.UnsupportedError.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, period}
 }
 
-// Lock acquires a job's lock for one run. It does not wait for a holder who lives: its
-// *leasehold.HeldError has gocron skip the run, and gocron.AfterLockError tells of it.
-// A holder that looks dead is watched for its lease, and taken over
-// (leasehold.NoWait). The lock is renewed until the run ends.
+// Lock acquires a job's lock for one run. It does not wait for a live holder, but
+// returns a *leasehold.HeldError: gocron then skips the run and calls gocron.AfterLockError.
+// A holder that appears dead is observed for its lease, and taken over (leasehold.NoWait).
+// The lock is renewed until the run ends.
 //
-// A lock says not at the same time, and not once: a run that is shorter than the
-// difference of two clocks has ended before the other process asks. Every says once: then
-// the error for a run that was done is a *leasehold.DoneError.
+// A lock prevents simultaneous runs, not repeated ones: a run that is shorter than the
+// difference of two clocks has ended before the other process tries. Every prevents repeated
+// runs: Lock then returns a *leasehold.DoneError for a run that was done.
 func (l *Locker) Lock(ctx context.Context, job string) (gocron.Lock, error) {
 	opts := []leasehold.AcquireOption{leasehold.NoWait()}
 	var ends []leasehold.ReleaseOption
@@ -87,6 +88,6 @@ type held struct {
 	ends []leasehold.ReleaseOption
 }
 
-// Unlock frees the lock; gocron's context may have ended. leasehold.ErrLost means that
-// it was lost before: gocron drops the error, and leasehold logs the loss.
+// Unlock releases the lock, even if gocron's context has ended. leasehold.ErrLost means that
+// the lock was lost before. gocron drops the error, and leasehold logs the loss.
 func (h held) Unlock(ctx context.Context) error { return h.lock.Release(ctx, h.ends...) }

@@ -24,7 +24,7 @@ func inBubble(t *testing.T, test func(t *testing.T, env *locktest.Env)) {
 	synctest.Test(t, func(t *testing.T) { test(t, locktest.New(t)) })
 }
 
-// elapse lets virtual time pass.
+// elapse waits in virtual time.
 func elapse(d time.Duration) {
 	time.Sleep(d)
 	synctest.Wait()
@@ -37,7 +37,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// everyMinute starts a scheduler that runs a task once a minute as the job "report", until
+// everyMinute starts a scheduler that runs a task once a minute as the job "report" until
 // it is shut down.
 func everyMinute(t *testing.T, with gocron.SchedulerOption, task any, events ...gocron.EventListener) (shutdown func() error) {
 	t.Helper()
@@ -165,8 +165,8 @@ func TestLockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
 	})
 }
 
-// The clocks of the processes are a second apart, and the job takes no time: the lock is
-// free again when the second one asks.
+// The clocks of the processes differ by a second, and the job takes no time: the lock is
+// free again when the second process tries.
 func TestJobRunsOncePerPeriodWhereClocksDiffer(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, refused atomic.Int32

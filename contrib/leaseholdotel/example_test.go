@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openLocks makes a client whose metrics and spans go to these providers; nil
-// for the global ones, as a rule.
+// openLocks returns a client whose metrics and spans go to these providers, which are
+// usually nil for the global ones.
 func openLocks(db *dynamodb.Client, meters metric.MeterProvider, tracers trace.TracerProvider) (*leasehold.Client, error) {
 	t, err := leaseholdotel.New(meters, tracers)
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
 )
 
-// trace makes a span for each acquire, commit or hold that an event ends.
+// trace creates a span for each acquire, commit or hold that an event ends.
 func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGranted:
@@ -32,7 +32,7 @@ func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// span makes a span with the given start and end, under the span of ctx.
+// span creates a span with the given start and end, under the span of ctx.
 func (t *Telemetry) span(ctx context.Context, name string, e leasehold.Event, start, end time.Time, more ...attribute.KeyValue) {
 	attributes := append(more,
 		attribute.String("leasehold.key", e.Key.Partition),

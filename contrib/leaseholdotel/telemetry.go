@@ -40,9 +40,9 @@ const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 // leasehold.min_remaining_seconds (gauge). A Prometheus exporter turns these into
 // the names of leaseholdprom.
 //
-// The spans are leasehold.acquire, leasehold.hold and leasehold.commit. Each is
-// made when what it shows has ended, with the times when that started and ended.
-// Keys are attributes of spans, never of metrics: there may be millions.
+// The spans are leasehold.acquire, leasehold.hold and leasehold.commit. Each is created
+// when its operation has ended, with the times of its start and end. Keys are attributes of
+// spans, never of metrics: there may be millions.
 //
 // Telemetry is safe for concurrent use. Several clients may share it: their values
 // add up.
@@ -53,7 +53,7 @@ type Telemetry struct {
 	watched *watched
 }
 
-// New creates the instruments. A nil provider is the global one, which may be set
+// New creates the instruments. A nil provider means the global provider, which may be set
 // after New.
 func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 	if m == nil {
@@ -78,8 +78,8 @@ func New(m metric.MeterProvider, t trace.TracerProvider) (*Telemetry, error) {
 	return out, nil
 }
 
-// newAdder creates an instrument, and returns what adds to it. A view can change a
-// histogram's buckets.
+// newAdder creates an instrument, and returns a function that adds to it. A view can change
+// a histogram's buckets.
 func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, metrics.Sample), error) {
 	if of.Buckets != nil {
 		h, err := meter.Float64Histogram(of.Name, metric.WithUnit(of.Unit), metric.WithDescription(of.Help), metric.WithExplicitBucketBoundaries(of.Buckets...))
@@ -95,8 +95,8 @@ func newAdder(meter metric.Meter, of *metrics.Metric) (func(context.Context, met
 	}, err
 }
 
-// startAtZero makes every counter visible with the value 0. A counter that
-// appeared with its first loss would show no increase.
+// startAtZero makes every counter visible with the value 0. A counter that appeared with
+// its first loss would show no increase.
 func (t *Telemetry) startAtZero() {
 	for _, of := range metrics.All() {
 		values := of.Values
@@ -114,7 +114,7 @@ func (t *Telemetry) startAtZero() {
 
 // OnEvent is the function for Config.OnEvent.
 func (t *Telemetry) OnEvent(ctx context.Context, e leasehold.Event) {
-	t.first.Do(t.startAtZero) // once more: the global provider may have been set after New
+	t.first.Do(t.startAtZero) // repeated here: the global provider may have been set after New
 	for _, s := range metrics.Of(e) {
 		t.adders[s.Of](ctx, s)
 	}

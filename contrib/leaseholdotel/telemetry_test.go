@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 )
 
-// rig is a Telemetry whose metrics and spans are in memory.
+// rig is a Telemetry with metrics and spans in memory.
 type rig struct {
 	*leaseholdotel.Telemetry
 	reader *sdkmetric.ManualReader
@@ -45,10 +45,10 @@ func newRig(t *testing.T) *rig {
 	return r
 }
 
-// sample is what a reader has of one series.
+// sample is the state of one series in a reader.
 type sample struct {
-	value float64 // of a histogram, the sum
-	count uint64  // of a histogram
+	value float64 // for a histogram, the sum
+	count uint64  // set for a histogram
 }
 
 func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics {
@@ -64,8 +64,7 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics 
 	return metrics
 }
 
-// samples collects a reader: the series by name and the value of their
-// attribute, as in name{value}.
+// samples collects a reader: the series by name and attribute value, as in name{value}.
 func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	t.Helper()
 	all := map[string]sample{}
@@ -97,7 +96,7 @@ func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	return all
 }
 
-// want compares series with what they should be, times to a millisecond.
+// want compares series with expected ones, with times to a millisecond.
 func want(t *testing.T, got, want map[string]sample) {
 	t.Helper()
 	for name, w := range want {
@@ -142,7 +141,7 @@ func TestMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 		if h := got["leasehold.renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold.acquire_seconds"]; h.count != 9 || h.value < 300 { // one waited for the end of a lease
+		if h := got["leasehold.acquire_seconds"]; h.count != 9 || h.value < 300 { // one call waited for the end of a lease
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -180,7 +179,7 @@ func TestExporterToPrometheusMakesTheNamesOfLeaseholdprom(t *testing.T) {
 			t.Fatal(err)
 		}
 		lock := w.Acquire(t.Context(), c, "job")
-		time.Sleep(5 * time.Minute) // for a renewal
+		time.Sleep(5 * time.Minute) // long enough for a renewal
 		w.Release(lock)
 		w.Acquire(t.Context(), c, "job")
 		namer := otlptranslator.MetricNamer{WithMetricSuffixes: true}
@@ -221,8 +220,8 @@ func TestExporterToPrometheusMakesTheNamesOfLeaseholdprom(t *testing.T) {
 	})
 }
 
-// early is a Telemetry of the global providers, made before they are set: which
-// a process can do once.
+// early is a Telemetry with the global providers, made before they are set. A process can
+// do that only once.
 var early = sync.OnceValues(func() (*rig, error) {
 	telemetry, err := leaseholdotel.New(nil, nil)
 	r := &rig{Telemetry: telemetry, reader: sdkmetric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}
@@ -236,7 +235,7 @@ func TestNilProviderIsTheGlobalOneEvenIfThatIsSetLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := samples(t, rig.reader) // with -count, of the test before
+	before := samples(t, rig.reader) // with -count, values of the previous test
 	rig.spans.Reset()
 	c, _ := eventtest.New(t).Client(rig.OnEvent)
 	if err := rig.Watch(c); err != nil {
@@ -282,7 +281,7 @@ func TestGaugesAreOfAllClientsThatAreWatched(t *testing.T) {
 		for key, c := range map[string]*leasehold.Client{"x": a, "y": a, "z": b, "v": notWatched} {
 			w.Acquire(t.Context(), c, key)
 		}
-		wire.Cut() // so that a's locks are not renewed
+		wire.Cut() // a's locks are not renewed
 		time.Sleep(2 * time.Minute)
 		ctx, stop := context.WithCancel(t.Context())
 		waits := make(chan error, 1)
@@ -294,7 +293,7 @@ func TestGaugesAreOfAllClientsThatAreWatched(t *testing.T) {
 		want(t, samples(t, rig.reader), map[string]sample{
 			"leasehold.held":                  {value: 3},
 			"leasehold.waiting":               {value: 1},
-			"leasehold.min_remaining_seconds": {value: 150}, // of a lease of 300 s, less the margin
+			"leasehold.min_remaining_seconds": {value: 150}, // a lease of 300 s, less the margin
 		})
 
 		stop()
@@ -320,7 +319,7 @@ func TestClientThatNobodyUsesIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}()
-	for range 10 { // a frame that was interrupted may hide it from one
+	for range 10 { // an interrupted frame may keep it alive for a while
 		runtime.GC()
 	}
 	if client.Value() != nil {

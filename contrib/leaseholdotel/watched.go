@@ -12,12 +12,12 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/internal/metrics"
 )
 
-// Watch exports the client's Stats as gauges. Several clients share one set of
-// gauges: held and waiting are sums, min_remaining_seconds is the minimum. If no
-// lock is held, the minimum has no value; zero would mean that trust has run out.
+// Watch exports the client's Stats as gauges. Several clients share one set of gauges: held
+// and waiting are sums, min_remaining_seconds is the minimum. If no lock is held, the
+// minimum has no value; zero would mean that trust has ended.
 //
-// A closed client adds nothing. Watch does not keep a client alive. The error is
-// the meter's, or says that c is nil.
+// A closed client adds nothing. Watch does not keep a client alive. It returns the meter's
+// error, or an error if c is nil.
 func (t *Telemetry) Watch(c *leasehold.Client) error {
 	if c == nil {
 		return errors.New("leaseholdotel: watch: the client is nil")
@@ -47,7 +47,8 @@ func newWatched(meter metric.Meter) (*watched, error) {
 	return &watched{meter: meter, held: held, waiting: waiting, remaining: remaining}, errors.Join(err1, err2, err3)
 }
 
-// register has the gauges observed. Before the first client they have no value, not zero.
+// register registers the gauges' callback. Before the first client they have no value
+// rather than zero.
 func (w *watched) register() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

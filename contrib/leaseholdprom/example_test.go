@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openLocks makes a client whose keys are told apart by what stands before
-// their first slash. reg is prometheus.DefaultRegisterer, as a rule.
+// openLocks returns a client whose keys are grouped by the part before their first slash. reg is
+// usually prometheus.DefaultRegisterer.
 func openLocks(db *dynamodb.Client, reg prometheus.Registerer) (*leasehold.Client, error) {
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string {
 		group, _, _ := strings.Cut(k.Partition, "/")

@@ -47,15 +47,14 @@ type Metrics struct {
 	watched    *watched
 }
 
-// New registers the metrics with reg; nil: with no registry. Call it once per
-// registry, and share the result between all clients: it panics, as promauto does,
-// if reg already has metrics of these names.
+// New registers the metrics with reg, or with no registry if reg is nil. Call it once per
+// registry, and share the result between all clients: it panics, as promauto does, if reg
+// already has metrics with these names.
 //
-// group returns a key's group for the label "group"; nil: no such label. It must
-// not return the key itself, as there may be millions. It is called for every
-// event, on the goroutine of the event, and must not block. With
-// Config.SharedLease it is also called for the keys of sessions, which begin with
-// "leasehold/session/".
+// group returns a key's group for the label "group"; without group there is no such label. It
+// must not return the key itself, as there may be millions. It is called for every event, on
+// the goroutine of the event, and must not block. With Config.SharedLease it is also called
+// for the keys of sessions, which begin with "leasehold/session/".
 func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	m := &Metrics{
 		group:      group,
@@ -89,7 +88,7 @@ func New(reg prometheus.Registerer, group func(leasehold.Key) string) *Metrics {
 	return m
 }
 
-// name is a metric's name as Prometheus spells it.
+// name returns a metric's name in the form of Prometheus.
 func name(dotted string) string { return strings.ReplaceAll(dotted, ".", "_") }
 
 // collectors are registered together or not at all.
@@ -112,7 +111,7 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	s := m.seriesOf(e.Key)
 	for _, sample := range metrics.Of(e) {
 		add, ok := s.adders[adderKey{sample.Of, sample.Label}]
-		if !ok { // a value that is new
+		if !ok { // a new value
 			add = m.adder(sample.Of, s.labels, sample.Label)
 		}
 		add(sample.Value)
@@ -157,7 +156,7 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 	return s
 }
 
-// adder returns what adds to a counter, or has a histogram observe.
+// adder returns a function that adds to a counter or observes a histogram.
 func (m *Metrics) adder(of *metrics.Metric, labels []string, label string) func(float64) {
 	if of.Label != "" {
 		labels = append(slices.Clip(labels), label)
@@ -168,9 +167,9 @@ func (m *Metrics) adder(of *metrics.Metric, labels []string, label string) func(
 	return m.counters[of].WithLabelValues(labels...).Add
 }
 
-// Watch exports the client's Stats as gauges. Several clients share one set of
-// gauges: held and waiting are sums, min_remaining_seconds is the minimum. If no
-// lock is held, the minimum has no sample; zero would mean that trust has run out.
+// Watch exports the client's Stats as gauges. Several clients share one set of gauges: held
+// and waiting are sums, min_remaining_seconds is the minimum. If no lock is held, the minimum
+// has no sample; zero would mean that trust has ended.
 //
 // A closed client adds nothing. Watch does not keep a client alive.
 func (m *Metrics) Watch(c *leasehold.Client) { m.watched.clients.Add(c) }

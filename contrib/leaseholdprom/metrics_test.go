@@ -23,14 +23,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 )
 
-// sample is what a registry has of one series.
+// sample is the state of one series in a registry.
 type sample struct {
-	value float64 // of a histogram, the sum
-	count uint64  // of a histogram
+	value float64 // for a histogram, the sum
+	count uint64  // set for a histogram
 }
 
-// samples gathers a registry: the series by name and the values of their
-// labels, as in name{value,value}.
+// samples gathers a registry: the series by name and label values, as in name{value,value}.
 func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	t.Helper()
 	families, err := reg.Gather()
@@ -55,7 +54,7 @@ func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	return all
 }
 
-// want compares series with what they should be, times to a millisecond.
+// want compares series with expected ones, with times to a millisecond.
 func want(t *testing.T, got, want map[string]sample) {
 	t.Helper()
 	for name, w := range want {
@@ -106,7 +105,7 @@ func TestMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 		if h := got["leasehold_renew_seconds"]; h.count != uint64(life.Renewals) {
 			t.Errorf("%v of %d renewals", h, life.Renewals)
 		}
-		if h := got["leasehold_acquire_seconds"]; h.count != 9 || h.value < 300 { // one waited for the end of a lease
+		if h := got["leasehold_acquire_seconds"]; h.count != 9 || h.value < 300 { // one call waited for the end of a lease
 			t.Errorf("acquiring: %v", h)
 		}
 	})
@@ -143,9 +142,8 @@ func TestKeysAreToldApartByTheirGroupAlone(t *testing.T) {
 	})
 }
 
-// A counter that is not there before it counts something shows no increase when
-// it does: increase() needs two samples, and an alert on the first loss would
-// not fire.
+// A counter that does not exist before its first count shows no increase: increase() needs
+// two samples, and an alert on the first loss would not fire.
 func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
@@ -219,14 +217,14 @@ func TestNewPanicsWhereTheMetricsAreAlready(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	leaseholdprom.New(nil, nil) // registers nothing, as promauto
+	leaseholdprom.New(nil, nil) // registers nothing, like promauto
 	shared := prometheus.NewPedanticRegistry()
 	for _, table := range []string{"jobs", "leaders"} {
 		leaseholdprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"table": table}, shared), nil)
 	}
 }
 
-// Whatever stands in the way of one of the metrics, none is left behind.
+// If one of the metrics cannot be registered, none is.
 func TestMetricsAreRegisteredTogetherOrNotAtAll(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	theirs := prometheus.NewGauge(prometheus.GaugeOpts{Name: "leasehold_waiting", Help: "Calls that wait to be granted a lock."})

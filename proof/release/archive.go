@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// pack puts files into one directory of an archive, in the order of their names,
-// all of one time: a zip for Windows, a tar.gz for others.
+// pack puts files into one directory of an archive, in the order of their names, all with
+// the same time: a zip for Windows, a tar.gz otherwise.
 func pack(dir string, files []file, p platform, at time.Time) (file, error) {
 	files = slices.SortedFunc(slices.Values(files), byName)
 	for i := range files {
@@ -46,7 +46,7 @@ func tarred(files []file, at time.Time) ([]byte, error) {
 	}
 	w := tar.NewWriter(z)
 	for _, f := range files {
-		// PAX and GNU headers would have more of the machine in them.
+		// PAX and GNU headers would include more properties of the machine.
 		h := &tar.Header{Name: f.name, Mode: int64(f.mode()), Size: int64(len(f.content)), ModTime: at, Format: tar.FormatUSTAR}
 		if err := w.WriteHeader(h); err != nil {
 			return nil, err

@@ -10,8 +10,8 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// billOfMaterials lists the modules that are linked into a binary, as the binary
-// itself says, in the form of CycloneDX.
+// billOfMaterials lists the modules that a binary contains, according to the binary itself,
+// in the form of CycloneDX.
 func billOfMaterials(info *debug.BuildInfo, p platform, at time.Time) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	main := component(cyclonedx.ComponentTypeApplication, info.Main)

@@ -13,13 +13,13 @@ import (
 	"time"
 )
 
-// checkout is a commit with its time, which every file of a release bears.
+// checkout is a commit with its time, which is the time of every file of a release.
 type checkout struct {
 	commit string
 	time   time.Time
 }
 
-// checkedOut is the commit that is checked out in module.
+// checkedOut returns the commit that is checked out in module.
 func checkedOut(ctx context.Context, module string) (checkout, error) {
 	head, err := output(ctx, module, nil, "git", "log", "-1", "--format=%H %ct")
 	if err != nil {
@@ -33,7 +33,7 @@ func checkedOut(ctx context.Context, module string) (checkout, error) {
 	return checkout{commit: hash, time: time.Unix(at, 0).UTC()}, nil
 }
 
-// clone makes a clone of the repository of module, and checks a commit out there.
+// clone clones the repository of module, and checks a commit out there.
 func clone(ctx context.Context, module string, c checkout, to string) error {
 	repository, err := output(ctx, module, nil, "git", "rev-parse", "--path-format=absolute", "--git-common-dir")
 	if err != nil {
@@ -46,8 +46,8 @@ func clone(ctx context.Context, module string, c checkout, to string) error {
 	return err
 }
 
-// build builds the command. The same commit and Go version give the same bytes,
-// wherever that is done: no path of the machine is in it, and no C.
+// build builds the command. The same commit and Go version give the same bytes on any
+// machine: the binary contains no path of the machine, and no C.
 func build(ctx context.Context, source, to string, p platform) (file, *debug.BuildInfo, error) {
 	env := []string{"GOOS=" + p.os, "GOARCH=" + p.arch, "CGO_ENABLED=0", "GOFLAGS=-mod=readonly", "GOAMD64=v1", "GOARM64=v8.0", "GOWORK=off"}
 	if _, err := output(ctx, source, env, "go", "build", "-trimpath", "-ldflags=-s -w", "-buildvcs=true", "-o", to, "./cmd/leasehold"); err != nil {

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// platform is what a binary runs on, in Go's words.
+// platform is a target of the Go compiler.
 type platform struct{ os, arch string }
 
 var platforms = []platform{
@@ -22,8 +22,8 @@ var platforms = []platform{
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// dist builds the release of the commit that is checked out in module, twice and
-// in different directories, and writes it to out if both are the same.
+// dist builds the release of the commit that is checked out in module, twice and in
+// different directories, and writes it to out if both builds are identical.
 func dist(ctx context.Context, module, out string) error {
 	if err := requireReleaseGo(ctx, module); err != nil {
 		return err
@@ -58,7 +58,7 @@ func dist(ctx context.Context, module, out string) error {
 	return nil
 }
 
-// same finds what two builds of a release differ in.
+// same returns an error that names the differences of two builds of a release.
 func same(a, b []file) error {
 	again := map[string][]byte{}
 	for _, f := range b {
@@ -77,8 +77,8 @@ func same(a, b []file) error {
 }
 
 // releaseOf builds the files of a commit's release: an archive and a bill of materials for
-// each platform, and the checksums of them all. It works on a clone in a directory
-// of its own, so that nothing comes in that is not in the commit.
+// each platform, and the checksums of all of them. It works on a clone in a directory of
+// its own, so that only files of the commit are included.
 func releaseOf(ctx context.Context, module string, c checkout, on []platform) ([]file, error) {
 	dir, err := os.MkdirTemp("", "leasehold-release-")
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// The commit that is checked out is built, not the files that are being edited.
+// The build uses the commit that is checked out, not files with uncommitted changes.
 func TestReleaseIsTheSameWhenItIsBuiltAgain(t *testing.T) {
 	here := []platform{{runtime.GOOS, runtime.GOARCH}}
 	c, err := checkedOut(t.Context(), "../..")

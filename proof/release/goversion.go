@@ -7,13 +7,14 @@ import (
 	"strings"
 )
 
-// The version of Go that releases are built with. The workflow installs it, and the
-// Dockerfile builds with it: the same commit gives the same bytes only with the same Go.
+// goVersionFile is the version of Go that releases are built with. The workflow installs
+// it, and the Dockerfile builds with it: the same commit gives the same bytes only with the
+// same Go.
 //
 //go:embed go-version
 var goVersionFile string
 
-// releaseGo is that version as Go says it, such as go1.26.8.
+// releaseGo returns that version in Go's form, such as go1.26.8.
 func releaseGo() string { return "go" + strings.TrimSpace(goVersionFile) }
 
 // requireReleaseGo returns an error if another Go would build the release of module.

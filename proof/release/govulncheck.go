@@ -14,22 +14,22 @@ import (
 )
 
 const (
-	// databasePatience bounds how long the database may take to answer.
+	// databasePatience limits the wait for the database.
 	databasePatience = 20 * time.Second
-	// checkPatience bounds the check of one module.
+	// checkPatience limits the check of one module.
 	checkPatience = 10 * time.Minute
 )
 
-// vulnerabilityCheck asks the database of known vulnerabilities about modules.
+// vulnerabilityCheck checks modules against the database of known vulnerabilities.
 type vulnerabilityCheck struct {
 	database string // its URL
 	client   *http.Client
-	check    func(ctx context.Context, dir string) error // of one module; it prints what it finds
+	check    func(ctx context.Context, dir string) error // checks one module and prints its findings
 	say      io.Writer
 }
 
-// newVulnerabilityCheck checks with tool, a version of govulncheck as go run takes it.
-// As with govulncheck itself, GOVULNDB names another database.
+// newVulnerabilityCheck returns a check with tool, a version of govulncheck in the form for
+// go run. As for govulncheck itself, GOVULNDB may name another database.
 func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	database := os.Getenv("GOVULNDB")
 	if database == "" {
@@ -47,8 +47,8 @@ func newVulnerabilityCheck(tool string) vulnerabilityCheck {
 	}
 }
 
-// released checks the modules that are released. A vulnerability in what they call is an
-// error. A database that does not answer is none: the check was not made, and says so.
+// released checks the released modules. It returns an error if they call vulnerable code.
+// If the database does not answer, it reports that the check was skipped, and returns nil.
 func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	if err := v.answers(ctx); err != nil {
 		fmt.Fprintln(v.say, "govulncheck was not run:", err)
@@ -70,7 +70,7 @@ func (v vulnerabilityCheck) released(ctx context.Context, module string) error {
 	return errors.Join(found...)
 }
 
-// answers returns why the database does not, or nil.
+// answers returns nil if the database answers, and the reason otherwise.
 func (v vulnerabilityCheck) answers(ctx context.Context) error {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, v.database+"/index/db.json", nil)
 	if err != nil {

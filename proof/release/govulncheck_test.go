@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// database is a server that answers as the database of vulnerabilities does.
+// database is a server that answers like the database of vulnerabilities.
 func database(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 	t.Helper()
 	server := httptest.NewServer(answer)
@@ -19,10 +19,10 @@ func database(t *testing.T, answer http.HandlerFunc) *httptest.Server {
 }
 
 func healthy(w http.ResponseWriter, _ *http.Request) {
-	_, _ = w.Write([]byte(`{"modified":"2026-11-20T10:00:00Z"}`)) // whoever asks is gone
+	_, _ = w.Write([]byte(`{"modified":"2026-11-20T10:00:00Z"}`)) // fails if the client has disconnected
 }
 
-// checked checks the released modules, each with the result that check returns.
+// checked checks the released modules, and uses the result of check for each.
 func checked(t *testing.T, server *httptest.Server, check func() error) (said string, modules int, err error) {
 	t.Helper()
 	var say strings.Builder

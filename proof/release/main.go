@@ -1,5 +1,5 @@
-// Command release builds what a release consists of, and checks what has to be true
-// before a version is tagged. See docs/internals/releasing.md.
+// Command release builds the files of a release, and checks the conditions for tagging a
+// version. See docs/internals/releasing.md.
 //
 //	go run . dist -o DIR     # from the commit that is checked out
 //	go run . tags v0.1.0     # may this commit be tagged as this version?

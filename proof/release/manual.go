@@ -12,10 +12,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli"
 )
 
-// manual is a page for each command and topic, and the completions of each shell.
+// manual returns a page for each command and topic, and the completions of each shell.
 func manual(at time.Time) ([]file, error) {
 	root := cli.Command()
-	root.DisableAutoGenTag = true // which has today's date
+	root.DisableAutoGenTag = true // the tag would contain today's date
 	var files []file
 	for _, cmd := range documented(root) {
 		var page bytes.Buffer
@@ -39,8 +39,7 @@ func manual(at time.Time) ([]file, error) {
 	return files, nil
 }
 
-// documented are a command, its topics and what is below them, but for what is
-// hidden.
+// documented returns a command, its topics and its subcommands, except hidden ones.
 func documented(cmd *cobra.Command) []*cobra.Command {
 	all := []*cobra.Command{cmd}
 	for _, sub := range cmd.Commands() {
@@ -51,7 +50,7 @@ func documented(cmd *cobra.Command) []*cobra.Command {
 	return all
 }
 
-// asMarkdown is a help text in which lines that are indented stay lines.
+// asMarkdown converts a help text. Indented lines stay separate lines.
 func asMarkdown(text string) string {
 	var out []string
 	table := false

@@ -13,10 +13,10 @@ import (
 
 const mainModule = "github.com/leasehold-go/leasehold"
 
-// adapters are the modules that are tagged together with the main one.
+// adapters lists the modules that are tagged together with the main module.
 var adapters = []string{"contrib/leaseholdgocron", "contrib/leaseholdotel", "contrib/leaseholdprom"}
 
-// tagProblems says what keeps a commit from being tagged with a version.
+// tagProblems returns the reasons that a commit cannot be tagged with a version.
 func tagProblems(ctx context.Context, module, version string) (problems []string, err error) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	if semver.Canonical(version) != version || semver.Build(version) != "" {
@@ -69,7 +69,7 @@ func tagProblems(ctx context.Context, module, version string) (problems []string
 	return problems, nil
 }
 
-// requiredBy is the version of the main module that an adapter requires.
+// requiredBy returns the version of the main module that an adapter requires.
 func requiredBy(module, adapter string) (string, error) {
 	f, err := modFile(filepath.Join(module, adapter, "go.mod"))
 	if err != nil {

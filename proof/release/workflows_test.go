@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// workflow is the part of a workflow of GitHub that may do harm.
+// workflow is the part of a GitHub workflow that may do harm.
 type workflow struct {
 	Permissions map[string]string `yaml:"permissions"`
 	Jobs        map[string]job    `yaml:"jobs"`
@@ -33,7 +33,7 @@ type step struct {
 // pinned matches the use of an action at one commit, with its version.
 var pinned = regexp.MustCompile(`^\s*(- )?uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
-// what a job needs beyond reading, because of a step.
+// needs returns the permissions beyond reading that a job needs because of a step.
 func (s step) needs() map[string]string {
 	switch {
 	case strings.HasPrefix(s.Uses, "actions/attest-build-provenance@"):
@@ -44,7 +44,7 @@ func (s step) needs() map[string]string {
 	return nil
 }
 
-// workflowProblems says what is wrong with a workflow.
+// workflowProblems returns the problems of a workflow.
 func workflowProblems(text string) (problems []string) {
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Sprintf(format, args...)) }
 	var w workflow
@@ -80,7 +80,7 @@ func workflowProblems(text string) (problems []string) {
 	return problems
 }
 
-// workflows are the workflows of the repository.
+// workflows returns the workflows of the repository.
 func workflows(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob("../../.github/workflows/*")
@@ -134,7 +134,7 @@ func TestWorkflowThatTrustsTooMuchIsNamed(t *testing.T) {
 	}
 }
 
-// installsGo are the steps that install Go.
+// installsGo returns the steps that install Go.
 func installsGo(t *testing.T, text string) (steps []step) {
 	t.Helper()
 	var w workflow
@@ -161,7 +161,7 @@ func TestReleaseAndTheImageAreBuiltWithOneExactGo(t *testing.T) {
 		if s.With["go-version-file"] != "proof/release/go-version" || s.With["go-version"] != nil {
 			t.Errorf("a release installs Go by %v", s.With)
 		}
-		// Any workflow run of the repository can put something into the cache.
+		// Any workflow run of the repository can write to the cache.
 		if s.With["cache"] != false {
 			t.Errorf("a release uses a cache: %v", s.With)
 		}

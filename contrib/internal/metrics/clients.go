@@ -8,16 +8,16 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Clients are those whose Stats are exported as gauges. Its pointers are weak: a client
-// that holds a lock or waits for one is kept alive by its own goroutines. The zero value
-// has none. It is safe for concurrent use.
+// Clients is the set of clients whose Stats are exported as gauges. Its pointers are weak:
+// a client that holds a lock or waits for one is kept alive by its own goroutines. The zero
+// value is empty. It is safe for concurrent use.
 type Clients struct {
 	mu   sync.Mutex // not held while Stats are read
 	seen map[weak.Pointer[leasehold.Client]]bool
 	any  bool
 }
 
-// Names and descriptions of the gauges.
+// These are names and descriptions of the gauges.
 const (
 	HeldName      = "leasehold.held"
 	HeldHelp      = "Locks held."
@@ -37,9 +37,9 @@ func (s *Clients) Add(c *leasehold.Client) {
 	s.seen[weak.Make(c)], s.any = true, true
 }
 
-// Stats returns the sum of what the clients do, and the shortest trust of all. Clients that
-// nobody uses any more are forgotten. ok is false as long as there never was one: nothing
-// is known then, and zero would say that no locks are held.
+// Stats returns the sum of the clients' Stats, with the shortest remaining trust. Clients
+// that are no longer in use are forgotten. ok is false until the first client is added:
+// zero would mean that no locks are held.
 func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 	alive, ok := s.alive()
 	for _, c := range alive {

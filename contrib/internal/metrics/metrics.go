@@ -1,6 +1,6 @@
-// Package metrics says what leasehold's events add to which metric, for every exporter.
-// Package leaseholdotel exports the metrics by these names; leaseholdprom has underscores
-// for the dots, and "_total" at the end of counters.
+// Package metrics defines the metrics for leasehold's events, for every exporter. Package
+// leaseholdotel exports the metrics with these names. Package leaseholdprom uses
+// underscores instead of dots, and adds "_total" to counters.
 package metrics
 
 import (
@@ -13,13 +13,13 @@ import (
 type Metric struct {
 	Name, Unit, Help string
 	Buckets          []float64 // in seconds
-	Label            string    // which its series differ by; empty: it has one series
-	Values           []string  // of the label, that are there from the beginning
+	Label            string    // distinguishes its series; empty if it has only one
+	Values           []string  // values of the label that exist from the beginning
 }
 
-// The histograms. A grant takes one request, or a wait for another holder's work. A lock
-// may be held for one request or for a night. A renewal is one request with a deadline of
-// seconds.
+// These are the histograms. A grant takes one request, or a wait for another holder's work.
+// A lock may be held for one request or for a night. A renewal is one request with a
+// deadline of seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}
@@ -29,7 +29,7 @@ var (
 		Buckets: []float64{.0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5}}
 )
 
-// The counters.
+// These are the counters.
 var (
 	Grants = &Metric{Name: "leasehold.grants", Unit: "{grant}", Label: "how", Values: []string{free, takenOver, handedOver},
 		Help: "Grants: of a free key, taken over from a dead holder, or handed over inside the process."}
@@ -41,7 +41,7 @@ var (
 	GaveUp      = &Metric{Name: "leasehold.gave_up", Unit: "{call}", Help: "Calls of Acquire that ended without a grant."}
 	Done        = &Metric{Name: "leasehold.done", Unit: "{call}", Help: "Calls with Once or Every that were granted nothing, as their work was done."}
 	Requests    = &Metric{Name: "leasehold.requests", Unit: "{request}", Help: "DynamoDB requests of grants, renewals, commits and releases."}
-	Commits     = &Metric{Name: "leasehold.commits", Unit: "{commit}", Label: "outcome", Help: "Commits, by what became of their writes.",
+	Commits     = &Metric{Name: "leasehold.commits", Unit: "{commit}", Label: "outcome", Help: "Commits, by the outcome of their writes.",
 		Values: []string{landed, failed, lost, unknown, refused}}
 	ReleaseErrors = &Metric{Name: "leasehold.release_errors", Unit: "{release}", Help: "Releases that failed: they are repeated until the lease has ended."}
 )
@@ -51,11 +51,11 @@ func All() []*Metric {
 	return []*Metric{Acquire, Held, Renew, Grants, Lost, RenewErrors, Throttled, WaitErrors, GaveUp, Done, Requests, Commits, ReleaseErrors}
 }
 
-// Sample is what an event adds to a counter, or has a histogram observe.
+// Sample is an event's contribution to a counter or a histogram.
 type Sample struct {
 	Of    *Metric
 	Value float64
-	Label string // its value; empty if the metric has none
+	Label string // value of the label; empty if the metric has none
 }
 
 // Of returns the samples of an event.
@@ -77,7 +77,7 @@ func Of(e leasehold.Event) []Sample {
 		add(Renew, e.Took.Seconds(), "")
 	case leasehold.EventRenewError:
 		add(RenewErrors, 1, "")
-	case leasehold.EventThrottled: // the request is counted in the event of the call that it belongs to
+	case leasehold.EventThrottled: // the event of the call counts the request
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:
 		add(Commits, 1, outcomeOf(e.Err))
@@ -96,10 +96,10 @@ func Of(e leasehold.Event) []Sample {
 	return samples
 }
 
-// LossIn returns the reason why a lock was lost, false if the event shows no loss
-// or one that was counted before. A release may be the first to find the loss. Only
-// the first event that ends a grant has Held above zero: a released event without
-// it follows a loss, or a release that had no answer.
+// LossIn returns the reason that a lock was lost. It returns false if the event shows no
+// loss or a loss that was counted before. A release may be the first to find the loss. Only
+// the first event that ends a grant has Held above zero: a released event without it
+// follows a loss, or a release that had no answer.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
 	if !errors.As(e.Err, &lost) || e.Kind == leasehold.EventReleased && e.Held == 0 {
@@ -108,14 +108,14 @@ func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	return lost.Reason, true
 }
 
-// Values of the label "how".
+// These are values of the label "how".
 const (
 	free       = "free"
 	takenOver  = "taken_over"  // from a dead holder
-	handedOver = "handed_over" // inside this process
+	handedOver = "handed_over" // within this process
 )
 
-// How says how a key was granted.
+// How returns how a key was granted.
 func How(e leasehold.Event) string {
 	switch {
 	case e.Local:
@@ -126,22 +126,22 @@ func How(e leasehold.Event) string {
 	return free
 }
 
-// Values of the label "outcome".
+// These are values of the label "outcome".
 const (
 	landed  = "landed"
-	failed  = "failed"  // a write's own condition
+	failed  = "failed"  // a write's own condition failed
 	lost    = "lost"    // the grant had ended
 	unknown = "unknown" // the writes may have landed
-	refused = "refused" // by DynamoDB, or never sent
+	refused = "refused" // rejected by DynamoDB, or never sent
 )
 
-// outcomeOf says what became of the writes of a commit.
+// outcomeOf returns the outcome of a commit's writes.
 func outcomeOf(err error) string {
 	var write *leasehold.CommitError
 	switch {
 	case err == nil:
 		return landed
-	case errors.Is(err, leasehold.ErrUnknownOutcome): // whatever else is known
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // this takes precedence
 		return unknown
 	case errors.Is(err, leasehold.ErrLost):
 		return lost

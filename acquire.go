@@ -12,18 +12,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Acquire waits until the key is granted or ctx ends. TryAcquire does not wait for a
-// live holder.
+// Acquire blocks until the key is granted or ctx ends. TryAcquire does not wait for a live
+// holder.
 //
-// ctx bounds the wait alone: the lock is held until it is released or lost.
-// Client.Do and Lock.Bind end the work with ctx, too. If ctx ends before the key
-// is granted, the error matches context.Cause(ctx) and ctx.Err() and, if somebody was
-// seen to hold it, is a *HeldError. If ctx belongs to a lock of the same key, waiting
-// could never end: the error is ErrDeadlock, unless Reentrant is given. Requests
-// that fail are retried until ctx ends, and an error that ends the wait meanwhile
-// contains the last failure. So are requests that DynamoDB refuses for their
-// credentials, if it has accepted this client before, and those that it denies, if it
-// has answered a request for the key in this wait. Any other refusal ends the wait with
+// ctx bounds only the wait: the lock is held until it is released or lost. Client.Do and
+// Lock.Bind end the work with ctx, too. If ctx ends first, the error matches
+// context.Cause(ctx) and ctx.Err() and, if a holder was seen, is a *HeldError. If ctx
+// belongs to a lock of the same key, waiting could never end: the error is ErrDeadlock,
+// unless Reentrant is given.
+//
+// Failed requests are retried until ctx ends; the error then contains the last failure. So
+// are refused credentials, if DynamoDB has accepted this client before, and denied
+// requests, if it has answered a request of this wait. Any other refusal ends the wait with
 // an *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(key, opts)
@@ -33,15 +33,14 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	return c.acquireOne(ctx, want)
 }
 
-// TryAcquire is Acquire with NoWait: it returns the lock at once, or a *HeldError if
-// the holder is live. A holder that appears dead is observed for what is left of one
-// lease, and its key is taken over. To be refused at once then, too, add
-// NoWaitEvenIfDead.
+// TryAcquire is Acquire with NoWait: it returns the lock, or a *HeldError if the holder is
+// live. It observes a holder that appears dead for the rest of its lease, and takes the key
+// over; NoWaitEvenIfDead refuses at once then, too.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
 
-// acquireOne is Acquire of a checked request.
+// acquireOne is Acquire for a checked request.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.errorf("acquire", want.key(), "%w", attempts.Cause(ctx))
@@ -58,8 +57,8 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	return firstOf(c.sought(ctx, want.key(), func() (seek.Result, error) { return c.seek.One(ctx, want.wanted(c)) }))
 }
 
-// Do acquires key, calls fn and releases. It is Client.Acquire and Lock.Do in one.
-// An error from before fn was called matches ErrNotRun.
+// Do is Client.Acquire followed by Lock.Do. An error from before fn was called matches
+// ErrNotRun.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
 	if fn == nil {
 		return &notRunError{c.errorf("do", Key{Partition: key}, "the function is nil")}
@@ -71,7 +70,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// sought seeks keys for a call, for which Close waits, and tells what came of it.
+// sought runs search and emits its outcome. Close waits for it.
 func (c *Client) sought(ctx context.Context, first Key, search func() (seek.Result, error)) ([]seek.Holding, error) {
 	if !c.holds.Enter() {
 		return nil, c.afterClose("acquire", first)
@@ -84,7 +83,7 @@ func (c *Client) sought(ctx context.Context, first Key, search func() (seek.Resu
 	return found.Held, c.granted(ctx, began, found, err)
 }
 
-// firstOf is the lock of the first grant.
+// firstOf returns the lock of the first grant.
 func firstOf(held []seek.Holding, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -92,7 +91,7 @@ func firstOf(held []seek.Holding, err error) (*Lock, error) {
 	return lockOf(held[0].(*hold.Lock).First()), nil
 }
 
-// wanted is what to seek for the request.
+// wanted returns what package seek needs to know of the request.
 func (r *request) wanted(c *Client) *seek.Want {
 	r.Hold = func(ctx context.Context, g seek.Grant) seek.Holding {
 		l := newLock(c)
@@ -122,20 +121,19 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.R
 		h := held.(*hold.Lock)
 		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
 			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
-		requests = 0 // all of them are in the first event
+		requests = 0 // the first event has them all
 	}
 	return nil
 }
 
-// AcquireAny acquires one of keys: the first in the order given that is free. While
-// none is free it watches them all, with one read for up to 100 of them. Options apply
-// to every key. With NoWait the error is a *HeldError of the first key that is held,
-// unless one of the holders appears dead: its key is taken over as soon as possible.
+// AcquireAny acquires the first of keys, in the order given, that is free. While none is
+// free it polls them all, with one read for up to 100 keys. Options apply to every key.
+// With NoWait it returns a *HeldError of the first held key, unless a holder appears dead:
+// then it takes over that key as soon as possible.
 //
-// A key that ctx holds already is left out, unless Reentrant is given, which
-// shares that grant. Without NoWait, a key that sorts below a key of a Group that
-// ctx belongs to could make it wait for ever. If no other key is left, the error is
-// ErrDeadlock.
+// A key that ctx already holds is left out, or its grant is shared with Reentrant. Unless
+// NoWait is given, so is a key that sorts below a key of a Group that ctx belongs to:
+// waiting for it could deadlock. If no key is left, the error is ErrDeadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {
@@ -167,7 +165,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	return firstOf(c.sought(ctx, wants[0].key(), func() (seek.Result, error) { return c.seek.First(ctx, sought) }))
 }
 
-// refuses says why a grant is not shared with a request that belongs to it.
+// refuses returns why a grant is not shared with a request that belongs to it.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	if !r.reentrant {
 		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.key(), c.cfg.Table)
@@ -178,14 +176,14 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 	return nil
 }
 
-// differsFrom says what was asked for that the grant is not and the record does
-// not show; empty: nothing. It sends nothing, so that it can store nothing.
+// differsFrom returns the first option that the grant does not meet and the record does not
+// show, or "" if there is none. Sharing sends nothing, so it can store nothing.
 func (r *request) differsFrom(h *hold.Lock) string {
 	switch lease := h.Duration(); {
 	case r.lease != 0 && r.lease != lease:
 		return fmt.Sprintf("its lease is %v, not %v: change it with Renew", lease, r.lease)
 	case r.policy != byConfig && r.Delete != h.Want().Delete:
-		return "what becomes of its record is settled: say so in the first call, or in Release"
+		return "its release policy is settled: give it in the first call, or in Release"
 	case !r.Once.None() && r.Once != h.Want().Once:
 		return "it was not acquired for that work, which is to be done once: release it first"
 	case !r.Changes.In(h.Record()):
@@ -194,7 +192,7 @@ func (r *request) differsFrom(h *hold.Lock) string {
 	return ""
 }
 
-// share makes another handle on the same grant, with the expiry warnings asked for.
+// share returns another handle on the same grant, with the given expiry warnings.
 func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
 	l := newLock(c)
 	l.h.Once = !want.Once.None()

@@ -23,8 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Client acquires and holds locks in one table. It is safe for concurrent use;
-// one per process and table is enough.
+// Client acquires and holds locks in one table. It is safe for concurrent use; one per
+// process and table is enough.
 type Client struct {
 	requests *attempts.Sender
 	cfg      Config
@@ -50,21 +50,19 @@ type Client struct {
 // maxRemembered is how many keys a client remembers that it does not watch.
 const maxRemembered = 10_000
 
-// New returns a Client. It sends nothing and starts no goroutine. The error lists
-// everything that is wrong with cfg. A nil *dynamodb.Client is an error, too.
+// New returns a Client. It sends nothing and starts no goroutine. The error lists every
+// problem of cfg. A nil *dynamodb.Client is an error, too.
 //
-// The credentials of db are the caller's to renew. The SDK renews those that have an
-// expiry, before it. It never reads a credentials file a second time: if yours may be
-// rewritten while locks are held, call [aws.CredentialsCache.Invalidate] after DynamoDB
-// has refused them, as an example of Config.OnEvent does.
-//
-// [aws.CredentialsCache.Invalidate]: https://pkg.go.dev/github.com/aws/aws-sdk-go-v2/aws#CredentialsCache.Invalidate
+// The SDK renews credentials of db that have an expiry. It never reads a credentials file a
+// second time: if yours may be rewritten while locks are held, call Invalidate of the
+// aws.CredentialsCache after DynamoDB has refused them, as an example of Config.OnEvent
+// does.
 func New(db DB, cfg Config) (*Client, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = layout.Native{}
 	}
 	proto, layoutErr := records.WithMaxSkew(cfg.Layout, cfg.MaxSkew)
-	if proto == nil { // nor does a nil pointer say what it can do
+	if proto == nil { // a nil layout pointer has no capabilities either
 		cfg.Layout = layout.Native{}
 	}
 	if errors.Is(layoutErr, errors.ErrUnsupported) {
@@ -103,7 +101,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	return c, nil
 }
 
-// Held returns the locks this client holds now, in order of acquisition.
+// Held returns the locks that this client holds, in order of acquisition.
 func (c *Client) Held() []*Lock {
 	var locks []*Lock
 	for _, h := range c.holds.Locks() {
@@ -114,15 +112,15 @@ func (c *Client) Held() []*Lock {
 	return locks
 }
 
-// Stats is a snapshot of what a Client does.
+// Stats is a snapshot of a Client.
 type Stats struct {
 	Held         int           // locks held
 	Waiting      int           // calls that wait for a key
 	Renewing     int           // renewals in flight
-	MinRemaining time.Duration // until the trust in the first of the held locks ends; 0: none is held
+	MinRemaining time.Duration // until trust in the first of the held locks ends; 0 if none is held
 }
 
-// Stats returns what the client does now, for gauges. Nothing is sent.
+// Stats returns a snapshot, for gauges. It sends nothing.
 func (c *Client) Stats() Stats {
 	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
 	now := c.now()

@@ -97,8 +97,8 @@ func TestSharedCommitThatMeetsCloseSaysErrClosed(t *testing.T) {
 	}
 }
 
-// Whoever ends a lock ends its lease first, and then the contexts of its handles.
-// Another goroutine may look in between, for long on a machine that is busy.
+// A lock ends its lease first, and then the contexts of its handles. Another goroutine may
+// read in between, for long on a busy machine.
 func TestLookWhileALockIsBeingEndedIsToldSo(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

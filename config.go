@@ -19,9 +19,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// DB is what a Client needs of DynamoDB. *dynamodb.Client implements it, and so
-// does any wrapper that keeps the SDK's signatures (DAX, tracing, rate limiting).
-// It must be safe for concurrent use. No method will ever be added to it.
+// DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it, and so
+// does any wrapper that keeps the SDK's signatures (DAX, tracing, rate limiting). It must
+// be safe for concurrent use. No method will ever be added to it.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -33,8 +33,7 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Forever as Config.Retention keeps released records until somebody deletes
-// them.
+// Forever as Config.Retention keeps released records until they are deleted by hand.
 const Forever time.Duration = -1
 
 // Config configures a Client. Only Table is required. In every other field, zero
@@ -43,25 +42,24 @@ type Config struct {
 	// Table is the lock table's name or ARN. Required.
 	Table string
 
-	// Layout is how records are written. Default layout.Native{}.
+	// Layout is the form of the records. Default layout.Native{}.
 	Layout layout.Layout
 
 	// Owner names this client in its records, for people. At most 255 bytes. Default
 	// host/pid. A random suffix is always added, so that no two clients have one owner.
 	Owner string
 
-	// Lease is how long a grant or a renewal lasts, and so how long a dead
-	// holder blocks the key. At least 1 s. Default 20 s.
+	// Lease is how long a grant or a renewal lasts, and so how long a dead holder blocks
+	// the key. At least 1 s. Default 20 s.
 	Lease time.Duration
 
 	// RenewEvery is the time between renewals. At most a third of Lease - Margin - MaxSkew.
-	// Default Lease/4 (5 s), or that third if it is less. A renewal that fails is retried
-	// until trust ends.
+	// Default Lease/4 (5 s), or that third if it is less. A failed renewal is retried until
+	// trust ends.
 	//
-	// Up to 128 renewals are in flight at once; the lock with the least trust left goes first.
-	// The SDK's HTTP client keeps 10 idle connections. With hundreds of locks, raise its
-	// MaxIdleConnsPerHost to 128. The log says so, once, when there are more than ten locks
-	// for each connection.
+	// Up to 128 renewals are in flight, the lock with the least trust left first. The SDK's
+	// HTTP client keeps 10 idle connections: with hundreds of locks, set its
+	// MaxIdleConnsPerHost to 128. The log says so once, from ten locks per connection.
 	RenewEvery time.Duration
 
 	// Margin is how much earlier than its lease expires a holder stops trusting it.
@@ -69,57 +67,54 @@ type Config struct {
 	// that work needs to stop. Default Lease/10 (2 s).
 	Margin time.Duration
 
-	// MaxSkew is by how much the wall clock of this machine may be wrong, at any moment.
-	// Whoever sets it vouches for that. If the holder has set it too, and died, a client that
-	// has just begun takes over once the lease has ended by the clock and MaxSkew is over: it
-	// need not watch the holder for a lease first. Its own locks are trusted for MaxSkew
-	// less. A clock that is wrong by more lets two clients hold one lock: fence what must not
-	// happen twice. Native layout only; those that go
-	// by the clock have a MaxSkew of their own. Default 0: no wall clock counts. leasehold
-	// doctor measures what is honest.
+	// MaxSkew is the most by which this machine's wall clock may ever be wrong. A client
+	// that has just started then takes over a dead holder, if that set MaxSkew too, once
+	// the lease has ended by the clock and MaxSkew has passed: it need not observe the
+	// holder for a lease. Its own locks are trusted for MaxSkew less. If a clock is wrong
+	// by more, two clients may hold one lock: fence what must not happen twice. Native
+	// layout only; layouts with an expiry time have a MaxSkew of their own. Default 0: wall
+	// clocks do not count. leasehold doctor measures what is honest.
 	MaxSkew time.Duration
 
-	// PollMax is the longest mean pause between two reads of a waiter. The mean grows
-	// with the age of the grant: it is that age, from 25 ms up to 250 ms, and from five
-	// seconds on a twentieth of it. A lock that changes hands often is read often, one
-	// that is held for long is read rarely. Each pause is random, from half of the
-	// mean to one and a half times as much. Default 500 ms.
+	// PollMax is the longest mean pause between two reads of a waiter. The mean grows with
+	// the age of the grant: it is that age, from 25 ms up to 250 ms, and after five seconds
+	// a twentieth of it. Each pause is random, from half of the mean to one and a half
+	// times as much. Default 500 ms.
 	PollMax time.Duration
 
-	// DeleteOnRelease deletes the record on release. With it goes what says that work was
-	// done (Once, Every), so that it is done again. The release of a lock that was acquired
-	// with Once or Every keeps the record; that of any other lock of its key does not. By
-	// default the record is kept and marked released, if the layout can: then data stays,
-	// and tokens go on growing.
+	// DeleteOnRelease deletes the record on release, and with it the mark of work that was
+	// done (Once, Every), so that it is done again. A lock that was acquired with Once or
+	// Every keeps its record; another lock of the same key does not. By default the record
+	// is kept and marked released, if the layout can: data stays, and tokens continue to
+	// grow.
 	DeleteOnRelease bool
 
-	// Retention is how long after its release a record is kept, before DynamoDB's
-	// TTL may delete it. Default 7 days for a record without data or attributes,
-	// Forever for one with. A value set here applies to both. It never applies to a
-	// record that says what was done (Once, Every), nor to one that may: one that was freed by
-	// a call that gave up. It does not go with DeleteOnRelease.
+	// Retention is how long after its release a record is kept before DynamoDB's TTL may
+	// delete it. Default 7 days for a record without data or attributes, otherwise Forever.
+	// A value set here applies to both, but never to a record that has the mark of Once or
+	// Every, or that may have it because a call that gave up freed it. Not with
+	// DeleteOnRelease.
 	Retention time.Duration
 
-	// ReleaseGrace is how long Release, Do and Close may still take after their
-	// context has ended. Default 2 s. A release that stores that work is done (Once,
-	// Every) may take until the lease has ended, whatever its context.
+	// ReleaseGrace is how long Release, Do and Close may continue after their context has
+	// ended. Default 2 s. A release that stores a mark (Once, Every) may take until the
+	// lease has ended, whatever its context.
 	ReleaseGrace time.Duration
 
-	// SharedLease renews one record for all locks of this client, instead of one
-	// for each lock. It is for thousands of locks. Set it on every client of a table
-	// or on none. Native layout only.
+	// SharedLease renews one record for all locks of this client, instead of one per lock.
+	// It is for thousands of locks. Set it on every client of a table or on none. Native
+	// layout only. Not with WithLease, WithoutRenewal and Detach.
 	//
-	// A lock is trusted while that one record is renewed, and nobody takes it over
-	// until then. The lock's own record has a lease of an hour, for libraries that
-	// do not know shared leases, and is renewed every twenty minutes. A Break tells
-	// that one record too, so that a holder learns of it at the next renewal. A late
-	// request of an Acquire that gave up may block a key until this client has
-	// released it: for seconds, or for two minutes if the request was late by minutes.
-	// WithLease, WithoutRenewal and Detach cannot be used with it.
+	// All locks are trusted while that record, the session, is renewed. Each lock's own
+	// record has a lease of an hour, for libraries that do not know sessions, and is
+	// renewed every twenty minutes. Break notifies the session, so that the holder learns
+	// of it at the next renewal. A late request of a cancelled Acquire may block a key
+	// until this client has released it: for seconds, or two minutes if the request was
+	// late by minutes.
 	//
-	// Close frees all locks by one write to that record, which TTL may delete after
-	// seven days, whatever Retention. The locks' own records stay as they are, until
-	// the next grant, and TTL does not delete them.
+	// Close frees all locks by one write to the session, which TTL may delete after seven
+	// days, whatever Retention. The locks' own records stay until the next grant, and TTL does
+	// not delete them.
 	SharedLease bool
 
 	// Line lets waiters of different clients stand in line, in the lock's record: who
@@ -144,14 +139,14 @@ type Config struct {
 	// lease.
 	Line bool
 
-	// Logger gets lost locks and failing renewals as Warn (failing renewals summed
-	// up every ten seconds), renewals that succeed again as Info, and all events as
-	// Debug. Default slog.Default(). For silence: slog.New(slog.DiscardHandler).
+	// Logger receives lost locks and failing renewals as Warn (renewals in one line per ten
+	// seconds), renewals that succeed again as Info, and all events as Debug. Default
+	// slog.Default(). For silence: slog.New(slog.DiscardHandler).
 	Logger *slog.Logger
 
-	// OnEvent is called for every event, with the caller's context, on the goroutine
-	// where it happens: from many goroutines at once. It must not block. A Release of
-	// the lock that the event is about would wait for itself.
+	// OnEvent is called for every event, with the caller's context, on the goroutine where
+	// it happens: from many goroutines at once. It must not block. Do not release the
+	// event's lock in it: that would deadlock.
 	OnEvent func(context.Context, Event)
 }
 
@@ -212,7 +207,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	switch {
 	case margin < 0:
 		bad("Margin is %v: negative", margin)
-	case !long: // nothing can be said of what depends on it
+	case !long: // other limits depend on the lease
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < lease.ShortestTrust:
@@ -264,7 +259,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	return cfg, errors.Join(problems...)
 }
 
-// maxSkewProblem is why MaxSkew is refused, and what to do instead.
+// maxSkewProblem returns the error of MaxSkew in a layout without it, with advice.
 func (cfg *Config) maxSkewProblem() error {
 	if cfg.Layout.Capabilities().Expiry == layout.WallClock {
 		return cfg.unsupported("Config.MaxSkew: set that of the layout")
@@ -272,14 +267,14 @@ func (cfg *Config) maxSkewProblem() error {
 	return cfg.unsupported("Config.MaxSkew: leave it out, and watch a dead holder for one lease, or use layout native")
 }
 
-// throughOutage reports whether locks are held past their lease while DynamoDB answers that
-// it cannot.
+// throughOutage reports whether locks are held past their lease while DynamoDB is
+// unavailable.
 func throughOutage(l layout.Layout) bool {
 	java, ok := l.(layout.AWSLabs)
 	return ok && java.HoldThroughOutage
 }
 
-// withUnit is what was probably meant by a number of nanoseconds.
+// withUnit returns the duration that a number of nanoseconds probably meant.
 func withUnit(d time.Duration) string {
 	unit := "time.Second"
 	if d >= 1000 {

@@ -13,16 +13,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Grant is a detached lock as plain data, to be handed to another process. As
-// JSON: {"table","key","sortKey","owner","token","grant","versions",
-// "leaseMs","trustedUntil"}. Whoever has it can resume the lock, once.
+// Grant is a detached lock as plain data, for another process. Its JSON has "table", "key",
+// "sortKey", "owner", "token", "grant", "versions", "leaseMs" and "trustedUntil". It can be
+// resumed once.
 type Grant struct {
 	Table        string
 	Key          Key
 	Owner        string
 	Token        int64
-	ID           string   // of the grant
-	Versions     []string // that the record may show: the last one confirmed, and any unanswered
+	ID           string   // grant id
+	Versions     []string // versions that the record may show: the last one confirmed, and any unanswered
 	Lease        time.Duration
 	TrustedUntil time.Time // by the wall clock of the host that detached it; for people
 }
@@ -77,18 +77,17 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 	return durations.Times(time.Millisecond, ms), nil
 }
 
-// Detach ends this handle without releasing the key: renewals stop, and the
-// context ends with ErrReleased. Client.Resume resumes the grant, in any process,
-// before its lease expires. Nothing is sent, unless another client has handed the key over
-// (Config.Line) and it has not been renewed since: then Detach renews it first, for as long
-// as it is trusted, and returns an error if it cannot.
+// Detach ends this handle without releasing the key: renewals stop, and the context ends
+// with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
+// expires. Nothing is sent, unless another client has handed the key over (Config.Line) and
+// it has not been renewed since: then Detach renews it first, while it is trusted, or
+// returns an error.
 //
-// The resumed lock has forgotten Once and Every: it cannot be released with MarkDone, and
-// the next call does the work again. Release a lock that was acquired so where it was
-// acquired.
+// A resumed lock cannot be released with MarkDone, so the next call does the work again:
+// release a lock of Once or Every where it was acquired.
 func (l *Lock) Detach() (Grant, error) {
 	switch h := l.h.Lock(); {
-	case l.Err() != nil: // which the handle says
+	case l.Err() != nil: // the handle's error says so
 	case h.UnderSession():
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
 	}
@@ -102,11 +101,11 @@ func (l *Lock) Detach() (Grant, error) {
 	}, nil
 }
 
-// Resume resumes a detached lock, by one renewal: the grant that Lock.Detach
-// returned, in this process or another. ErrLost if it has expired and was taken
-// over, or was resumed elsewhere. ErrUnknownOutcome if ctx ended without an
-// answer: call it again on the same client, which knows what it has tried. ErrClosed
-// if the client is closed meanwhile: the grant is left to its lease, not released.
+// Resume resumes the grant that Lock.Detach returned, in this process or another, by one
+// renewal. The error is ErrLost if it has expired and was taken over, or was resumed
+// elsewhere; ErrUnknownOutcome if ctx ended without an answer: call it again on the same
+// client, which remembers its attempts; ErrClosed if the client is closed meanwhile: the
+// grant is left to its lease.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	r := hold.Renewal{Lease: g.Lease}
 	if err := noneNil(c, "resume", g.Key, opts); err != nil {

@@ -25,7 +25,7 @@
 //     on DynamoDB's conditional writes, not on time.
 //  2. The holder stops first. [Lock.Err] and [Lock.Context] end before any other
 //     client can be granted the lock, if two clocks drift apart by less than
-//     Config.Margin within a lease. After a pause the first look at either is told
+//     Config.Margin within a lease. After a pause the first read of either shows
 //     the truth.
 //  3. A dead holder blocks nobody for long. A waiter takes over one lease after
 //     the first reply that showed it the last renewal, plus one round trip.
@@ -48,12 +48,11 @@
 //
 // # When a call fails
 //
-// [ErrHeld]: somebody else has the key. [ErrLost]: the lock is gone, and what a
-// Commit was to write has not been written. [ErrUnknownOutcome]: a write may have
-// been applied, or may be yet. An error of a call that its context ended matches
-// context.Cause(ctx) and also [context.DeadlineExceeded] or [context.Canceled], whichever
-// ctx.Err() is. Lost replies and throttling are retried within the bounds of the call. The SDK's own retries are off: a repeated write must carry a new
-// version.
+// [ErrHeld]: another client holds the key. [ErrLost]: the lock is gone, and the writes of a
+// Commit have not been applied. [ErrUnknownOutcome]: a write may have been applied, or may
+// still be. If ctx ended a call, the error matches context.Cause(ctx) and ctx.Err(). Lost
+// replies and throttling are retried within the bounds of the call. The SDK's own retries
+// are off: a repeated write must carry a new version.
 //
 // # Read on
 //

@@ -31,24 +31,24 @@ var (
 	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before it called fn
 	ErrNotFound       = errors.New("leasehold: no such record")              // from Get, Break and IfExists
 	ErrChanged        = errors.New("leasehold: record has changed")          // matches *ChangedError
-	ErrUnknownOutcome = attempts.ErrUnknownOutcome                           // a write may have been applied, or may be yet
+	ErrUnknownOutcome = attempts.ErrUnknownOutcome                           // a write may have been applied, or may still be
 	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
 	ErrRecord         = errors.New("leasehold: record is not of the layout") // matches *RecordError
 	ErrHolderUntold   = breaking.ErrHolderUntold                             // from Break, under a shared lease: the grant is broken
 )
 
-// HeldError says who holds the key. It matches ErrHeld, and also the error that
-// ended the wait.
+// HeldError is returned when another client holds the key. It matches ErrHeld, and also the
+// error that ended the wait.
 type HeldError struct {
 	Table  string
 	Key    Key
-	Holder Record // as last seen
+	Holder Record // the last one read
 
-	// Err is what ended the wait: it matches context.Cause(ctx) and ctx.Err(). It is nil
-	// without a wait, as in TryAcquire. If the last request failed, it also has the
-	// *OpError: the holder may have released the key since. When several keys were wanted,
-	// it also has the *RecordError of a key that could not be read.
+	// Err is the error that ended the wait: it matches context.Cause(ctx) and ctx.Err(). It
+	// is nil without a wait, as in TryAcquire. It also contains the *OpError of a failed
+	// last request, as the holder may have released the key since, and of several keys the
+	// *RecordError of one that could not be read.
 	Err error
 }
 
@@ -79,11 +79,11 @@ func inTable(table string) string {
 	return " in table " + table
 }
 
-// oneLine returns an error's text on one line, bounded, on which all of it shows.
+// oneLine returns an error's text on one line, bounded and entirely visible.
 func oneLine(err error) string { return visible.Message(err.Error()) }
 
-// holderName is a record's owner, for people. Some layouts name none. The name that
-// a peer wrote is shown whole, even if it looks like one of ours.
+// holderName returns a record's owner, for people. Some layouts have none. The name that a
+// peer wrote is shown whole, even if it looks like one of ours.
 func holderName(r Record) string {
 	if r.Grant != "" {
 		return visible.Word(cmp.Or(protocol.ShortOwner(r.Owner), "somebody"))
@@ -96,8 +96,8 @@ func (e *HeldError) Is(target error) bool { return target == ErrHeld }
 
 func (e *HeldError) Unwrap() error { return e.Err }
 
-// DoneError says that a call with Once or Every was granted nothing, since its work is
-// done. It matches ErrDone.
+// DoneError is returned when a call with Once or Every was not granted the key, since its
+// work is done. It matches ErrDone.
 type DoneError struct {
 	Table string
 	Key   Key
@@ -111,27 +111,27 @@ func (e *DoneError) Error() string {
 // Is reports whether target is ErrDone.
 func (e *DoneError) Is(target error) bool { return target == ErrDone }
 
-// LostReason says how a lock was lost. New values may be added: handle those that you do not
-// know as LostExpired.
+// LostReason is how a lock was lost. New values may be added: treat unknown ones as
+// LostExpired.
 type LostReason string
 
-// The reasons.
+// Reasons.
 const (
 	LostExpired  LostReason = "expired"  // no renewal got through in time
-	LostPaused   LostReason = "paused"   // the process or its machine stood still for too long to renew
+	LostPaused   LostReason = "paused"   // the process or its machine was suspended for too long to renew
 	LostReplaced LostReason = "replaced" // the record shows a later grant, or another process has resumed this one
-	LostBroken   LostReason = "broken"   // somebody broke the lock, or deleted its record
+	LostBroken   LostReason = "broken"   // an operator broke the lock, or deleted its record
 )
 
-// LostError says how and when a lock was lost. It matches ErrLost.
+// LostError describes how and when a lock was lost. It matches ErrLost.
 type LostError struct {
 	Table  string
 	Key    Key
 	Token  int64
 	Reason LostReason
 	At     time.Time // when trust ended, by the wall clock
-	By     *Record   // what the record showed; nil if it was not seen. By.Broken may say who broke it, and why
-	Err    error     // of the last renewal, or of the transaction; nil: none failed
+	By     *Record   // the record; nil if it was not read. By.Broken may describe the break
+	Err    error     // error of the last renewal, or of the transaction; nil if none failed
 }
 
 func (e *LostError) Error() string {
@@ -178,12 +178,12 @@ func (e *LostError) Is(target error) bool { return target == ErrLost }
 
 func (e *LostError) Unwrap() error { return e.Err }
 
-// CommitError says which of the caller's writes cancelled a Commit. Nothing was
-// written, and the lock is still held.
+// CommitError names the caller's writes that cancelled a Commit. Nothing was written, and
+// the lock is still held.
 type CommitError struct {
-	Table   string // of the lock
+	Table   string // the lock's table
 	Key     Key
-	Reasons []types.CancellationReason // Reasons[i] is that of writes[i]
+	Reasons []types.CancellationReason // by index of writes
 	Err     error                      // *types.TransactionCanceledException
 }
 
@@ -206,8 +206,8 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// ChangedError says that the record has changed since it was read for Break. Nothing
-// was freed, unless the error is also ErrUnknownOutcome. It matches ErrChanged.
+// ChangedError is returned by Break when the record has changed since it was read. Nothing
+// was freed, unless the error also matches ErrUnknownOutcome. It matches ErrChanged.
 type ChangedError struct {
 	Table string
 	Now   Record // what Break found
@@ -217,24 +217,24 @@ func (e *ChangedError) Error() string {
 	if e.Now.Released {
 		return fmt.Sprintf("leasehold: %v%s was released meanwhile: nothing to break", e.Now.Key, inTable(e.Table))
 	}
-	return fmt.Sprintf("leasehold: %v%s has changed: now held by %s: look again before breaking it",
+	return fmt.Sprintf("leasehold: %v%s has changed: now held by %s: read the record again before breaking it",
 		e.Now.Key, inTable(e.Table), holderName(e.Now))
 }
 
 // Is reports whether target is ErrChanged.
 func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
 
-// RecordError says that the item of a key cannot be read as a lock of the layout.
-// Such an item is never taken for free, and never overwritten; of a released record only
-// the release mark, the kind and the token are looked at. It matches ErrRecord.
+// RecordError is returned when the item of a key cannot be read as a lock of the layout.
+// Such an item is never treated as free, and never overwritten. Of a released record only
+// the release mark, the kind and the token are read. It matches ErrRecord.
 type RecordError struct {
 	Table     string
 	Key       Key
-	Attribute string                          // which cannot be read
+	Attribute string                          // the one that cannot be read
 	Problem   string                          // why, for people
-	Item      map[string]types.AttributeValue // as stored
+	Item      map[string]types.AttributeValue // the stored item
 
-	otherKind string // what else it is, if it is not damaged, and what to do
+	otherKind string // its other kind, if it is not damaged, with advice
 	advice    string // what to do; "" if it is damaged
 }
 
@@ -250,16 +250,14 @@ func (e *RecordError) Error() string {
 		e.Key, inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), cmp.Or(e.advice, damagedAdvice))
 }
 
-// damagedAdvice is what to do about a record that does not read. The command puts the
-// key into it.
+// damagedAdvice is the advice about a damaged record. The command puts the key into it.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
 // Is reports whether target is ErrRecord.
 func (e *RecordError) Is(target error) bool { return target == ErrRecord }
 
-// UnsupportedError says that the layout, as it is configured, cannot do what was
-// asked for, whatever the key. Nothing was sent. It matches
-// errors.ErrUnsupported.
+// UnsupportedError is returned when the layout, as it is configured, lacks a feature for
+// every key. Nothing was sent. It matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
@@ -273,8 +271,8 @@ func (cfg *Config) unsupported(feature string) error {
 // Is reports whether target is errors.ErrUnsupported.
 func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
 
-// OpError says that a request to DynamoDB failed, and in which operation. For every
-// call that acquires, that is "acquire".
+// OpError is returned when a request to DynamoDB fails. It names the operation: "acquire"
+// for every call that acquires.
 type OpError struct {
 	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "holders", "resize", "forget", "step down"
 	Table string
@@ -294,7 +292,7 @@ func (e *OpError) Error() string {
 
 func (e *OpError) Unwrap() error { return e.Err }
 
-// advised is the text of an error of a request: what to do about it, then the error.
+// advised returns the text of a failed request's error: advice, then the error.
 func advised(err error) string {
 	if advice := advise(err); advice != "" {
 		return advice + ": " + oneLine(err)
@@ -302,7 +300,7 @@ func advised(err error) string {
 	return oneLine(err)
 }
 
-// advise says what to do about an error of DynamoDB.
+// advise returns advice about an error of DynamoDB.
 func advise(err error) string {
 	var without *attempts.UnsignedError
 	var foreign *attempts.ForeignError
@@ -310,11 +308,11 @@ func advise(err error) string {
 	case errors.As(err, &foreign):
 		return decide.NotDynamoDB
 	case errors.As(err, &without):
-		return "" // which says it itself
+		return "" // its own text says so
 	case decide.NoCredentials(err):
 		return "no credentials: set AWS_PROFILE or the AWS_ variables"
 	case decide.NotSigned(err):
-		return "nothing was sent: credentials could not be had, or not be used: see to those who give them"
+		return "nothing was sent: credentials could not be loaded or used: check the credential provider"
 	}
 	var api smithy.APIError
 	switch {
@@ -326,8 +324,8 @@ func advise(err error) string {
 	return decide.Advice(err)
 }
 
-// adviseSilence says what to do about an error that is no answer. One that came because
-// the caller cancelled the request says nothing of DynamoDB.
+// adviseSilence returns advice about an error without a reply. If the caller cancelled the
+// request, the error says nothing about DynamoDB.
 func adviseSilence(err error) string {
 	var sent *smithy.OperationError
 	switch {
@@ -340,12 +338,12 @@ func adviseSilence(err error) string {
 	return ""
 }
 
-// errorf is the error of a call for a key that sent nothing.
+// errorf returns the error of a call for a key that sent nothing.
 func (c *Client) errorf(op string, key Key, format string, args ...any) error {
 	return c.holds.Errorf(op, key, format, args...)
 }
 
-// afterClose is the error of a call that Close came before.
+// afterClose returns the error of a call after Close.
 func (c *Client) afterClose(op string, key Key) error {
 	return c.holds.AfterClose(op, key)
 }
@@ -385,6 +383,6 @@ func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	return bad
 }
 
-// lastToken says what a record with protocol.MaxToken is, and what to do.
+// lastToken describes a record with protocol.MaxToken, with advice.
 const lastToken = "at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +
-	"delete its record: tokens begin anew then, below those that targets have seen"
+	"delete its record: tokens begin anew then, below the tokens that targets have seen"

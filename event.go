@@ -2,10 +2,10 @@ package leasehold
 
 import "time"
 
-// EventKind says what has happened. New kinds may come: ignore the unknown.
+// EventKind is a kind of event. New kinds may come: ignore unknown ones.
 type EventKind string
 
-// The kinds of events.
+// Kinds of events.
 const (
 	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees, and each Place in line
 	EventGranted    EventKind = "granted"     // Took: from the call to the grant
@@ -20,16 +20,16 @@ const (
 	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, but not a try that met a holder; Took: since the call
 )
 
-// Event is one thing that has happened. Fields that do not apply are zero.
+// Event reports one thing that has happened. Fields that do not apply are zero.
 //
-// Held can be summed up: the time of each grant is in one event, that of its loss
-// or else of its first release. To sum up Requests, leave out those of
-// EventThrottled: the event that ends the call counts them too.
+// Held can be summed up: the time of each grant is in one event, its loss or else its first
+// release. To sum up Requests, leave out EventThrottled: the event that ends the call
+// counts them too.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock
-	Key       Key           // of a commit of several locks, the first
-	Token     int64         // of the grant; 0 before there is one
+	Key       Key           // the first, for a commit of several locks
+	Token     int64         // fencing token; 0 before there is a grant
 	Took      time.Duration // from when to when: see the kinds
 	Held      time.Duration // how long the grant lasted
 	Remaining time.Duration // how long the lock is still trusted
@@ -37,6 +37,6 @@ type Event struct {
 	TookOver  bool          // granted: from a dead holder
 	Local     bool          // granted: handed over by another goroutine of this client
 	Holder    *Record       // waiting: a copy of the record
-	Place     int           // waiting: in line, from 1, see Config.Line; 0: in none
-	Err       error         // what went wrong; nil: nothing
+	Place     int           // waiting: position in the queue, from 1; 0 if not in it. See Config.Line
+	Err       error         // nil if nothing went wrong
 }

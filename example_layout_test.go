@@ -74,8 +74,8 @@ func Example_shareATableWithJava() {
 	// error: <nil>
 }
 
-// Sharing a table with a service that uses python_dynamodb_lock. What its
-// records cannot carry is an error before anything is sent.
+// Sharing a table with a service that uses python_dynamodb_lock. A feature that its records
+// do not have is an error before anything is sent.
 func Example_shareATableWithPython() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -71,15 +71,15 @@ func ExampleClient_Do() {
 	// Output: served: true
 }
 
-// newLocks makes the client, for all calls: each is a process that has seen nothing yet. It
-// vouches for the clock, so that a call that died blocks an account for its lease, and not
-// until somebody has watched for that long.
+// newLocks makes the client of each call: a process that has observed nothing yet. MaxSkew
+// bounds its clock, so that a call that died blocks an account for its lease, and not until
+// another client has observed it for that long.
 func newLocks(db leasehold.DB) (*leasehold.Client, error) {
 	return leasehold.New(db, leasehold.Config{Table: "locks", MaxSkew: time.Second})
 }
 
-// closeAccount is one call: it renews by hand, since nothing runs while it is frozen.
-// It says false if another call is at it, and lives.
+// closeAccount is one call: it renews by hand, since nothing runs while it is frozen. It
+// returns false if another call is live and works on the account.
 func closeAccount(ctx context.Context, locks *leasehold.Client, account string) (bool, error) {
 	lock, err := locks.Acquire(ctx, "account/"+account,
 		leasehold.WithoutRenewal(), leasehold.NoWait(), leasehold.WithLease(30*time.Second))
@@ -178,7 +178,7 @@ func ExampleClient_Close() {
 	// afterwards: true
 }
 
-// Who holds what, and breaking what has been held for too long.
+// List holders, and break a lock that has been held for too long.
 func ExampleClient_Break() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -148,7 +148,7 @@ func ExampleLock_Detach() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	grant, err := lock.Detach() // as JSON in the workflow's state
+	grant, err := lock.Detach() // the workflow's state keeps it as JSON
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -231,7 +231,7 @@ func ExampleWithData() {
 	// was at "version 7"
 }
 
-// What becomes of a key, told to one who does not want it.
+// Watch a key without acquiring it.
 func ExampleClient_Watch() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -2,10 +2,10 @@ package leasehold
 
 import "context"
 
-// EndLeaseAlone is the first half of what ends a lock.
+// EndLeaseAlone does the first half of ending a lock.
 func EndLeaseAlone(l *Lock, cause error) { l.h.Lock().Lease().End(cause) }
 
-// Ended is how the grant has ended, whatever its handles say.
+// Ended returns how the grant has ended, whatever its handles report.
 func Ended(l *Lock) error { return l.h.Lock().Ended() }
 
 // ShareGrant is the second half of an Acquire with Reentrant. The first half has found the

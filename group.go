@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Group is several locks held under one context, from Client.AcquireAll. Its
-// methods are safe for concurrent use. The zero Group is of no use.
+// Group is several locks held under one context, from Client.AcquireAll. Its methods are
+// safe for concurrent use. The zero Group is not usable.
 type Group struct {
 	g     hold.Group
 	locks []*Lock // in order of first mention
@@ -26,30 +26,27 @@ func newGroup(ctx context.Context, locks []*Lock) *Group {
 	return &Group{g: hold.NewGroup(ctx, handles), locks: locks}
 }
 
-// group is the group of this lock alone: what a Lock and a Group both do is
-// written for a Group.
+// group returns the group of this lock alone: methods that Lock and Group share are written
+// for a Group.
 func (l *Lock) group() *Group { return &Group{g: l.h.Group(), locks: []*Lock{l}} }
 
 // Locks returns the locks in the order in which their keys were first given.
 func (g *Group) Locks() []*Lock { return slices.Clone(g.locks) }
 
-// Context ends when the first of the locks does, with its cause. Otherwise it
-// is as Lock.Context.
+// Context is Lock.Context of the first lock that ends.
 func (g *Group) Context() context.Context { return g.g.Context() }
 
-// Err is the first error of the locks, nil while all are trusted.
+// Err returns the first error of the locks, or nil while all are trusted.
 func (g *Group) Err() error { return g.g.Err() }
 
-// Bind returns a copy of ctx that ends with the first of the locks too. Call
-// cancel when the work is done.
+// Bind returns a copy of ctx that also ends with the first of the locks. Call cancel when
+// the work is done.
 func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	return g.g.Bind(ctx)
 }
 
-// Do calls fn with Bind(ctx), and releases all locks when fn returns, panics or
-// exits. Nil means: fn returned nil and every lock was held until then. What
-// Lock.Do says of errors holds here as well. If one of the locks has ended
-// before, fn is not called and the others are released.
+// Do is Lock.Do for all locks. It returns nil if fn did and every lock was held until then.
+// If one of the locks has ended before, it does not call fn and releases the others.
 func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
 	if err := g.beginWork(ctx); err != nil {
 		return &notRunError{err}
@@ -90,10 +87,9 @@ func (g *Group) beginWork(ctx context.Context) error {
 	return nil
 }
 
-// endWork ends what beginWork began and releases the locks; done: with the mark, if they
-// were acquired for work that is done once. It returns how locks were lost, or why the mark
-// may not be stored. What was lost before fn returned is what counts: the release can only
-// add that another client's grant was there already.
+// endWork ends what beginWork began and releases the locks, with the mark if done is set.
+// It returns how locks were lost, or why the mark may not be stored. Only losses before fn
+// returned count: the release can only add that another client's grant was there already.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
@@ -117,24 +113,23 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 	return errors.Join(lost...)
 }
 
-// isOnce reports whether the group is of one lock that was acquired with Once or Every, as
-// several never are.
+// isOnce reports whether the group is one lock that was acquired with Once or Every. A
+// group of several never is.
 func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 
-// AcquireAll acquires all keys or none, without deadlock in whatever order they
-// are given. A key given twice counts once. Options apply to every key, WithSortKey to
-// those without a sort key.
+// AcquireAll acquires all keys or none, without deadlock in whatever order they are given.
+// A key given twice counts once. Options apply to every key, WithSortKey to keys without a
+// sort key.
 //
-// It acquires the keys one after the other, in sorted order, and renews those that it
-// holds while it waits for others. So it costs one write for each key. If a key is lost
-// meanwhile, it gives all back and begins again. With NoWait the error is a *HeldError
-// of the first key in order that a live holder has. After an error none is held: what had been
-// acquired is released before AcquireAll returns, within Config.ReleaseGrace.
+// It acquires the keys one after the other, in sorted order, one write each, and renews the
+// acquired ones while it waits for others. If it loses one meanwhile, it releases all and
+// begins again. With NoWait the error is a *HeldError of the first key, in sorted order,
+// with a live holder. After an error no key is held: AcquireAll releases them before it
+// returns, within Config.ReleaseGrace.
 //
-// If ctx belongs to a lock of one of the keys, or to a Group with a key that
-// sorts above one of them, waiting might never end, and the error is ErrDeadlock:
-// acquire them all in one call. Reentrant shares the grants that ctx has; with
-// NoWait the order does not matter.
+// If ctx belongs to a lock of one of the keys, or to a Group with a key that sorts above
+// one of them, waiting could deadlock: the error is ErrDeadlock. Acquire them all in one
+// call. Reentrant shares the grants of ctx; with NoWait the order does not matter.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {
@@ -221,8 +216,8 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 	return wants, nil
 }
 
-// checkOrder refuses to wait for a key that sorts below one of a Group that ctx
-// belongs to: whoever holds it may be waiting for that one.
+// checkOrder returns an error for a wait for a key that sorts below a key of a Group that
+// ctx belongs to: the key's holder may itself be waiting for a key of the Group.
 func checkOrder(ctx context.Context, c *Client, want *request) error {
 	if want.NoWait {
 		return nil
@@ -233,7 +228,7 @@ func checkOrder(ctx context.Context, c *Client, want *request) error {
 	return nil
 }
 
-// orderError says that two keys are acquired out of order. It is ErrDeadlock.
+// orderError is the error of two keys acquired out of order. It is ErrDeadlock.
 type orderError struct {
 	table      string
 	want, held Key

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Get returns the record of one key, by a consistent read. The error is
-// ErrNotFound if there is none, and a *RecordError if it is not a lock of this
-// layout. Requests that fail are retried, for about ten seconds at most.
+// Get returns the record of one key, by a consistent read. The error is ErrNotFound if
+// there is none, and a *RecordError if it is not a lock of this layout. Failed requests are
+// retried for about ten seconds at most.
 func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
 	k := Key{Partition: key}
 	if err := noneNil(c, "get", k, opts); err != nil {
@@ -68,10 +68,10 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 	return err
 }
 
-// List yields the records of the table, held and released. It reads them page by
-// page. The reads are eventually consistent: a record may be seconds old. A
-// *RecordError is about one item, and the listing goes on. Any other error ends the
-// listing. A page that cannot be read is tried again, for about ten seconds at most.
+// List yields the records of the table, held and released, page by page. The reads are
+// eventually consistent: a record may be seconds old. A *RecordError is about one item, and
+// the listing continues. Any other error ends it. A failed read is retried for about ten
+// seconds at most.
 func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if slices.Contains(opts, nil) {
@@ -124,31 +124,29 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 	}
 }
 
-// Sighting is what one read of a record has shown.
+// Sighting is the result of one read of a record.
 type Sighting struct {
-	Holder   *Record // as stored; nil: the key is free
+	Holder   *Record // the stored record; nil if the key is free
 	Dead     bool    // Holder is dead, and its key can be taken over
 	NewGrant bool    // this read is the first that shows this grant
 }
 
-// Watch reads the record of key again and again, and yields what each read has
-// shown. It never acquires the key. The first read is sent at once. Then it pauses
-// for longer and longer while nothing changes, up to about Config.PollMax, but it
-// reads when the holder will be dead if it does not renew. It ends when ctx does.
+// Watch polls the record of key, and yields the result of each read. It never acquires the
+// key. The first read is sent at once. The pauses grow while nothing changes, up to about
+// Config.PollMax, but Watch reads when the holder will be dead if it does not renew. It
+// ends with ctx.
 //
 // A holder is dead once its record has not changed for one lease, by this process's
-// monotonic clock. With Config.SharedLease the holder's session is watched instead.
-// In layouts whose records say when they expire, that time counts. A dead holder
-// that renews after all, because clocks run apart, is not dead any more. Changes
-// that are faster than the reads may be seen as one.
+// monotonic clock. Under Config.SharedLease Watch observes the holder's session instead:
+// two reads, not one. In layouts with an expiry time, that time counts. A dead holder that
+// renews, because clocks run apart, is live again. Changes that are faster than the reads
+// may be seen as one.
 //
-// Requests that DynamoDB does not answer are repeated for as long as it takes. So are
-// those that it refuses for their credentials, if it has accepted the client before, and
-// those that it denies, once Watch has yielded. Meanwhile nothing is yielded, and the
-// client reports it with an EventWaitError and in its log, at once and then once a
-// minute. An error that does not pass is yielded with the zero Sighting, and ends the
-// sequence: no such table, ErrClosed, or a *RecordError. Each look costs
-// one read, or two if the holder has a shared lease.
+// Requests without an answer are repeated for as long as it takes. So are refused
+// credentials, if DynamoDB has accepted the client before, and denied requests, once Watch
+// has yielded. Meanwhile the client reports it with an EventWaitError and in its log, at
+// once and then once a minute. An error that does not pass is yielded with the zero
+// Sighting, and ends the sequence: no such table, ErrClosed, or a *RecordError.
 func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.Seq2[Sighting, error] {
 	return func(yield func(Sighting, error) bool) {
 		k := Key{Partition: key}
@@ -211,20 +209,19 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.
 	}
 }
 
-// Break frees the grant in r, as Get or List returned it, whoever holds it. If the
-// record shows another grant by now, nothing is freed and the error is a
-// *ChangedError. The holder learns of it at its next renewal, or at that of its shared
-// lease: until then its unfenced work may overlap with the next holder's; its Commits
-// fail at once. ErrHolderUntold if the grant is broken, and the shared lease that it was
-// under could not be told, for one because its client is of an older version: then the
-// holder learns within twenty minutes.
-// ErrUnknownOutcome if ctx ended without an answer, and, joined with the
-// *ChangedError or ErrNotFound, if a reply was lost: then Break itself may have
-// freed the grant before the record changed. With a ctx that has ended before,
-// nothing is sent.
+// Break frees the grant in r, as Get or List returned it, whatever client holds it. If the
+// record shows another grant by now, nothing is freed and the error is a *ChangedError.
 //
-// The record keeps who broke it, when and why (Record.Broken), and the holder is told
-// it in its LostError; in layouts whose free keys have no record, nobody can be told.
+// The holder learns of it at its next renewal, or its shared lease's. Its Commits fail at
+// once, but its unfenced work may overlap with the next holder's until then. Its LostError,
+// and the record, contain the owner that broke the grant, when and why (Record.Broken);
+// layouts whose free keys have no record cannot store that.
+//
+// The error is ErrHolderUntold if the grant is broken, but its shared lease could not be
+// notified, for example because its client is of an older version: the holder then learns
+// within twenty minutes. It is ErrUnknownOutcome if ctx ended without an answer. Both that
+// and the *ChangedError or ErrNotFound match if a reply was lost before the record changed:
+// Break may have freed the grant. If ctx has ended before, nothing is sent.
 func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
 	b := breaking.Request{Grant: r.protocol()}
 	if err := noneNil(c, "break", r.Key, opts); err != nil {
@@ -273,11 +270,10 @@ func newBreaks(c *Client) *breaking.Client {
 	}
 }
 
-// ForgetDone removes the mark that r shows, as Get or List returned it: what was done by
-// mistake, or has to be done again, the next call does. If the record has another mark by
-// now, that stays, and the error matches ErrChanged. ErrUnknownOutcome if ctx ended without
-// an answer: call it again. Who holds the key goes on holding it. With a ctx that has
-// ended before, nothing is sent.
+// ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
+// the work again. If the record has another mark by now, that stays, and the error matches
+// ErrChanged. The error is ErrUnknownOutcome if ctx ended without an answer: call it again.
+// A holder keeps the key. If ctx has ended before, nothing is sent.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	marking, ok := c.proto.(protocol.Native)
 	if !ok {
@@ -329,7 +325,7 @@ func (f *forgetting) run(ctx context.Context) error {
 	case attempts.Applied:
 		return nil
 	case attempts.Rejected:
-		return f.c.errorf("forget", f.key, "%w: it does not say any more that this was done: look again", ErrChanged)
+		return f.c.errorf("forget", f.key, "%w: the done mark has changed or is gone: read the record again", ErrChanged)
 	case attempts.Unanswered:
 		return f.c.holds.UnknownOutcome("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
 	}

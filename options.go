@@ -14,59 +14,59 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// AcquireOption is for every call that acquires, and for Do.
+// AcquireOption is an option of every call that acquires, and of Do.
 type AcquireOption interface{ toAcquire(*request) }
 
-// RenewOption is for Renew and Resume.
+// RenewOption is an option of Renew and Resume.
 type RenewOption interface{ toRenew(*hold.Renewal) }
 
-// ReleaseOption is for Release and CommitAndRelease.
+// ReleaseOption is an option of Release and CommitAndRelease.
 type ReleaseOption interface{ toRelease(*hold.Terms) }
 
-// GetOption is for Get and Watch.
+// GetOption is an option of Get and Watch.
 type GetOption interface{ toGet(*Key) }
 
-// KeyOption completes a key. It is for acquiring, Get and Watch.
+// KeyOption completes a key. It is an option of calls that acquire, Get and Watch.
 type KeyOption interface {
 	AcquireOption
 	GetOption
 }
 
-// LeaseOption is for acquiring, Renew and Resume.
+// LeaseOption is an option of calls that acquire, Renew and Resume.
 type LeaseOption interface {
 	AcquireOption
 	RenewOption
 }
 
-// RecordOption changes data or attributes of the record, in the same write as the
-// grant, the renewal or the release that it is given to.
+// RecordOption changes data or attributes of the record, in the same write as the grant,
+// the renewal or the release.
 type RecordOption interface {
 	AcquireOption
 	RenewOption
 	ReleaseOption
 }
 
-// ReleasePolicy says whether a release keeps the record or deletes it. Given to a
-// call that acquires, it applies to Do and Close as well.
+// ReleasePolicy decides whether a release keeps the record or deletes it. Given to a call
+// that acquires, it applies to Do and Close as well.
 type ReleasePolicy interface {
 	AcquireOption
 	ReleaseOption
 }
 
-// request is what a caller of Acquire asks for.
+// request is a call of Acquire with its options.
 type request struct {
 	seek.Want
 	reentrant bool
-	lease     time.Duration // that an option names; 0: none does
-	policy    policy        // that an option names
+	lease     time.Duration // lease from WithLease; zero if not given
+	policy    policy        // policy from an option
 	warnings  []warning
-	label     *string        // of Once
-	period    *time.Duration // of Every
+	label     *string        // label from Once
+	period    *time.Duration // period from Every
 }
 
 func (r *request) key() Key { return r.Key }
 
-// policy is what becomes of the record at its release.
+// policy decides whether a release keeps the record.
 type policy int
 
 const (
@@ -88,38 +88,34 @@ type acquireFunc func(*request)
 
 func (f acquireFunc) toAcquire(r *request) { f(r) }
 
-// IfExists acquires the key only if it has a record, held or released. If it has
-// none, the error is ErrNotFound.
+// IfExists acquires the key only if it has a record, held or released. Otherwise the error
+// is ErrNotFound.
 func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists = true }) }
 
-// NoWait returns a *HeldError at once instead of waiting for a live holder. Requests
-// that fail are still retried, for about ten seconds at most.
+// NoWait returns a *HeldError instead of waiting for a live holder. Failed requests are
+// still retried, for about ten seconds at most.
 //
 // A holder appears dead if its record was written a lease ago or longer, by the wall
-// clocks. NoWait observes such a holder for what is left of that lease, by the monotonic
-// clock as Acquire does, and takes its key over. It returns the *HeldError as soon as the
-// holder has renewed, or another client has acquired the key. So a wrong clock costs a
-// wait or a refusal, never a lock. Bound the wait by the context, or use
-// NoWaitEvenIfDead.
+// clocks. NoWait observes such a holder for the rest of that lease, by the monotonic clock
+// as Acquire does, and takes its key over. It returns the *HeldError as soon as the holder
+// has renewed, or another client has acquired the key. So a wrong clock costs a wait or a
+// refusal, never a lock. Bound the wait by the context, or use NoWaitEvenIfDead.
 //
-// Of several keys NoWait observes dead holders only if no live holder
-// would refuse the call anyway. A holder whose version contains no time, as another
-// library's, counts as live.
+// Of several keys NoWait observes dead holders only if no live holder would refuse the
+// call. A holder whose version contains no time, as another library's, counts as live.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is NoWait that is also refused at once by a holder that appears dead.
-// It takes over a dead holder only if this client has already observed the record for a
-// lease, over several calls. So a process that calls once, as under cron, never acquires
-// the key of a holder that died.
+// NoWaitEvenIfDead is NoWait that also returns at once if the holder appears dead. It takes
+// over only a holder that this client has already observed for a lease, over several calls.
+// So a process that calls once, as under cron, never acquires the key of a dead holder.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
 
-// Reentrant shares the grant if ctx belongs to a lock of the same key. Without it
-// the error would be ErrDeadlock. The Lock returned is another handle on that
-// grant, which is released with its last handle. Each handle has its own expiry
-// warnings. Nothing is sent, so asking for another lease, release policy, data or
-// attributes than those of the grant is an error.
+// Reentrant shares the grant if ctx belongs to a lock of the same key; without it that is
+// ErrDeadlock. The Lock returned is another handle on the grant, which is released with its
+// last handle. Each handle has its own expiry warnings. Nothing is sent, so a lease,
+// release policy, data or attributes that the grant does not have are an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
 // WithInitialData stores data if the record has none.
@@ -127,18 +123,16 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn when less than left remains until trust ends
-// (Lock.TrustedUntil), as when renewals fail. It calls fn once, and is ready again
-// after a renewal that succeeds. If the lock is lost before fn was called, as by
-// Break, fn is called too; if it is released, fn is not called. fn runs on a
-// goroutine of its own. left is 0 or more. More than one warning may be given.
+// WithExpiryWarning calls fn, on a goroutine of its own, when less than left remains until
+// trust ends (Lock.TrustedUntil), as when renewals fail. It calls fn once, and again only
+// after a renewal has succeeded. If the lock is lost before, as by Break, it calls fn too;
+// if it is released, it does not. left is 0 or more. More than one warning may be given.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
 
-// WithoutRenewal renews nothing in the background. It is for a process that is
-// frozen between calls, as in AWS Lambda: call Renew yourself, before
-// Lock.TrustedUntil.
+// WithoutRenewal disables background renewals. It is for a process that is frozen between
+// calls, as in AWS Lambda: call Renew before Lock.TrustedUntil.
 func WithoutRenewal() AcquireOption { return acquireFunc(func(r *request) { r.Manual = true }) }
 
 type sortKey string
@@ -157,9 +151,9 @@ func (d leaseOption) toAcquire(r *request) {
 }
 func (d leaseOption) toRenew(r *hold.Renewal) { r.Lease = time.Duration(d) }
 
-// WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it.
-// At least 1 s. A Renew with a shorter lease shortens the trust in the lock as soon
-// as it is sent, even if it is refused, until another Renew succeeds.
+// WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it. At least
+// 1 s. A Renew with a shorter lease shortens the trust as soon as it is sent, even if it is
+// refused, until another Renew succeeds.
 func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)
@@ -169,8 +163,8 @@ func (f recordOption) toRenew(r *hold.Renewal) { f(&r.Changes) }
 func (f recordOption) toRelease(t *hold.Terms) { f(&t.Changes) }
 
 // WithAttributes sets top-level attributes of the record. A nil value removes the
-// attribute. Those not named stay, whoever wrote them. A name that the layout
-// itself uses is an error, before anything is sent.
+// attribute. Others stay, whatever client wrote them. A name that the layout uses is an
+// error before anything is sent.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		if c.Attributes == nil {
@@ -180,9 +174,9 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	})
 }
 
-// WithData replaces the record's data; nil removes it. Without this option the data
-// stays, whoever wrote it. A release that deletes the record refuses it, and
-// WithAttributes too, before anything is sent.
+// WithData replaces the record's data; nil removes it. Without it the data stays, whatever
+// client wrote it. With a release that deletes the record, WithData and WithAttributes are
+// an error before anything is sent.
 func WithData(b []byte) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		c.SetData, c.Data = true, nil
@@ -192,16 +186,16 @@ func WithData(b []byte) RecordOption {
 	})
 }
 
-// DeleteOnRelease has the release delete the record.
+// DeleteOnRelease deletes the record at the release.
 func DeleteOnRelease() ReleasePolicy { return deleteRecord }
 
-// KeepOnRelease has the release keep the record, marked released.
+// KeepOnRelease keeps the record at the release, marked released.
 func KeepOnRelease() ReleasePolicy { return keepRecord }
 
-// ListOption is for List.
+// ListOption is an option of List.
 type ListOption interface{ toList(*listing) }
 
-// listing is what a caller of List asks for.
+// listing is a call of List with its options.
 type listing struct {
 	attempts.Listing
 	partitioned bool // Partition is given, if only as ""
@@ -212,66 +206,62 @@ type listFunc func(*listing)
 
 func (f listFunc) toList(l *listing) { f(l) }
 
-// ListAfter starts after k: give it the key of the last record of an earlier
-// listing, to go on from there.
+// ListAfter starts after k, the key of the last record of an earlier listing.
 func ListAfter(k Key) ListOption { return listFunc(func(l *listing) { l.after = &k }) }
 
-// ListPartition lists the records of one partition key. It is a query, which reads
-// only those records. It cannot be combined with ListPrefix.
+// ListPartition lists the records of one partition key, by a query that reads only them. It
+// cannot be combined with ListPrefix.
 func ListPartition(key string) ListOption {
 	return listFunc(func(l *listing) { l.Partition, l.partitioned = key, true })
 }
 
-// ListPrefix lists the keys that begin with p. It is a scan: it reads the whole
-// table, and costs as much.
+// ListPrefix lists the keys that begin with p, by a scan of the whole table.
 func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.Prefix = p }) }
 
-// BreakOption is for Break.
+// BreakOption is an option of Break.
 type BreakOption interface{ toBreak(*breaking.Request) }
 
 type breakFunc func(*breaking.Request)
 
 func (f breakFunc) toBreak(b *breaking.Request) { f(b) }
 
-// WithReason says why the grant is broken, in at most 1000 bytes: the record keeps it,
-// and the holder is told. An *UnsupportedError in layouts whose free keys have no
+// WithReason stores why the grant is broken, for the record and the holder's LostError. At
+// most 1000 bytes. The error is an *UnsupportedError in layouts whose free keys have no
 // record.
 func WithReason(text string) BreakOption {
 	return breakFunc(func(b *breaking.Request) { b.Reason = text })
 }
 
-// IfUnrenewed breaks only if the holder has not renewed since the record was read.
-// It is for a holder that was found dead. If it has renewed, the error is a
-// *ChangedError.
+// IfUnrenewed breaks only if the holder, which was found dead, has not renewed since the
+// record was read. Otherwise the error is a *ChangedError.
 func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking.Request) { b.Unrenewed = true }) }
 
-// Once acquires the key unless label names what was done last under it. Then the error is
-// a *DoneError: at once, whoever holds the key, or behind another goroutine of this client
-// when that one releases. A label is a commit, a date or the hash of a file, of at most 256
-// bytes.
+// Once acquires the key unless the work that label names is the last that was done under
+// the key. Then the error is a *DoneError: at once, even if the key is held, or behind
+// another goroutine of this client when that releases the key. A label is a commit, a date
+// or the hash of a file, of at most 256 bytes.
 //
-// It is done when the lock is released with MarkDone, by a Do whose function returned
-// nil, or by CommitAndRelease. The record keeps the label then, until another is done,
-// and no TTL deletes it, whatever Config.Retention. If the function fails, or its process
-// dies, the next call does it: whoever waits, or comes. What CommitAndRelease writes is
-// written exactly once, until another label is done. All else is done once or more: again,
-// if a holder died after its work and before its release, lost the lock between the two, or
-// could not store the mark before its lease ended. Release and Do repeat the write for so
-// long, and return nil only if the record says that it is done. If handles share a grant (Reentrant), the last of
-// those that were acquired for the work says whether it is done; Do of the others returns
-// nil. That one must be the last handle of all, or its Do is an error.
+// A Do whose function returns nil, CommitAndRelease, or a release with MarkDone marks the
+// work as done. The record keeps the mark until other work is done, and TTL does not delete
+// it. If the function fails, or its process dies, the next call does the work.
 //
-// Nothing more is sent for it. Layout Native has it, for plain locks of one key; elsewhere
-// the error is an *UnsupportedError: there give each label a key of its own. A waiter is
-// handed the key by no other goroutine. A lock that was detached is resumed without it:
-// MarkDone is an error then.
+// The writes of CommitAndRelease are applied exactly once, until another label is done. All
+// other work is done at least once: again, if a holder died or lost the lock after its work
+// and before its release, or could not store the mark before its lease ended. Release and
+// Do repeat that write until then, and return nil only if the mark is stored. If handles
+// share a grant (Reentrant), the last handle that was acquired with Once marks the work; it
+// must be the last handle of all, or its Do returns an error.
+//
+// Once sends no extra request. It needs layout Native and a call for one key; otherwise the
+// error is an *UnsupportedError: use a key per label. A waiter is not handed the key by
+// another goroutine of its client. A detached lock is resumed without Once: MarkDone is an
+// error then.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
-// Every acquires the key unless the work of this period, or of a later one, was done under
-// it: as Once, with the period as the label. The period is the one in which the call was
-// made, by this machine's clock: one that is wrong moves the edge of the period, and one
-// that is behind repeats nothing. Periods are counted from 1970 in UTC: 24 hours are a day
-// in UTC. At least 1 s.
+// Every is Once with the period of the call, by this machine's clock, as the label: it
+// acquires the key unless the work of this period, or a later one, is done. A wrong clock
+// moves the edge of the period, and a slow one repeats nothing. Periods are counted from
+// 1970 in UTC: 24 hours are a day in UTC. At least 1 s.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }
@@ -280,8 +270,8 @@ type markDone struct{}
 
 func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
-// MarkDone has the release store that the work is done for which the lock was acquired
-// with Once or Every. Do and CommitAndRelease do so by themselves. The release is repeated
-// until the lease has ended, and returns nil only if that is stored: it is an error too if the key had been freed before without it,
-// by Close or another release.
+// MarkDone marks the work of Once or Every as done; Do and CommitAndRelease do so by
+// themselves. The release is repeated until the lease has ended, and returns nil only if
+// the mark is stored. It is an error if Close or another release has freed the key before
+// without the mark.
 func MarkDone() ReleaseOption { return markDone{} }

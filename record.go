@@ -16,14 +16,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Key names a lock by its partition key and, in a table that has one, its sort
-// key; otherwise Sort is empty: it is a struct{ Partition, Sort string }. Its String is
-// for people: do not compare or parse it.
+// Key is struct{ Partition, Sort string }: a lock's partition key and, in a table that has
+// one, its sort key. Its String is for people: do not compare or parse it.
 //
-// A call for one key takes the partition key as a string, which is usually the
-// whole key, and WithSortKey. A call for several keys takes Keys of strings, or a
-// []Key with sort keys. Break takes the Record that its caller has read: it frees
-// that grant, not whatever holds the key by then.
+// A call for one key takes the partition key as a string, and WithSortKey. A call for
+// several keys takes Keys of strings, or a []Key with sort keys. Break takes a Record: it
+// frees that grant, not a later one.
 type Key = protocol.Key
 
 // Keys returns keys without a sort key, for AcquireAll and AcquireAny.
@@ -35,27 +33,27 @@ func Keys(partitions ...string) []Key {
 	return keys
 }
 
-// Record is a lock as stored. Its JSON is what the command's get and ls print.
+// Record is a stored lock. Its JSON is the output of the command's get and ls.
 type Record struct {
 	Key        Key
-	Owner      string                          // of the last grant; empty in layouts that store none
+	Owner      string                          // owner of the last grant; empty in layouts that store none
 	Token      int64                           // fencing token of the last grant; 0 if another library granted it
 	Grant      string                          // id of the last grant; empty if another library granted it
 	Version    string                          // new with every write of ours
 	Lease      time.Duration                   // 0 in layouts that store when the lease expires
-	GrantedAt  time.Time                       // by the holder's clock, for people; zero: unknown
+	GrantedAt  time.Time                       // by the holder's clock, for people; zero if unknown
 	Released   bool                            // the key is free, and the record kept
-	ExpiresAt  time.Time                       // of the lease or, once released, of the record; by the writer's clock; zero: not stored
-	Data       []byte                          // from WithData or WithInitialData; nil: none
+	ExpiresAt  time.Time                       // end of the lease or, once released, of the record, by the writer's clock; zero if not stored
+	Data       []byte                          // from WithData or WithInitialData; nil if there is none
 	Attributes map[string]types.AttributeValue // from WithAttributes, and others that the layout does not use; nil if none
 
-	Broken *Broken // the last break of one of this key's grants, even if others were made since; nil: none is known
+	Broken *Broken // the last break of one of this key's grants, even if others were made since; nil if unknown
 
-	Done *Done // what was done last, with Once or Every; nil: nothing is known to be
+	Done *Done // the last work done with Once or Every; nil if unknown
 
-	Waiting []Waiter // who stands in line, the next one first; see Config.Line
+	Waiting []Waiter // the queue, its head first; see Config.Line
 
-	Session string // id of the shared lease that is renewed in the record's place; empty: none. Lease is then for those who know no shared leases
+	Session string // id of the shared lease that is renewed instead of the record; empty if none. Lease is then for clients that know no shared leases
 
 	takenOver *protocol.TakenOver // the last of this key\'s grants that was taken over, for Former
 }
@@ -78,7 +76,7 @@ func (r Record) LogValue() slog.Value {
 	)
 }
 
-// Waiter is who stands in line for a key. It may have died since.
+// Waiter is a client in the queue for a key. It may have died since.
 type Waiter struct {
 	Owner string
 	Since time.Time // by its own clock, for people
@@ -92,18 +90,18 @@ func waitersOf(line []protocol.Waiter) []Waiter {
 	return waiting
 }
 
-// Broken says who broke a grant, and why.
+// Broken describes the break of a grant.
 type Broken struct {
 	By     string    // owner of the client that broke it
 	At     time.Time // by that client's clock
 	Reason string    // from WithReason
-	Token  int64     // of the grant; 0: it had none
+	Token  int64     // the grant's token; 0 if it had none
 }
 
 // isOf reports whether b is the break of the grant with this token.
 func (b *Broken) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
-// String says it in one line, for people.
+// String returns a line for people.
 func (b *Broken) String() string {
 	s := "broken by " + visible.Word(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
 	if b.Reason != "" {
@@ -112,7 +110,7 @@ func (b *Broken) String() string {
 	return s
 }
 
-// clockText is a time for people: with its date unless it is of the last hours.
+// clockText returns a time for people: with its date unless it is in the last hours.
 func clockText(t time.Time) string {
 	if time.Since(t) > 12*time.Hour {
 		return t.Local().Format(time.DateTime)
@@ -128,7 +126,7 @@ func (r Record) clone() Record {
 	return r
 }
 
-// copied is a copy of what p points to; nil for nil.
+// copied returns a pointer to a copy of *p, or nil for nil.
 func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -145,10 +143,10 @@ func (r Record) protocol() protocol.Record {
 	}
 }
 
-// WrittenAt is when the record was written last, by the clock of who did: its grant,
-// its last renewal or its release. It is part of Version, so it costs nothing. Zero:
-// another library wrote it, or the layout keeps no version of a released record.
-// Under a shared lease the session is renewed instead, and the record rarely.
+// WrittenAt returns when the record was last written (its grant, last renewal or release),
+// by the writer's clock. It is part of Version, so it costs nothing. It is zero if another
+// library wrote the record, or the layout keeps no version of a released one. Under a
+// shared lease the session is renewed instead, and the record rarely.
 func (r Record) WrittenAt() time.Time { return protocol.VersionTime(r.Version) }
 
 // brokenJSON is a Broken in a record's JSON.
@@ -165,7 +163,7 @@ type waiterJSON struct {
 	Since string `json:"since"`
 }
 
-// jsonTime is how every time is written: RFC 3339 in UTC with milliseconds.
+// jsonTime is the form of every time: RFC 3339 in UTC with milliseconds.
 const jsonTime = "2006-01-02T15:04:05.000Z07:00"
 
 func formatTime(t time.Time) string {
@@ -184,7 +182,7 @@ func parseTime(s string) (time.Time, error) {
 	return t, err
 }
 
-// MarshalJSON writes what the command prints; attributes are DynamoDB JSON.
+// MarshalJSON writes the command's output; attributes are DynamoDB JSON.
 func (r Record) MarshalJSON() ([]byte, error) {
 	out := struct {
 		Key        string         `json:"key"`
@@ -234,16 +232,16 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// Done says what was done last under a key, of that which was to be done once.
+// Done is the mark of the last work done under a key with Once or Every.
 type Done struct {
-	Once   string    // its label; empty: it was the work of a period
+	Once   string    // its label; empty with Every
 	Period time.Time // when that began
-	Owner  string    // whose grant it was
+	Owner  string    // the holder of the grant
 	At     time.Time // by that client's clock
-	Token  int64     // of the grant
+	Token  int64     // the grant's token
 }
 
-// MarshalJSON writes what the command prints.
+// MarshalJSON writes the command's output.
 func (d Done) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Once   string `json:"once,omitempty"`
@@ -254,7 +252,7 @@ func (d Done) MarshalJSON() ([]byte, error) {
 	}{d.Once, formatTime(d.Period), d.Owner, formatTime(d.At), d.Token})
 }
 
-// String says it in one line, for people.
+// String returns a line for people.
 func (d *Done) String() string {
 	what := visible.Word(d.Once)
 	if d.Once == "" {
@@ -270,27 +268,27 @@ func (d *Done) String() string {
 	return s
 }
 
-// Former is the grant of a key that ended last.
+// Former is the last ended grant of a key.
 type Former struct {
-	Owner string    // empty: the record does not say
-	Token int64     // 0: it had none
-	Until time.Time // by the clock of who ended it; zero: unknown
+	Owner string    // empty if unknown
+	Token int64     // 0 if it had none
+	Until time.Time // by the clock of the client that ended the grant; zero if unknown
 	Ended Ending
 }
 
 // Ending is how a grant ended. New values may be added.
 type Ending string
 
-// How a grant ended.
+// Endings.
 const (
 	EndedReleased  Ending = "released"
 	EndedTakenOver Ending = "taken over" // its holder had died
-	EndedBroken    Ending = "broken"     // Record.Broken says by whom
+	EndedBroken    Ending = "broken"     // Record.Broken names the client
 )
 
-// Former returns who held the key last or, while it is held, who held it before. nil:
-// the record does not tell, as after a release and another grant, which leaves no trace
-// of the one before.
+// Former returns the last grant of a free key or, while the key is held, the grant before
+// the current one. It returns nil if the record does not contain it, as after a release and
+// another grant.
 func (r Record) Former() *Former {
 	switch {
 	case r.Released && r.Owner == "":
@@ -316,7 +314,7 @@ func (r Record) tookOver() bool {
 	return t.Token == r.Token-1
 }
 
-// MarshalJSON writes what the command prints.
+// MarshalJSON writes the command's output.
 func (f Former) MarshalJSON() ([]byte, error) {
 	return json.Marshal(struct {
 		Owner string `json:"owner,omitempty"`

@@ -69,7 +69,7 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 	return c.checkChanges("acquire", key, r.Changes)
 }
 
-// newTerms applies the options of a release to what was agreed at the grant, and checks them.
+// newTerms applies the options of a release to the terms of the grant, and checks them.
 func (c *Client) newTerms(h *hold.Lock, opts []ReleaseOption) (hold.Terms, error) {
 	key, t := h.Key(), hold.Terms{Delete: h.Want().Delete}
 	if err := noneNil(c, "release", key, opts); err != nil {
@@ -161,7 +161,7 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 		case c.proto.Reserved(name):
 			return c.errorf(op, key, "attribute %q is part of the lock record itself: choose another name", name)
 		}
-		if v != nil { // which removes one
+		if v != nil { // a nil value removes the attribute
 			if where := attribute.EmptyIn(v); where != "" {
 				return c.errorf(op, key, "attribute %q%s is a nil value: give it one, or leave it out", name, where)
 			}
@@ -175,9 +175,9 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 	return nil
 }
 
-// recordOverhead is the size in bytes of what a record of this client has besides key,
-// data and attributes: names, ids and numbers, rounded up, a mark of what was done, and
-// the queue of those who wait for it and what is said of that.
+// recordOverhead returns the size in bytes of a record of this client without key, data and
+// attributes: names, ids and numbers, rounded up, a mark of done work, and the queue with
+// its advice.
 func recordOverhead(owner string, inLine bool) int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(owner)
@@ -187,7 +187,7 @@ func recordOverhead(owner string, inLine bool) int {
 	return size
 }
 
-// completeOnce is what the caller wants to be done once, if it can be.
+// completeOnce sets the work that is to be done once, if the layout supports it.
 func (c *Client) completeOnce(r *request) error {
 	var problem string
 	switch _, marks := c.proto.(protocol.Native); {
@@ -216,7 +216,7 @@ func (c *Client) completeOnce(r *request) error {
 // refuseSession refuses the key of a session's row, which is no lock's.
 func (c *Client) refuseSession(op string, key Key) error {
 	if protocol.IsSessionKey(c.proto, key) {
-		return c.errorf(op, key, "the key is that of a session: choose one that does not begin so")
+		return c.errorf(op, key, "the key belongs to a session: choose one that does not begin with leasehold/session/")
 	}
 	return nil
 }

@@ -30,7 +30,7 @@ func newHolds(c *Client, releases int) *hold.Client {
 	return holds
 }
 
-// holdListener turns what happens to what is held into events.
+// holdListener turns changes of held locks into events.
 type holdListener struct{ c *Client }
 
 func (l holdListener) Renewed(ctx context.Context, e hold.Event) { l.emit(ctx, EventRenewed, e) }
@@ -70,7 +70,7 @@ func newSeek(c *Client) *seek.Client {
 	return s
 }
 
-// seekListener turns what happens meanwhile into events, and lines of the log.
+// seekListener turns the progress of acquisitions into events, and lines of the log.
 type seekListener struct{ c *Client }
 
 func (l seekListener) Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, place int, undo func()) {
@@ -121,8 +121,8 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
-// emitGaveUp emits the event of a call that ends without a grant. There is none if a
-// holder was the answer with NoWait.
+// emitGaveUp emits the event of a call that ends without a grant. It emits none if NoWait
+// returned a holder.
 func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, requests int, err error) {
 	held := (*HeldError)(nil)
 	if errors.As(err, &held) && held.Err == nil {
@@ -135,8 +135,7 @@ func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, 
 	c.emit(ctx, Event{Kind: kind, Key: key, Took: c.now().Mono - began.Mono, Requests: requests, Err: err})
 }
 
-// userErrors makes the errors that users are told, and whose types they know, of what
-// happens inside: what is held, what is sought and what is broken.
+// userErrors makes the public errors, whose types users know, for the internal packages.
 type userErrors struct{ c *Client }
 
 func (e userErrors) Failed(op string, key protocol.Key, err error) error {
@@ -193,8 +192,8 @@ func init() {
 	bridge.Record = func(r protocol.Record) any { return recordOf(r) }
 }
 
-// inside is what package election has of a client beside its public methods. Its interface
-// says what is what.
+// inside is the interface of a client that package election uses beside its public methods.
+// It is described there.
 type inside struct{ c *Client }
 
 func (in inside) Seeking() *seek.Client { return in.c.seek }
@@ -211,8 +210,8 @@ func (in inside) Enter(ctx context.Context) (until context.Context, leave func()
 	return until, func() { stop(); in.c.holds.Leave() }, true
 }
 
-// OnAsked has fn called if the holder of l is asked to step down. Not ok: l is no lock of key
-// of this client.
+// OnAsked registers fn to be called if the holder of l is asked to step down. It returns
+// false if l is not a lock of key of this client.
 func (in inside) OnAsked(l *Lock, key string, fn func()) (ok bool) {
 	if l == nil || l.c != in.c || l.Key() != in.c.proto.Complete(protocol.Key{Partition: key}) {
 		return false

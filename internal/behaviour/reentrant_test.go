@@ -41,7 +41,7 @@ func TestSharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		"no attribute it has":     {leasehold.WithAttributes(map[string]types.AttributeValue{"color": nil}), "other data or attributes"},
 		"a longer lease":          {leasehold.WithLease(time.Minute), "its lease is 30s, not 1m0s: change it with Renew"},
 		"the lease of its client": {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},
-		"deletion":                {leasehold.DeleteOnRelease(), "what becomes of its record is settled"},
+		"deletion":                {leasehold.DeleteOnRelease(), "its release policy is settled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

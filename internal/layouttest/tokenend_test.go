@@ -109,7 +109,7 @@ func TestLastTokenHasASentenceOfItsOwn(t *testing.T) {
 				other, _ := w.Client(cfg)
 				_, err := other.TryAcquire(t.Context(), "job")
 				const want = " in table locks is at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +
-					"delete its record: tokens begin anew then, below those that targets have seen"
+					"delete its record: tokens begin anew then, below the tokens that targets have seen"
 				if err == nil || !strings.HasSuffix(err.Error(), want) || !errors.Is(err, leasehold.ErrRecord) {
 					t.Errorf("%v", err)
 				}

@@ -9,33 +9,37 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// Lead campaigns and calls fn for each term won. When a term is lost, fn's context ends.
-// Once fn has returned any result, Lead campaigns again. Lead returns if fn returns while
-// still leading: it then resigns and returns fn's error. It also returns when ctx ends, with
-// an error that matches the cause of ctx and ctx.Err(). That error includes fn's error if it
-// is another.
+// Lead campaigns and calls fn for each term won. opts apply to every campaign, such as
+// leasehold.WithLease, or leasehold.NoWait to return ErrHeld instead of waiting for a live
+// leader.
+//
+// When a term is lost, fn's context ends. Once fn has returned any result, Lead campaigns
+// again. Lead returns if fn returns while still leading: it then resigns and returns fn's
+// error. It also returns when ctx ends, with an error that matches the cause of ctx and
+// ctx.Err(). That error includes fn's error if it is another.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with
 // ErrAsked while the term continues, so that fn can end its work under it: it uses
-// term.Context for that work. Once fn has returned any result, Lead releases the term, waits
-// until every other candidate has read the record, and campaigns again.
+// term.Context for that work. Once fn has returned any result, Lead releases the term,
+// waits until every other candidate has read the record, and campaigns again.
 //
-// fn's context is ctx bound to the term: it ends with either. When ctx ends or the client is
-// closed (leasehold.ErrClosed), Lead waits for fn and then releases the term. No other
-// candidate is elected while fn runs under a term that is renewed. A fn that ignores the end
-// of a lost term runs beside the next leader, and only writes that are fenced by the term
-// are safe from it. This Election never calls fn again before the earlier call has returned.
+// fn's context is ctx bound to the term: it ends with either. When ctx ends or the client
+// is closed (leasehold.ErrClosed), Lead waits for fn and then releases the term. No other
+// candidate is elected while fn runs under a term that is renewed. A fn that ignores the
+// end of a lost term runs beside the next leader, and only writes that are fenced by the
+// term are safe from it. This Election never calls fn again before the earlier call has
+// returned.
 //
 // If fn panics or exits its goroutine, Lead first releases the term. Lead returns errors of
 // Campaign that waiting does not resolve. A denial of access is such an error only until
 // this Election has won a term: after that it may be temporary, and Lead continues to
 // campaign.
-func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error) error {
+func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.Context, term *leasehold.Lock) error, opts ...leasehold.AcquireOption) error {
 	if fn == nil {
 		return fmt.Errorf("election: lead %s: the function is nil", e.key)
 	}
 	for {
-		term, err := e.Campaign(ctx, value)
+		term, err := e.Campaign(ctx, value, opts...)
 		if err != nil {
 			if ctx.Err() != nil && errors.Is(err, context.Cause(ctx)) {
 				return attempts.Cause(ctx)

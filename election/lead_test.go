@@ -38,6 +38,27 @@ func TestLeadResignsAndReturnsWhatItsFunctionDoes(t *testing.T) {
 	})
 }
 
+func TestLeadAppliesItsOptionsToEachTerm(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		e, c, _ := elects(w, lab.Config())
+		var leases []time.Duration
+		err := e.Lead(t.Context(), "", func(ctx context.Context, term *leasehold.Lock) error {
+			leases = append(leases, term.Record().Lease)
+			if len(leases) > 1 {
+				return nil
+			}
+			if err := c.Break(ctx, term.Record()); err != nil {
+				t.Error(err)
+			}
+			<-ctx.Done()
+			return nil
+		}, leasehold.WithLease(7*time.Second))
+		if err != nil || len(leases) != 2 || leases[0] != 7*time.Second || leases[1] != 7*time.Second {
+			t.Errorf("terms of %v, error %v", leases, err)
+		}
+	})
+}
+
 func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
 	for name, answer := range map[string]func(context.Context) error{
 		"and its function says so":              context.Cause,

@@ -42,7 +42,8 @@ func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 }
 
 // AcquireRead acquires one of the n keys, beside other readers. It waits while all of them
-// are held. It has the options and errors of Client.AcquireAny.
+// are held, or returns ErrHeld with leasehold.NoWait. It has the options and errors of
+// Client.AcquireAny.
 func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	// Clients that begin with different keys refuse each other less often.
 	first := rand.IntN(len(l.keys))
@@ -50,7 +51,8 @@ func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOptio
 }
 
 // AcquireWrite acquires all n keys, alone. It waits until no reader and no other writer
-// holds one. It has the options and errors of Client.AcquireAll.
+// holds one, or returns ErrHeld with leasehold.NoWait. It has the options and errors of
+// Client.AcquireAll.
 func (l *RWLock) AcquireWrite(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Group, error) {
 	return l.client.AcquireAll(ctx, l.keys, opts...)
 }

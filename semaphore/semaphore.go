@@ -71,9 +71,10 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 	return &Semaphore{client, keys}, nil
 }
 
-// Acquire acquires a permit. It waits while all of them are held. It has the options and
-// errors of Client.AcquireAny: in a context that holds a permit it acquires another permit
-// or, with leasehold.Reentrant, shares that permit.
+// Acquire acquires a permit. It waits while all of them are held, or returns ErrHeld with
+// leasehold.NoWait. It has the options and errors of Client.AcquireAny: in a context that
+// holds a permit it acquires another permit or, with leasehold.Reentrant, shares that
+// permit.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	// Clients that begin with different keys refuse each other less often.
 	first := rand.IntN(len(s.keys))

@@ -88,7 +88,7 @@ func TestLeaderIsReadAsItIsStored(t *testing.T) {
 	})
 }
 
-func TestCandidateThatWaitsForNobodyWhoLivesReplacesADeadLeader(t *testing.T) {
+func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := elects(w, lab.Config())
 		b, _, _ := elects(w, lab.Config())
@@ -131,7 +131,7 @@ func TestCampaignRejectsUnsupportedValueBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestElectionIsUnderAKeyThatCanBeAcquired(t *testing.T) {
+func TestNewRefusesKeyThatCannotBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		if _, err := election.New(nil, seat); err == nil {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLeadResignsAndReturnsWhatItsFunctionDoes(t *testing.T) {
+func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
@@ -93,7 +93,7 @@ func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
 	}
 }
 
-func TestTermThatItsReleaseFindsBrokenIsCampaignedForAgain(t *testing.T) {
+func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -158,7 +158,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestEndOfTheContextIsTheAnswerOfAFunctionThatObeysIt(t *testing.T) {
+func TestLeadReturnsEndOfContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -175,7 +175,7 @@ func TestEndOfTheContextIsTheAnswerOfAFunctionThatObeysIt(t *testing.T) {
 	})
 }
 
-func TestLeadOfAClosedClientEnds(t *testing.T) {
+func TestLeadEndsWithClosedClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, leader, _ := elects(w, lab.Config())
 		b, candidate, _ := elects(w, lab.Config())
@@ -204,7 +204,7 @@ func TestLeadOfAClosedClientEnds(t *testing.T) {
 	})
 }
 
-func TestFunctionThatPanicsOrExitsGivesItsTermUp(t *testing.T) {
+func TestPanicOrExitOfFunctionReleasesTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for name, leave := range map[string]func(){"panic": func() { panic("over") }, "exit": runtime.Goexit} {
@@ -226,7 +226,7 @@ func TestFunctionThatPanicsOrExitsGivesItsTermUp(t *testing.T) {
 	})
 }
 
-func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
+func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -264,7 +264,7 @@ func TestNoFunctionOfAnElectionRunsBesideAnother(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
+func TestLeadReturnsLastingErrors(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {
@@ -284,7 +284,7 @@ func TestLeadReturnsWhatWaitingDoesNotCure(t *testing.T) {
 	})
 }
 
-func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
+func TestLeadEndsIfClientClosesBeforeTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()
@@ -309,7 +309,7 @@ func TestLeadOfAClientThatIsClosedBeforeTheTermBeginsEnds(t *testing.T) {
 
 // The record that an outage left contains the leader's own grant, which no candidate treats
 // as held.
-func TestLeaderThatLostItsTermInAnOutageDoesNotWaitForItself(t *testing.T) {
+func TestLeadAfterOutageDoesNotWaitForItself(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

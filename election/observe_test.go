@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
+func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -65,7 +65,7 @@ func TestObserversAreToldOfTheLeaderNowAndOfEveryChange(t *testing.T) {
 }
 
 // The same leader gets a new term with the same number: a peer's term, which has none.
-func TestNewTermOfTheSameLeaderIsAChange(t *testing.T) {
+func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
@@ -78,7 +78,7 @@ func TestNewTermOfTheSameLeaderIsAChange(t *testing.T) {
 	})
 }
 
-func TestObserversWaitForDynamoDBForAsLongAsItTakes(t *testing.T) {
+func TestObserveWaitsForDynamoDB(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
@@ -114,7 +114,7 @@ func TestObserversWaitForDynamoDBForAsLongAsItTakes(t *testing.T) {
 	})
 }
 
-func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
+func TestObserveEndsWithLastingError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		o := observe(t, e)
@@ -157,7 +157,7 @@ func TestObservingEndsWithAnErrorThatStays(t *testing.T) {
 }
 
 // An observer may leave the loop. No goroutine or request remains.
-func TestObservingMayBeBrokenOff(t *testing.T) {
+func TestObserveMayBeLeft(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		for _, err := range e.Observe(t.Context()) {
@@ -174,7 +174,7 @@ func TestObservingMayBeBrokenOff(t *testing.T) {
 	})
 }
 
-func TestSeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
+func TestObserveReadsOldTermTwiceASecond(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
@@ -202,7 +202,7 @@ func TestSeatThatHardlyChangesIsReadTwiceASecond(t *testing.T) {
 }
 
 // The observations of this client's observers do not wake its candidates.
-func TestObserverDoesNotDisturbTheCandidateOfItsClient(t *testing.T) {
+func TestObserveDoesNotDisturbCandidateOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		leader, _, wire := elects(w, lab.Config())
 		campaign(w, leader, "a")

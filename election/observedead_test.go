@@ -43,7 +43,7 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestSessionThatWasEndedIsNoLeaders(t *testing.T) {
+func TestEndedSessionHasNoLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -67,7 +67,7 @@ func TestSessionThatWasEndedIsNoLeaders(t *testing.T) {
 	})
 }
 
-func TestLeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
+func TestLeaderWithExpiryIsDeadByWallClock(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		term := campaign(w, e, "")
@@ -98,7 +98,7 @@ func TestLeaderIsDeadByTheWallClockWhereRecordsSayWhen(t *testing.T) {
 	})
 }
 
-func TestLeaderThatWasFoundDeadAndRenewsIsYieldedAgain(t *testing.T) {
+func TestLeaderFoundDeadThatRenewsIsYieldedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
@@ -163,7 +163,7 @@ func TestLateReplyMakesNoLeaderDead(t *testing.T) {
 	})
 }
 
-func TestTermThatNobodyBelievesInIsNoLeader(t *testing.T) {
+func TestUntrustedTermIsNoLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -189,7 +189,7 @@ func TestTermThatNobodyBelievesInIsNoLeader(t *testing.T) {
 	})
 }
 
-func TestLeaderWhoseRecordStoodStillLeadsWhileItsSessionLives(t *testing.T) {
+func TestLeaderWithUnchangedRecordLeadsWhileSessionIsLive(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()

@@ -27,7 +27,7 @@ func works(ends time.Duration, why chan<- error) func(context.Context, *leasehol
 	}
 }
 
-func TestLeaderThatIsAskedToStepDownEndsItsWorkAndResigns(t *testing.T) {
+func TestStepDownEndsWorkAndResigns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -97,7 +97,7 @@ func TestLeaderThatIsAskedToStepDownEndsItsWorkAndResigns(t *testing.T) {
 	})
 }
 
-func TestLeaderThatIsAskedComesBackIfThereIsNobodyElse(t *testing.T) {
+func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -122,7 +122,7 @@ func TestLeaderThatIsAskedComesBackIfThereIsNobodyElse(t *testing.T) {
 	})
 }
 
-func TestTermOfACampaignTellsThatItIsAskedFor(t *testing.T) {
+func TestCampaignTermCallsLateStepDownListener(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -142,7 +142,7 @@ func TestTermOfACampaignTellsThatItIsAskedFor(t *testing.T) {
 	})
 }
 
-func TestNobodyIsAskedWhoIsNotThere(t *testing.T) {
+func TestStepDownWithoutLiveLeaderIsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -175,7 +175,7 @@ func TestNobodyIsAskedWhoIsNotThere(t *testing.T) {
 	})
 }
 
-func TestRequestThatIsLateAsksNoLaterLeader(t *testing.T) {
+func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -210,7 +210,7 @@ func TestRequestThatIsLateAsksNoLaterLeader(t *testing.T) {
 	})
 }
 
-func TestRequestWithoutAnAnswerIsRepeatedAndIsOne(t *testing.T) {
+func TestStepDownWithoutAnswerIsRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -254,7 +254,7 @@ func TestRequestWithoutAnAnswerIsRepeatedAndIsOne(t *testing.T) {
 	})
 }
 
-func TestWhoCannotBeAskedIsNot(t *testing.T) {
+func TestStepDownRefusesUnsupportedLeaders(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
@@ -302,7 +302,7 @@ func hears(t *testing.T, why <-chan error) {
 }
 
 // A leader that was handed the key has a value to store: it replaces that grant.
-func TestLeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
+func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Line = true
@@ -330,7 +330,7 @@ func TestLeaderThatWasHandedTheKeyHearsWhoeverAsked(t *testing.T) {
 
 // A client that waits for a leader that takes long to stop reads rarely by then. It may see the
 // next term of that leader without seeing the free key between the two.
-func TestLeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
+func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -355,7 +355,7 @@ func TestLeaderThatComesBackUnseenIsNotAskedAgain(t *testing.T) {
 	})
 }
 
-func TestLeaderOfTheSameClientIsNotAskedForTheOneBefore(t *testing.T) {
+func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -379,7 +379,7 @@ func TestLeaderOfTheSameClientIsNotAskedForTheOneBefore(t *testing.T) {
 	})
 }
 
-func TestLeaderWhoseGrantHadNoReplyHearsWhoeverAsked(t *testing.T) {
+func TestStepDownReachesLeaderWhoseGrantHadNoReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -401,7 +401,7 @@ func TestLeaderWhoseGrantHadNoReplyHearsWhoeverAsked(t *testing.T) {
 	})
 }
 
-func TestWhoeverListensToATermHearsWhoAsked(t *testing.T) {
+func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -429,7 +429,7 @@ func TestWhoeverListensToATermHearsWhoAsked(t *testing.T) {
 }
 
 // A waiter in the queue reads once a second, even if the pauses of other candidates are shorter.
-func TestLeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
+func TestStepDownLetsQueuedWaitersRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Line = true
@@ -462,7 +462,7 @@ func TestLeaderThatWasAskedLetsThoseInLineLook(t *testing.T) {
 	})
 }
 
-func TestOnStepDownRefusesForeignTermAndNil(t *testing.T) {
+func TestStepDownListenerRefusesForeignTermAndNil(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())

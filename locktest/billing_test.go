@@ -50,7 +50,7 @@ func TestMonthIsClosedByOneAtATime(t *testing.T) {
 	})
 }
 
-func TestMonthThatAnotherClosesIsWaitedForNoLongerThanAsked(t *testing.T) {
+func TestMonthIsWaitedForNoLongerThanContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})
@@ -83,7 +83,7 @@ func TestClosingAMonthStopsWhenTheLockIsStolen(t *testing.T) {
 	})
 }
 
-func TestProcessThatDiesLeavesTheMonthToAnother(t *testing.T) {
+func TestMonthOfDeadProcessIsClosedByAnother(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})

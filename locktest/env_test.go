@@ -46,7 +46,7 @@ func release(t *testing.T, lock *leasehold.Lock) {
 	}
 }
 
-func TestLockLeftHeldIsAnErrorThatNamesIt(t *testing.T) {
+func TestLockLeftHeldIsReportedByName(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -69,7 +69,7 @@ func TestLockLeftHeldIsAnErrorThatNamesIt(t *testing.T) {
 	})
 }
 
-func TestWhatTheCodeUnderTestGaveUpIsNoLeak(t *testing.T) {
+func TestReleasedLockIsNoLeak(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
@@ -108,7 +108,7 @@ func TestEnvsOwnLocksAreNoLeak(t *testing.T) {
 	})
 }
 
-func TestWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
+func TestWaiterLeftBehindIsNotGrantedKeyAtEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -137,7 +137,7 @@ func TestWaiterLeftBehindIsNotGrantedTheKeyAtTheEnd(t *testing.T) {
 	})
 }
 
-func TestWhatHoldHeldIsNotForWaitersLeftBehind(t *testing.T) {
+func TestHeldKeyIsNotGrantedToWaitersLeftBehind(t *testing.T) {
 	// This uses real time: in a bubble no client polls while others close.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
@@ -162,7 +162,7 @@ func TestWhatHoldHeldIsNotForWaitersLeftBehind(t *testing.T) {
 	waiting.Wait()
 }
 
-func TestClosingWaitsForNoNetworkThatIsDown(t *testing.T) {
+func TestClosingDoesNotWaitForCutNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -179,7 +179,7 @@ func TestClosingWaitsForNoNetworkThatIsDown(t *testing.T) {
 	})
 }
 
-func TestNothingIsLoggedOnceTheTestHasEnded(t *testing.T) {
+func TestLogIsSilentAfterTestEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -225,7 +225,7 @@ func TestConfigKeepsItsOwnLoggerAndOwner(t *testing.T) {
 	})
 }
 
-func TestDBHasTheLockTableAndTheCallersOwn(t *testing.T) {
+func TestDBHasLockTableAndTablesOfCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		problems, err := table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"})
 		if err != nil || len(problems) > 0 {
@@ -249,14 +249,14 @@ func TestDBHasTheLockTableAndTheCallersOwn(t *testing.T) {
 	})
 }
 
-func TestTwoEnvsShareNothing(t *testing.T) {
+func TestEnvsShareNothing(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		env.Hold("k")
 		locktest.New(t).Hold("k")
 	})
 }
 
-func TestEveryLayoutCanBeTested(t *testing.T) {
+func TestEnvWorksInEveryLayout(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 		layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},
@@ -309,7 +309,7 @@ func TestBadConfigIsTheTestsError(t *testing.T) {
 	})
 }
 
-func TestEnvIsOfUseOutsideOfABubble(t *testing.T) {
+func TestEnvWorksOutsideBubble(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{})
 	env.Hold("held")
@@ -325,7 +325,7 @@ func TestEnvIsOfUseOutsideOfABubble(t *testing.T) {
 	env.Disconnect(locks)
 }
 
-func TestNoLeaseRunsOutByTheTimeATestReallyTakes(t *testing.T) {
+func TestLeaseDoesNotExpireByRealTimeInBubble(t *testing.T) {
 	long := time.After(1100 * time.Millisecond) // in real time: it was created outside the bubble
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")

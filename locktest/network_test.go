@@ -75,7 +75,7 @@ func TestRequestOfADisconnectedClientIsNeverDelivered(t *testing.T) {
 	})
 }
 
-func TestWhoeverWaitsWhileTheNetworkComesBackGoesOnAtOnce(t *testing.T) {
+func TestReconnectContinuesWaiterAtOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		env.Disconnect(locks)
@@ -96,7 +96,7 @@ func TestWhoeverWaitsWhileTheNetworkComesBackGoesOnAtOnce(t *testing.T) {
 	})
 }
 
-func TestDisconnectOfNobodyInParticularIsOfEveryone(t *testing.T) {
+func TestDisconnectWithoutClientsAffectsAll(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		before := env.Client(leasehold.Config{})
 		lock, held := acquire(t, before, "k"), env.Hold("held")
@@ -129,7 +129,7 @@ func TestDisconnectOfNobodyInParticularIsOfEveryone(t *testing.T) {
 	})
 }
 
-func TestOnlyTheClientsNamedAreDisconnected(t *testing.T) {
+func TestDisconnectAffectsOnlyNamedClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		one, other := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})
 		env.Disconnect(one)
@@ -144,7 +144,7 @@ func TestOnlyTheClientsNamedAreDisconnected(t *testing.T) {
 	})
 }
 
-func TestClientOfSomebodyElseIsRefused(t *testing.T) {
+func TestForeignClientIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)

@@ -30,7 +30,7 @@ func TestHeldKeyStaysHeldUntilItIsReleased(t *testing.T) {
 	})
 }
 
-func TestHolderWithoutRenewalIsAProcessThatDied(t *testing.T) {
+func TestHoldWithoutRenewalExpires(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		theirs := env.Hold("k", leasehold.WithoutRenewal(), leasehold.WithLease(time.Minute))
@@ -63,7 +63,7 @@ func TestHoldDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestStolenLockIsBelievedInUntilItsNextRenewal(t *testing.T) {
+func TestStolenLockIsTrustedUntilNextRenewal(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k", leasehold.WithData([]byte("half done")))
@@ -102,7 +102,7 @@ func TestStolenLockCommitsNothing(t *testing.T) {
 	})
 }
 
-func TestStealTakesAKeyInEveryState(t *testing.T) {
+func TestStealWorksInEveryStateOfKey(t *testing.T) {
 	for name, prepare := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client){
 		"never held": func(*testing.T, *locktest.Env, *leasehold.Client) {},
 		"released": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client) {
@@ -157,7 +157,7 @@ func TestStealTakesOneLockOfASharedLease(t *testing.T) {
 	})
 }
 
-func TestStealIsNotKeptFromItsAimByThoseWhoComeInBetween(t *testing.T) {
+func TestStealSucceedsDespiteInterference(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		for range 20 {

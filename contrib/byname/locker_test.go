@@ -56,7 +56,7 @@ func pending(t *testing.T, done <-chan error, why string) {
 	}
 }
 
-func TestNameIsLockedByOneAtATimeInEveryLayout(t *testing.T) {
+func TestLockExcludesInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -93,7 +93,7 @@ func TestNameIsTheKeyUnderItsPrefix(t *testing.T) {
 	})
 }
 
-func TestGoroutinesLockANameInTheOrderInWhichTheyCame(t *testing.T) {
+func TestLockServesGoroutinesInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		must(t, names.Lock(t.Context(), issue))
@@ -115,7 +115,7 @@ func TestGoroutinesLockANameInTheOrderInWhichTheyCame(t *testing.T) {
 	})
 }
 
-func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
+func TestUnlockReportsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		must(t, names.Lock(t.Context(), issue))
@@ -177,7 +177,7 @@ func TestLockerLossUnnoticedExcludesOwnProcessOnly(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForASectionThatWasLostLeavesWithItsContext(t *testing.T) {
+func TestLockAfterLostSectionEndsWithContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		must(t, names.Lock(t.Context(), issue))
@@ -192,7 +192,7 @@ func TestWhoWaitsForASectionThatWasLostLeavesWithItsContext(t *testing.T) {
 	})
 }
 
-func TestUnlockFreesTheNameThoughItsContextHasEnded(t *testing.T) {
+func TestUnlockReleasesAfterEndOfContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -223,7 +223,7 @@ func TestRenewLockLeaseReportsLossAndKeepsLease(t *testing.T) {
 	})
 }
 
-func TestTryTakesADeadHoldersNameOver(t *testing.T) {
+func TestTryTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -238,7 +238,7 @@ func TestTryTakesADeadHoldersNameOver(t *testing.T) {
 	})
 }
 
-func TestWhatIsNotLockedIsNeitherUnlockedNorRenewed(t *testing.T) {
+func TestUnlockAndRenewRefuseUnlockedName(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		if err := names.Unlock(t.Context(), issue); err == nil || !strings.Contains(err.Error(), "certificates/"+issue) {
@@ -253,7 +253,7 @@ func TestWhatIsNotLockedIsNeitherUnlockedNorRenewed(t *testing.T) {
 	})
 }
 
-func TestTryThatItsContextEndsIsAnErrorAndNoAnswer(t *testing.T) {
+func TestTryEndedByContextIsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -269,7 +269,7 @@ func TestTryThatItsContextEndsIsAnErrorAndNoAnswer(t *testing.T) {
 	})
 }
 
-func TestTryThatFailsIsAnErrorAndNoAnswer(t *testing.T) {
+func TestFailedTryIsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, c, wire := namesOf(w, lab.Config())
 		wire.SetFault(lab.Cut)
@@ -280,7 +280,7 @@ func TestTryThatFailsIsAnErrorAndNoAnswer(t *testing.T) {
 	})
 }
 
-func TestLockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
+func TestNewRefusesNilClientAndBadPrefix(t *testing.T) {
 	if _, err := byname.New(nil, ""); err == nil {
 		t.Error("a nil client was taken")
 	}
@@ -297,7 +297,7 @@ func TestLockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
 	})
 }
 
-func TestDatabaseIsLockedByItsNameEitherWay(t *testing.T) {
+func TestDatabaseIsLockedByNameEitherWay(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())

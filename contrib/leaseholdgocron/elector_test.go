@@ -92,7 +92,7 @@ func TestProcessLeadsFromItsElectionToTheEndOfItsTrust(t *testing.T) {
 	})
 }
 
-func TestElectorIsMadeAsAnElection(t *testing.T) {
+func TestNewElectorRefusesInvalidArguments(t *testing.T) {
 	if _, err := leaseholdgocron.NewElector(nil, "scheduler", ""); err == nil {
 		t.Error("a nil client was taken")
 	}

@@ -91,7 +91,7 @@ func TestJobRunsInOneProcessAtATimeInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestJobWhoseHolderDiedRunsInAnotherProcess(t *testing.T) {
+func TestJobOfDeadHolderRunsInAnotherProcess(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		env.Hold("jobs/report", leasehold.WithoutRenewal())
 		var ran atomic.Bool
@@ -104,7 +104,7 @@ func TestJobWhoseHolderDiedRunsInAnotherProcess(t *testing.T) {
 	})
 }
 
-func TestLockIsFreeAfterAShutdownInTheMiddleOfItsRun(t *testing.T) {
+func TestShutdownDuringRunReleasesLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		began := make(chan struct{})
 		locks := env.Client(leasehold.Config{})
@@ -121,7 +121,7 @@ func TestLockIsFreeAfterAShutdownInTheMiddleOfItsRun(t *testing.T) {
 	})
 }
 
-func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
+func TestUnlockReportsLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock, err := newLocker(t, env.Client(leasehold.Config{})).Lock(t.Context(), "report")
 		must(t, err)
@@ -132,7 +132,7 @@ func TestUnlockSaysThatTheLockWasLost(t *testing.T) {
 	})
 }
 
-func TestTaskThatTakesItsLockItselfIsToldOfTheLoss(t *testing.T) {
+func TestTaskWithOwnLockNoticesLoss(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)
@@ -154,7 +154,7 @@ func TestTaskThatTakesItsLockItselfIsToldOfTheLoss(t *testing.T) {
 	})
 }
 
-func TestLockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
+func TestNewRefusesNilClientAndBadPrefix(t *testing.T) {
 	if _, err := leaseholdgocron.NewLocker(nil, ""); err == nil {
 		t.Error("a nil client was taken")
 	}
@@ -167,7 +167,7 @@ func TestLockerIsMadeOfAClientAndAPrefixThatKeysCanBegin(t *testing.T) {
 
 // The clocks of the processes differ by a second, and the job takes no time: the lock is
 // free again when the second process tries.
-func TestJobRunsOncePerPeriodWhereClocksDiffer(t *testing.T) {
+func TestJobRunsOncePerPeriodIfClocksDiffer(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, refused atomic.Int32
 		var shutdowns []func() error

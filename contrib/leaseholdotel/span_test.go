@@ -34,7 +34,7 @@ func value(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-func TestSpansShowWhatAProcessHasLivedThrough(t *testing.T) {
+func TestSpansShowEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")
@@ -104,7 +104,7 @@ func TestSpansShowWhatAProcessHasLivedThrough(t *testing.T) {
 	})
 }
 
-func TestSpanHasTheTimesAndTheCallerOfWhatItShows(t *testing.T) {
+func TestSpanHasTimesAndCallerOfOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -200,7 +200,7 @@ func TestFailedCommitShowsItsError(t *testing.T) {
 	})
 }
 
-func TestReleaseOfALostLockShowsNoSecondHold(t *testing.T) {
+func TestReleaseOfLostLockShowsNoSecondHold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -219,7 +219,7 @@ func TestReleaseOfALostLockShowsNoSecondHold(t *testing.T) {
 	})
 }
 
-func TestKeysAreAttributesOfSpansAndNeverOfMetrics(t *testing.T) {
+func TestKeysAreAttributesOnlyOfSpans(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		rig.OnEvent(t.Context(), leasehold.Event{

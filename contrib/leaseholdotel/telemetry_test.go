@@ -106,7 +106,7 @@ func want(t *testing.T, got, want map[string]sample) {
 	}
 }
 
-func TestMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
+func TestMetricsCountEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		life := eventtest.Live(t.Context(), t, rig.OnEvent)
@@ -147,7 +147,7 @@ func TestMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 	})
 }
 
-func TestCountersAreThereBeforeTheyCount(t *testing.T) {
+func TestCountersStartAtZero(t *testing.T) {
 	got := samples(t, newRig(t).reader)
 	want(t, got, map[string]sample{
 		"leasehold.grants{free}": {}, "leasehold.grants{taken_over}": {}, "leasehold.grants{handed_over}": {},
@@ -157,7 +157,7 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	})
 }
 
-func TestCommitCountsByWhatBecameOfItsWrites(t *testing.T) {
+func TestCommitCountsByOutcome(t *testing.T) {
 	rig := newRig(t)
 	unknown := &leasehold.OpError{Op: "commit", Err: fmt.Errorf("%w: %w", leasehold.ErrUnknownOutcome, &leasehold.LostError{})}
 	for _, err := range []error{nil, &leasehold.CommitError{}, &leasehold.LostError{}, unknown, errors.New("AccessDeniedException")} {
@@ -170,7 +170,7 @@ func TestCommitCountsByWhatBecameOfItsWrites(t *testing.T) {
 	}
 }
 
-func TestExporterToPrometheusMakesTheNamesOfLeaseholdprom(t *testing.T) {
+func TestPrometheusExporterUsesNamesOfLeaseholdprom(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -230,7 +230,7 @@ var early = sync.OnceValues(func() (*rig, error) {
 	return r, err
 })
 
-func TestNilProviderIsTheGlobalOneEvenIfThatIsSetLater(t *testing.T) {
+func TestNilProviderIsGlobalEvenIfSetLater(t *testing.T) {
 	rig, err := early()
 	if err != nil {
 		t.Fatal(err)
@@ -254,7 +254,7 @@ func TestNilProviderIsTheGlobalOneEvenIfThatIsSetLater(t *testing.T) {
 	}
 }
 
-func TestGaugesAreOfAllClientsThatAreWatched(t *testing.T) {
+func TestGaugesCoverAllWatchedClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		if _, ok := samples(t, rig.reader)["leasehold.held"]; ok {
@@ -308,7 +308,7 @@ func TestGaugesAreOfAllClientsThatAreWatched(t *testing.T) {
 	})
 }
 
-func TestClientThatNobodyUsesIsForgotten(t *testing.T) {
+func TestUnusedClientIsForgotten(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var client weak.Pointer[leasehold.Client]
@@ -328,7 +328,7 @@ func TestClientThatNobodyUsesIsForgotten(t *testing.T) {
 	want(t, samples(t, rig.reader), map[string]sample{"leasehold.held": {}})
 }
 
-func TestClientsAreWatchedWhileTheMeterCollects(t *testing.T) {
+func TestWatchRunsBesideCollection(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var working sync.WaitGroup
@@ -354,7 +354,7 @@ func TestClientsAreWatchedWhileTheMeterCollects(t *testing.T) {
 	}
 }
 
-func TestWaitOnADeadEndpointIsCounted(t *testing.T) {
+func TestWaitForDeadEndpointIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

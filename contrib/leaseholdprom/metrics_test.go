@@ -72,7 +72,7 @@ func seconds(ds []time.Duration) sample {
 	return s
 }
 
-func TestMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
+func TestMetricsCountEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, nil)
@@ -111,7 +111,7 @@ func TestMetricsTellWhatAProcessHasLivedThrough(t *testing.T) {
 	})
 }
 
-func TestKeysAreToldApartByTheirGroupAlone(t *testing.T) {
+func TestKeysDifferOnlyByGroup(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, func(k leasehold.Key) string {
@@ -144,7 +144,7 @@ func TestKeysAreToldApartByTheirGroupAlone(t *testing.T) {
 
 // A counter that does not exist before its first count shows no increase: increase() needs
 // two samples, and an alert on the first loss would not fire.
-func TestCountersAreThereBeforeTheyCount(t *testing.T) {
+func TestCountersStartAtZero(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
 	got := samples(t, reg)
@@ -173,7 +173,7 @@ func TestCountersAreThereBeforeTheyCount(t *testing.T) {
 	}
 }
 
-func TestCommitCountsByWhatBecameOfItsWrites(t *testing.T) {
+func TestCommitCountsByOutcome(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	unknown := &leasehold.OpError{Op: "commit", Err: fmt.Errorf("%w: %w", leasehold.ErrUnknownOutcome, &leasehold.LostError{})}
@@ -187,7 +187,7 @@ func TestCommitCountsByWhatBecameOfItsWrites(t *testing.T) {
 	}
 }
 
-func TestGroupThatIsNoTextIsNoPanic(t *testing.T) {
+func TestGroupWithInvalidTextDoesNotPanic(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Key: leasehold.Key{Partition: "Müü"}})
@@ -196,7 +196,7 @@ func TestGroupThatIsNoTextIsNoPanic(t *testing.T) {
 	}
 }
 
-func TestKindOfEventThatIsNotKnownCountsItsRequestsAlone(t *testing.T) {
+func TestUnknownEventCountsOnlyItsRequests(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	before := samples(t, reg)
@@ -205,7 +205,7 @@ func TestKindOfEventThatIsNotKnownCountsItsRequestsAlone(t *testing.T) {
 	want(t, samples(t, reg), before)
 }
 
-func TestNewPanicsWhereTheMetricsAreAlready(t *testing.T) {
+func TestNewPanicsIfMetricsExist(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
 	var recovered any
@@ -237,7 +237,7 @@ func TestMetricsAreRegisteredTogetherOrNotAtAll(t *testing.T) {
 	leaseholdprom.New(reg, nil)
 }
 
-func TestNamesAreAsPrometheusWantsThem(t *testing.T) {
+func TestNamesFollowPrometheus(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	c, _ := eventtest.New(t).Client(m.OnEvent)
@@ -248,7 +248,7 @@ func TestNamesAreAsPrometheusWantsThem(t *testing.T) {
 	}
 }
 
-func TestServerIsScrapedWhileItsClientsWork(t *testing.T) {
+func TestScrapeRunsBesideClients(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:1] })
 	w := eventtest.New(t)
@@ -298,7 +298,7 @@ func TestServerIsScrapedWhileItsClientsWork(t *testing.T) {
 	}
 }
 
-func TestWaitOnADeadEndpointIsCounted(t *testing.T) {
+func TestWaitForDeadEndpointIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		w := eventtest.New(t)

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 )
 
-func TestGaugesAreOfAllClientsThatAreWatched(t *testing.T) {
+func TestGaugesCoverAllWatchedClients(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, nil)
@@ -65,7 +65,7 @@ func TestGaugesAreOfAllClientsThatAreWatched(t *testing.T) {
 	})
 }
 
-func TestClientThatNobodyUsesIsForgotten(t *testing.T) {
+func TestUnusedClientIsForgotten(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	w := eventtest.New(t)

@@ -58,7 +58,7 @@ func says(t *testing.T, dir, what string) {
 	})
 }
 
-func TestTableTheLockIsHeldUntilWhatCMDLeftRunningEnds(t *testing.T) {
+func TestTableLockIsHeldUntilBackgroundProcessesEnd(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env)
@@ -71,7 +71,7 @@ func TestTableTheLockIsHeldUntilWhatCMDLeftRunningEnds(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestTableASignalReachesWhatCMDLeftRunning(t *testing.T) {
+func TestTableSignalReachesBackgroundProcesses(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--json")
@@ -85,7 +85,7 @@ func TestTableASignalReachesWhatCMDLeftRunning(t *testing.T) {
 
 // As with docker stop, the signal ends CMD, but does not reach the process that CMD started
 // in another session.
-func TestTableWhatCMDLeftRunningIsStoppedAfterASignalHasEndedCMD(t *testing.T) {
+func TestTableBackgroundProcessIsStoppedAfterSignalEndsCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
@@ -97,7 +97,7 @@ func TestTableWhatCMDLeftRunningIsStoppedAfterASignalHasEndedCMD(t *testing.T) {
 	}
 }
 
-func TestTableWhatCMDLeftRunningIsStoppedIfAskedFor(t *testing.T) {
+func TestTableBackgroundStopStopsProcesses(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--background", "stop")
@@ -114,7 +114,7 @@ func TestTableWhatCMDLeftRunningIsStoppedIfAskedFor(t *testing.T) {
 	}
 }
 
-func TestTableWhatCMDLeftRunningGoesOnWithoutTheLockIfAskedFor(t *testing.T) {
+func TestTableBackgroundKeepReleasesLock(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--background", "keep")
@@ -131,7 +131,7 @@ func TestTableWhatCMDLeftRunningGoesOnWithoutTheLockIfAskedFor(t *testing.T) {
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestTableWhatCMDStartedInASessionOfItsOwnIsStoppedWhenTheLockIsLost(t *testing.T) {
+func TestTableLossStopsProcessInOwnSession(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
@@ -144,7 +144,7 @@ func TestTableWhatCMDStartedInASessionOfItsOwnIsStoppedWhenTheLockIsLost(t *test
 	}
 }
 
-func TestTableKillingLeaseholdEndsWhatCMDStartedInASessionOfItsOwn(t *testing.T) {
+func TestTableKillOfLeaseholdEndsProcessInOwnSession(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env)
@@ -179,7 +179,7 @@ func hasThreads(pid int) bool {
 	return err == nil && len(threads) > 1
 }
 
-func TestTableAProcessWhoseFirstThreadHasEndedStillRuns(t *testing.T) {
+func TestTableProcessWithoutFirstThreadCountsAsRunning(t *testing.T) {
 	t.Parallel()
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
@@ -235,7 +235,7 @@ func TestTableOrphansOfCMDAreReapedWhileItRuns(t *testing.T) {
 	start(t, dir, env, "run", "k", "--", "sh", "-c", makesOrphans).ends(5)
 }
 
-func TestTableAsTheFirstProcessOfAContainerItReapsAllOrphans(t *testing.T) {
+func TestTableFirstProcessOfContainerReapsAllOrphans(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("this kernel, or this user, cannot make a PID namespace: %v: %s", err, out)
@@ -256,7 +256,7 @@ func TestTableAsTheFirstProcessOfAContainerItReapsAllOrphans(t *testing.T) {
 
 // Many programs that are asked to end exit with 0, and CMD's exit code 0 says nothing about
 // processes that it has left running.
-func TestTableWorkThatASignalCutsOffIsNotDone(t *testing.T) {
+func TestTableWorkEndedBySignalIsNotDone(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

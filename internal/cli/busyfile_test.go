@@ -39,7 +39,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 // A margin is how much longer than its wait a command may take, even on a busy machine.
 const margin = 4 * time.Second
 
-func TestBusyFileEndsCommandWhenItSays(t *testing.T) {
+func TestBusyFileEndsCommandAtItsLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args        []string
@@ -123,7 +123,7 @@ func TestCrowdAtOneFileIsAnsweredYesOrNo(t *testing.T) {
 	}
 }
 
-func TestFaultThatLastsEndsRunAtOnce(t *testing.T) {
+func TestLastingFaultEndsRunAtOnce(t *testing.T) {
 	t.Parallel()
 	replaced := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, file string) {

@@ -16,7 +16,7 @@ var hostileNames = []string{
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",
 }
 
-func TestOnlyWhatEveryShellReadsAsItselfIsOffered(t *testing.T) {
+func TestCompletionOffersOnlyWordsThatShellsReadLiterally(t *testing.T) {
 	plain := []string{"t/a", "a-b", "a.b", "a_b", "a:b", "0", "/a", ".a", "_a", "key="}
 	f := offering(cobra.FixedCompletions(append(plain, hostileNames...), cobra.ShellCompDirectiveNoFileComp))
 	if got, _ := f(nil, nil, ""); strings.Join(got, " ") != strings.Join(plain, " ") {
@@ -24,7 +24,7 @@ func TestOnlyWhatEveryShellReadsAsItselfIsOffered(t *testing.T) {
 	}
 }
 
-func TestNoCompletionOffersHostileNamesOfTheTable(t *testing.T) {
+func TestCompletionOffersNoHostileNamesOfTable(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"HOME": dir, "LEASEHOLD_FILE": filepath.Join(dir, "locks.db"), "AWS_EC2_METADATA_DISABLED": "true"}
 	for _, key := range append([]string{"plain/1", "plain/2"}, hostileNames...) {
@@ -63,7 +63,7 @@ func TestNoCompletionOffersHostileNamesOfTheTable(t *testing.T) {
 	}
 }
 
-func TestLineThatCouldRunSomethingIsNotEvaluatedByTAB(t *testing.T) {
+func TestLineWithSubstitutionIsNotEvaluatedAtTAB(t *testing.T) {
 	root := tree()
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestNoCountStandsBesideAPluralThatOneWouldMakeWrong(t *testing.T) {
+func TestCountsAgreeWithTheirNouns(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	rooms, _ := filepath.Glob("*/*.go") // the patterns are valid
 	commands, _ := filepath.Glob("commands/*/*.go")

@@ -15,7 +15,7 @@ import (
 
 // Three hosts have the same line in their crontabs, and separate homes. In the first night
 // one of them is killed while it works.
-func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
+func TestTableCronJobRunsOnOneHostTheNightAfterCrash(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -80,7 +80,7 @@ func TestTableTheNightAfterACrashTheJobRunsOnOneHost(t *testing.T) {
 
 // A waiter that waits for less than a lease never sees a dead holder's lease expire, on any
 // night.
-func TestTableALineWhoseWaitIsShorterThanALeaseTakesOverADeadHoldersLock(t *testing.T) {
+func TestTableWaitShorterThanLeaseTakesOverDeadHolder(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second
@@ -103,7 +103,7 @@ func TestTableALineWhoseWaitIsShorterThanALeaseTakesOverADeadHoldersLock(t *test
 }
 
 // cron mails all output of a line.
-func TestLineOfTheCrontabSendsNoMailIfItIsDoneAndDoesIfSomethingIsWrong(t *testing.T) {
+func TestCrontabLineSendsMailOnlyIfSomethingIsWrong(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/cron.md")
 	if err != nil {
@@ -158,7 +158,7 @@ func TestLineOfTheCrontabSendsNoMailIfItIsDoneAndDoesIfSomethingIsWrong(t *testi
 	}
 }
 
-func TestQuietIsQuietOfTheLocalStoreToo(t *testing.T) {
+func TestQuietSuppressesMessageAboutLocalStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, dir, bare(dir), "run", "-q", "k", "--", "true")
@@ -173,7 +173,7 @@ func TestQuietIsQuietOfTheLocalStoreToo(t *testing.T) {
 	}
 }
 
-func TestTableAHeldKeyIsToldFromWhatCMDExitsWith(t *testing.T) {
+func TestTableHeldKeyDiffersFromExitCodeOfCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)
@@ -188,7 +188,7 @@ func TestTableAHeldKeyIsToldFromWhatCMDExitsWith(t *testing.T) {
 	}
 }
 
-func TestTableATryOfAKeyThatAnOuterRunHoldsIsRefusedAsHeld(t *testing.T) {
+func TestTableTryOfKeyHeldByOuterRunIsHeld(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	for inner, want := range map[string]int{
@@ -224,7 +224,7 @@ func TestTableATryOfAKeyThatAnOuterRunHoldsIsRefusedAsHeld(t *testing.T) {
 
 // A process that runs under a permit must not wait for another permit of the same key, but
 // it may try.
-func TestTableATryUnderAPermitMayBeGrantedAnother(t *testing.T) {
+func TestTableTryUnderPermitMayGetAnotherPermit(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-n", "-p", "2", "gpu", "--", "true").ends(0)
@@ -234,7 +234,7 @@ func TestTableATryUnderAPermitMayBeGrantedAnother(t *testing.T) {
 }
 
 // The lease is long: no renewal reports the loss, and CMD runs to its end.
-func TestTableALockThatIsLostEndsWith123ThoughItsWorkIsDoneByAnotherOrForgotten(t *testing.T) {
+func TestTableLostLockEndsWith123EvenIfWorkIsDone(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string][]string{
 		"done by another": {"run", "--once", "v9", "k", "--", "true"},

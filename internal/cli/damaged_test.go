@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-func TestDamagedRecordIsShownAndExactlyThatIsRemoved(t *testing.T) {
+func TestDamagedRecordIsShownAndExactlyItIsRemoved(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
@@ -75,7 +75,7 @@ func TestDamagedRecordIsShownAndExactlyThatIsRemoved(t *testing.T) {
 }
 
 // Without the flags, the commands would read another table.
-func TestCommandsToTypeForADamagedRecordNameItsTable(t *testing.T) {
+func TestCommandsForDamagedRecordNameItsTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{

@@ -316,13 +316,13 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestLinesForAStuckHolderBreakAKeyThatWasBrokenBefore(t *testing.T) {
+func TestLinesForStuckHolderBreakBrokenKeyAgain(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)
 }
 
-func TestLineThatAsksWhetherAKeyIsHeldDoesNotCallItFreeInTrouble(t *testing.T) {
+func TestHeldCheckInTroubleDoesNotReportFree(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)
@@ -443,7 +443,7 @@ func arguments(line string) []string {
 	return args
 }
 
-func TestEveryCommandLineInTheDocumentsHasFlagsThatExist(t *testing.T) {
+func TestCommandLinesInTheDocumentsHaveFlagsThatExist(t *testing.T) {
 	t.Parallel()
 	var lines [][2]string // place and line
 	texts := documents(t, "README.md", "docs/*.md", "docs/*/*.md")

@@ -80,7 +80,7 @@ func is(t *testing.T, lines map[string]line, check, state string, says ...string
 	}
 }
 
-func TestDoctorSaysOkOfEachThingThatFits(t *testing.T) {
+func TestDoctorReportsEachFittingSettingAsOk(t *testing.T) {
 	t.Parallel()
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestDoctorSaysOkOfEachThingThatFits(t *testing.T) {
 	}
 }
 
-func TestDoctorSaysWhatDoesNotFit(t *testing.T) {
+func TestDoctorReportsEachMisfit(t *testing.T) {
 	t.Parallel()
 	dlm := table.Spec{Layout: layout.DynamoDLM{}}
 	dated := func(by time.Duration) fault {
@@ -213,7 +213,7 @@ func TestCommandReusesItsConnections(t *testing.T) {
 	}
 }
 
-func TestDoctorWritesBelowThePrefixThatTheCallerMayUse(t *testing.T) {
+func TestDoctorWritesBelowAllowedPrefix(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		body := bodyOf(r)
@@ -227,7 +227,7 @@ func TestDoctorWritesBelowThePrefixThatTheCallerMayUse(t *testing.T) {
 	is(t, f.doctor(0, "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
 }
 
-func TestDoctorEndsIfNobodyReads(t *testing.T) {
+func TestDoctorEndsWithoutReader(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	cmd := exec.Command("sh", "-c", "leasehold doctor | head -n 1")
@@ -238,7 +238,7 @@ func TestDoctorEndsIfNobodyReads(t *testing.T) {
 	}
 }
 
-func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
+func TestDoctorEndsWithoutAnswers(t *testing.T) {
 	t.Parallel()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+noServer)
 	lines := doctor(t, env, 2)
@@ -248,7 +248,7 @@ func TestDoctorEndsIfNobodyAnswers(t *testing.T) {
 	}
 }
 
-func TestServerThatIsNotDynamoDBIsCalledThat(t *testing.T) {
+func TestServerOtherThanDynamoDBIsNamed(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -276,7 +276,7 @@ func TestServerThatIsNotDynamoDBIsCalledThat(t *testing.T) {
 	}
 }
 
-func TestDoctorSaysUntilWhenCredentialsAreGood(t *testing.T) {
+func TestDoctorReportsExpiryOfCredentials(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	dir := t.TempDir()
@@ -326,7 +326,7 @@ func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
 	f.empty()
 }
 
-func TestDoctorChecksTheFileOfALocalStore(t *testing.T) {
+func TestDoctorChecksFileOfLocalStore(t *testing.T) {
 	t.Parallel()
 	store := func(t *testing.T) (path string, env []string) {
 		path = filepath.Join(t.TempDir(), "locks.db")

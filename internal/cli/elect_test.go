@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestEveryLayoutElects(t *testing.T) {
+func TestElectWorksInEveryLayout(t *testing.T) {
 	t.Parallel()
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -49,7 +49,7 @@ func TestEveryLayoutElects(t *testing.T) {
 }
 
 // A lost term stops CMD, and the next term starts another.
-func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
+func TestTableLostTermStopsCMDAndNextTermStartsAnother(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
@@ -76,7 +76,7 @@ func TestTableALostTermStopsCMDAndTheNextStartsAnother(t *testing.T) {
 }
 
 // After an outage, the table contains the grant of the process's own last term.
-func TestAfterAnOutageAnElectionDoesNotWaitForItself(t *testing.T) {
+func TestElectAfterOutageDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
 	var hangs atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -109,7 +109,7 @@ func TestAfterAnOutageAnElectionDoesNotWaitForItself(t *testing.T) {
 
 // After a signal to end, elect starts no other CMD, even if the first CMD ignored the
 // signal until its term was lost.
-func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
+func TestTableElectStartsNoCMDAfterEndingSignal(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -124,7 +124,7 @@ func TestTableWhoeverAskedForTheEndGetsNoOtherCMD(t *testing.T) {
 	}
 }
 
-func TestTableWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
+func TestTableElectWatchOnTerminalShowsLeaderInWords(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
@@ -140,7 +140,7 @@ func TestTableWhoLeadsIsALineForPeopleOnATerminal(t *testing.T) {
 
 // The leader dies ten times in a row. Each time another process is elected, with a higher
 // term, and two CMDs never run at the same time.
-func TestTableLeadersThatAreKilledAreReplacedOneAtATime(t *testing.T) {
+func TestTableKilledLeadersAreReplacedOneAtATime(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold, err := installed()

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestInEveryLayoutAFreeKeyIsForgottenAndAHeldOneIsNot(t *testing.T) {
+func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestInEveryLayoutAFreeKeyIsForgottenAndAHeldOneIsNot(t *testing.T) {
 	}
 }
 
-func TestRowOfASharedLeaseIsNotForgotten(t *testing.T) {
+func TestForgetRefusesRowOfSharedLease(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")

@@ -17,7 +17,7 @@ import (
 )
 
 // -v would show each request.
-func TestTableAGrantFileThatIsNotARegularFileIsRefusedBeforeAnyRequest(t *testing.T) {
+func TestTableIrregularGrantFileIsRefusedBeforeAnyRequest(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
 	dir, env := tableEnv(t)
@@ -48,7 +48,7 @@ func TestTableAGrantFileThatIsNotARegularFileIsRefusedBeforeAnyRequest(t *testin
 }
 
 // The renewal is applied, but its answer is lost: the command must ask again.
-func TestRenewalThatASignalEndsLeavesAGrantThatCanBeRenewed(t *testing.T) {
+func TestRenewalEndedBySignalLeavesRenewableGrant(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	applied := make(chan struct{})

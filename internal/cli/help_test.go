@@ -66,7 +66,7 @@ func TestHelpShowsEveryFlagAndCommandOnOneScreen(t *testing.T) {
 	})
 }
 
-func TestEveryLineOfHelpFitsATerminalOf80Columns(t *testing.T) {
+func TestHelpFitsTerminalOf80Columns(t *testing.T) {
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		for _, line := range strings.Split(helpOf(t, cmd), "\n") {
 			if columns := utf8.RuneCountInString(line); columns > 80 && !strings.Contains(line, "arn:") { // an ARN cannot be shorter
@@ -76,7 +76,7 @@ func TestEveryLineOfHelpFitsATerminalOf80Columns(t *testing.T) {
 	})
 }
 
-func TestEveryFlagOfADurationTakesABareNumberOfSecondsAndTheHelpSaysSo(t *testing.T) {
+func TestDurationFlagsTakeSecondsAndHelpSaysSo(t *testing.T) {
 	found := 0
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		timed := false
@@ -102,7 +102,7 @@ func TestEveryFlagOfADurationTakesABareNumberOfSecondsAndTheHelpSaysSo(t *testin
 	}
 }
 
-func TestEveryCommandIsInTheHelp(t *testing.T) {
+func TestHelpHasEveryCommand(t *testing.T) {
 	root := tree()
 	text := helpOf(t, root)
 	everyCommand(root, func(cmd *cobra.Command) {
@@ -115,7 +115,7 @@ func TestEveryCommandIsInTheHelp(t *testing.T) {
 	}
 }
 
-func TestEveryFieldOfAnEventIsInItsHelp(t *testing.T) {
+func TestHelpHasEveryFieldOfEvent(t *testing.T) {
 	text := eventsText
 	fields := reflect.TypeFor[say.Event]()
 	for i := range fields.NumField() {

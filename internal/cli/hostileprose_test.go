@@ -72,7 +72,7 @@ func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, ch
 	}
 }
 
-func TestProseQuotesNamesOfOthers(t *testing.T) {
+func TestProseQuotesNamesOfOtherUsers(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	quoted := 0
@@ -102,7 +102,7 @@ func TestProseQuotesNamesOfOthers(t *testing.T) {
 // command with a key.
 const longestLine = 8 << 10
 
-func TestTextOfOthersIsBounded(t *testing.T) {
+func TestTextOfOtherUsersIsBounded(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	long := strings.Repeat("long/", 20_000)

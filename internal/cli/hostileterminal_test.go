@@ -177,7 +177,7 @@ func FuzzNothingThatOthersWroteActs(f *testing.F) {
 }
 
 // This uses a real terminal of a real process, where the kernel ends the lines.
-func TestHostileRecordDoesNotActOnARealTerminal(t *testing.T) {
+func TestHostileRecordDoesNotActOnRealTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	l := layout.Native{}
@@ -202,7 +202,7 @@ func TestHostileRecordDoesNotActOnARealTerminal(t *testing.T) {
 
 // Each command that ends by itself does so for any answer, and shows the answer's text. Commands
 // retry for ten seconds or more, so all run at once.
-func TestEveryCommandEndsWhateverTheServerAnswers(t *testing.T) {
+func TestCommandsEndForEveryAnswer(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
 	var mu sync.Mutex

@@ -117,7 +117,7 @@ func (s published) lines(t *testing.T, object, output string) int {
 	return n
 }
 
-func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
+func TestJSONOutputMatchesSchemaInEveryLayout(t *testing.T) {
 	t.Parallel()
 	s := readSchema(t)
 	for _, name := range layout.Names() {
@@ -177,7 +177,7 @@ func TestWhatJSONPrintsIsWhatTheSchemaSaysInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestWhatJSONPrintsOfAnElectionIsWhatTheSchemaSays(t *testing.T) {
+func TestJSONOutputOfElectMatchesSchema(t *testing.T) {
 	t.Parallel()
 	s, dir := readSchema(t), t.TempDir()
 	env := append(bare(dir), "LEASEHOLD_FILE="+filepath.Join(dir, "locks.db"))

@@ -93,7 +93,7 @@ func (f foreign) held(t *testing.T) (db *dynamodb.Client, put func(map[string]ty
 	return db, put, env
 }
 
-func TestRecordOfAnotherLibraryIsListedObservedAndBroken(t *testing.T) {
+func TestRecordOfOtherLibraryIsListedObservedAndBroken(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -123,7 +123,7 @@ func TestRecordOfAnotherLibraryIsListedObservedAndBroken(t *testing.T) {
 	}
 }
 
-func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
+func TestListContinuesPastDamagedRecord(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestInEveryLayoutAListingGoesOnPastADamagedRecord(t *testing.T) {
 
 // A renewal in native's layout would write a lease that dynamolock cannot read, and a
 // release would write the time at which TTL deletes the record.
-func TestGrantIsRenewedAndReleasedInTheLayoutThatItWasMadeIn(t *testing.T) {
+func TestGrantIsRenewedAndReleasedInItsOwnLayout(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {

@@ -29,7 +29,7 @@ func servedToTheDead(t *testing.T) (env []string) {
 	return append(env, "LEASEHOLD_TABLE=locks")
 }
 
-func TestWithMaxSkewADeadHoldersLockIsHadAtTheFirstLook(t *testing.T) {
+func TestMaxSkewTakesOverDeadHolderAtFirstRead(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args string
@@ -57,7 +57,7 @@ func TestWithMaxSkewADeadHoldersLockIsHadAtTheFirstLook(t *testing.T) {
 	}
 }
 
-func TestMaxSkewIsRefusedWhereNobodyCouldGoByIt(t *testing.T) {
+func TestMaxSkewIsRefusedWhereItCannotWork(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")
@@ -82,7 +82,7 @@ func TestMaxSkewIsRefusedWhereNobodyCouldGoByIt(t *testing.T) {
 	}
 }
 
-func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefusedWithOneThatDoes(t *testing.T) {
+func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, does string
@@ -121,7 +121,7 @@ func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefusedWithOneThatDoes(t *testing.T)
 
 // The grant of "kept" has a lease that is too short for the MaxSkew, like a grant made
 // before MaxSkew was set.
-func TestWithMaxSkewWhatAcquiresNothingIsNotRefusedForALeaseItNeverUses(t *testing.T) {
+func TestMaxSkewAllowsAnyLeaseIfCommandAcquiresNothing(t *testing.T) {
 	t.Parallel()
 	for _, skew := range []string{"20s", "1h"} {
 		for name, tc := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestUnnamedStoreIsSaidByEveryCommand(t *testing.T) {
+func TestUnnamedStoreIsReportedByEveryCommand(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const line = "leasehold: no table: using ~/.local/state/leasehold/locks.db, "

@@ -64,7 +64,7 @@ func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
 	}
 }
 
-func TestTableAKilledHoldersPermitIsFreeAfterItsLease(t *testing.T) {
+func TestTablePermitOfKilledHolderIsFreeAfterItsLease(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 6 * time.Second

@@ -89,7 +89,7 @@ func (p planting) storeElsewhere() string {
 	return file
 }
 
-func TestMemberOfTheGroupCannotLeadRootAwayFromTheMachinesStore(t *testing.T) {
+func TestGroupMemberCannotLeadRootFromMachineStore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ plant, says string }{
 		"a link to nothing":     {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
@@ -132,7 +132,7 @@ func TestMemberOfTheGroupCannotLeadRootAwayFromTheMachinesStore(t *testing.T) {
 	}
 }
 
-func TestLinkOnTheWayToAFileIsFollowedIfRootOrTheCallerHasMadeIt(t *testing.T) {
+func TestLinkInPathIsFollowedIfMadeByRootOrCaller(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE" theirs; mkdir their-own; chmod 777 their-own`)
@@ -163,7 +163,7 @@ func TestStoreBehindDirectoryThatCannotBeListed(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-func TestLinkThatAnotherUserHasPlantedLeadsNoFileOfRootsElsewhere(t *testing.T) {
+func TestPlantedLinkLeadsNoFileOfRootElsewhere(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE/made" link; ln -s "$ELSEWHERE/made" k.prom`)
@@ -182,7 +182,7 @@ func TestLinkThatAnotherUserHasPlantedLeadsNoFileOfRootsElsewhere(t *testing.T) 
 
 // The owner of a file matters as much as the target of a link, since the owner can read and
 // change the file.
-func TestRootUsesNoFileThatAnotherUserHasPlantedInASharedDirectory(t *testing.T) {
+func TestRootUsesNoPlantedFileInSharedDirectory(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`touch events grant k.prom; echo 0123456789abcdef0123456789abcdef >token; chmod 600 token; mkdir dir; mkfifo fifo; ln -s /dev/full device`)
@@ -221,7 +221,7 @@ func inDir(dir string, args []string) []string {
 	return args
 }
 
-func TestFilesThatUsersGiveAreWrittenToAsBefore(t *testing.T) {
+func TestUserFilesAreWrittenAsNamed(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	home := filepath.Join(filepath.Dir(p.home), "theirs") // a home of another user, as in a sudo there

@@ -55,7 +55,7 @@ func probed(t *testing.T, url string) (code int, text string) {
 
 // The leader is disconnected. Its own answer changes before its successor's, and meanwhile
 // it reports itself as not live.
-func TestAnswerOfALeaderThatIsCutOffTurnsBeforeThatOfItsSuccessor(t *testing.T) {
+func TestProbeOfDisconnectedLeaderChangesBeforeSuccessors(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -121,7 +121,7 @@ func TestAnswerOfALeaderThatIsCutOffTurnsBeforeThatOfItsSuccessor(t *testing.T) 
 	}
 }
 
-func TestTableAnAddressThatIsTakenIsAnErrorBeforeAnythingIsAcquired(t *testing.T) {
+func TestTableUsedProbeAddressIsErrorBeforeAcquire(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, env, "elect", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)
@@ -211,7 +211,7 @@ func TestPageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
 }
 
 // DynamoDB does not answer.
-func TestProbeIsAnsweredBeforeTheFirstLook(t *testing.T) {
+func TestProbeIsAnsweredBeforeFirstRead(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool
 	server := newFaulty(t, table.Spec{}, func(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler) {

@@ -184,7 +184,7 @@ func TestTableSignalsArePassedOnToCMD(t *testing.T) {
 	}
 }
 
-func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
+func TestTableSignalThatEndsCMDIsInExitCode(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -196,7 +196,7 @@ func TestTableASignalThatEndsCMDIsInTheExitCode(t *testing.T) {
 	}
 }
 
-func TestTableAFileThatSomebodyKeepsLockedHoldsUpNoRun(t *testing.T) {
+func TestTableLockedMetricsFileDelaysNoRun(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	f, err := os.Create(filepath.Join(dir, "m.prom"))
@@ -215,7 +215,7 @@ func TestTableAFileThatSomebodyKeepsLockedHoldsUpNoRun(t *testing.T) {
 	}
 }
 
-func TestTableTheCommandToTypeNamesTheKeyWithoutWhatATerminalObeys(t *testing.T) {
+func TestTableCommandToTypeHasNoTerminalSequences(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)
@@ -237,7 +237,7 @@ func TestTableTheCommandToTypeNamesTheKeyWithoutWhatATerminalObeys(t *testing.T)
 	}
 }
 
-func TestTableASignalEndsTheWaitForWhatDataReads(t *testing.T) {
+func TestTableSignalEndsReadOfData(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--data", "@data", "--", "true"}, {"acquire", "k", "--data", "@data"}} {
 		t.Run(args[0], func(t *testing.T) {
@@ -262,7 +262,7 @@ func TestTableASignalEndsTheWaitForWhatDataReads(t *testing.T) {
 	}
 }
 
-func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
+func TestTableSignalBeforeCMDRunsReachesCMD(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
@@ -272,7 +272,7 @@ func TestTableASignalBeforeCMDRunsReachesCMD(t *testing.T) {
 }
 
 // A program that was started without leasehold behaves in the same way.
-func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
+func TestTableCMDStartsAsItsCallerWouldStartIt(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")
@@ -308,7 +308,7 @@ func TestTableCMDIsStartedAsItsCallerWouldStartIt(t *testing.T) {
 	}
 }
 
-func TestTableCMDRunsThoughLeaseholdCannotStartItself(t *testing.T) {
+func TestTableCMDRunsIfLeaseholdCannotStartItself(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := processOf(t, dir, env, "leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")
@@ -320,7 +320,7 @@ func TestTableCMDRunsThoughLeaseholdCannotStartItself(t *testing.T) {
 	}
 }
 
-func TestTableASignalEndsTheWait(t *testing.T) {
+func TestTableSignalEndsWait(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -344,7 +344,7 @@ func TestTableASignalEndsTheWait(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
+func TestTableKillOfLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	cmd := exec.Command("leasehold", "run", "k", "--", "sh", "-c", `sleep 300 & echo $$ $!; wait`)
@@ -369,7 +369,7 @@ func TestTableKillingLeaseholdEndsCMDAndItsGroup(t *testing.T) {
 
 // The lock is on a server: a process that is stopped during a request to a local store
 // keeps the file locked, and then no process could acquire anything.
-func TestCMDOfAStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
+func TestCMDOfStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	env := append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.url)
@@ -460,7 +460,7 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 	}
 }
 
-func TestCMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
+func TestCMDThatIgnoresSignalIsKilledWhenTrustEnds(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "6s", "-s", "USR1", "-t", "locks", "--endpoint-url", server.url, "k", "--",
@@ -476,7 +476,7 @@ func TestCMDThatIgnoresTheSignalIsKilledWhenTrustEnds(t *testing.T) {
 	}
 }
 
-func TestTableABrokenLockStopsCMDAtItsNextRenewal(t *testing.T) {
+func TestTableBrokenLockStopsCMDAtNextRenewal(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; `+works)
@@ -502,7 +502,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) {
+func TestTableKillOfLeaseholdEndsCMDDespiteStoppedWatchdog(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a signal at the parent's death is Linux's")
@@ -527,7 +527,7 @@ func TestTableKillingLeaseholdEndsCMDThoughItsWatchdogStandsStill(t *testing.T) 
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
 }
 
-func TestDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
+func TestWatchdogDeathIsNoticedAndRepaired(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
@@ -544,7 +544,7 @@ func TestDeathOfTheWatchdogIsNoticedAndMadeGood(t *testing.T) {
 }
 
 // When one of them is killed or stopped, the other stops CMD and its children.
-func TestTableAWatchdogThatDiesOrIsStoppedIsReplacedBeforeLeaseholdDies(t *testing.T) {
+func TestTableDeadOrStoppedWatchdogIsReplaced(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
@@ -652,7 +652,7 @@ func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
 }
 
 // Otherwise the lines of LEASEHOLD_KEYS would not match those of LEASEHOLD_TOKENS.
-func TestTableAKeyWithALineBreakIsNotOneOfSeveral(t *testing.T) {
+func TestTableKeyWithLineBreakIsRefusedAmongSeveral(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-k", "a", "-k", "b\nc", "--", "true")

@@ -21,7 +21,7 @@ func dynamolockReads(item map[string]types.AttributeValue) error {
 	return err
 }
 
-func TestEachIdleRecordOfNativeIsRewrittenForDynamolock(t *testing.T) {
+func TestRewriteWritesIdleNativeRecordsForDynamolock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if err := table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}); err != nil {
@@ -125,7 +125,7 @@ func tokenOf(t *testing.T, env []string, key string) string {
 	return token
 }
 
-func TestLayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
+func TestRewriteDoesNothingInLayoutThatReadsAllRecords(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")
@@ -136,7 +136,7 @@ func TestLayoutThatReadsEveryRecordOfItsTableRewritesNone(t *testing.T) {
 	}
 }
 
-func TestTableWithOtherKeysIsNotSaidToNeedNoRewriting(t *testing.T) {
+func TestRewriteRefusesTableWithOtherKeys(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {

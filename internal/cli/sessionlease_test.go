@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestLockUnderASharedLeaseShowsThatLeaseAndNamesIt(t *testing.T) {
+func TestLockUnderSharedLeaseShowsThatLease(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")

@@ -14,7 +14,7 @@ import (
 
 // The first leader works for longer than its grace, and is not killed. A kill would lose
 // the last line that it writes.
-func TestTableALeaderThatIsAskedEndsItsWorkAndCampaignsAgain(t *testing.T) {
+func TestTableStepDownEndsWorkAndCampaignsAgain(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, owned(env, "one"), "elect", "-l", "3s", "-g", "100ms", "k", "--", "sh", "-c",
@@ -52,7 +52,7 @@ func TestTableALeaderThatIsAskedEndsItsWorkAndCampaignsAgain(t *testing.T) {
 }
 
 // Processes that CMD has left running keep the key held, and are the only ones to stop.
-func TestTableALeaderWhoseCMDHasEndedByItselfEndsWithItsCodeWhenAsked(t *testing.T) {
+func TestTableStepDownAfterEndOfCMDKeepsExitCode(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -72,7 +72,7 @@ func TestTableALeaderWhoseCMDHasEndedByItselfEndsWithItsCodeWhenAsked(t *testing
 	}
 }
 
-func TestTableWhoAsksOneThatDoesNotListenIsToldHowToTakeItsTerm(t *testing.T) {
+func TestTableStepDownAdvisesBreakIfLeaderStays(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string
@@ -105,7 +105,7 @@ func TestTableWhoAsksOneThatDoesNotListenIsToldHowToTakeItsTerm(t *testing.T) {
 	}
 }
 
-func TestTableOnATerminalWhoAsksSeesForWhomItWaits(t *testing.T) {
+func TestTableStepDownOnTerminalShowsLeader(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, owned(env, "one"), "run", "-l", "2s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >one; `+works)

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestMachinesStoreIsForAllItsUsersThoughItIsNamed(t *testing.T) {
+func TestMachineStoreIsSharedEvenIfNamed(t *testing.T) {
 	t.Parallel()
 	dir, machine := t.TempDir(), t.TempDir()
 	if err := os.Chmod(machine, 0o777|os.ModeSticky); err != nil {
@@ -43,7 +43,7 @@ func TestErrorOfALocalStoreNamesItsFile(t *testing.T) {
 	}
 }
 
-func TestStoreThatWasTruncatedIsNotTakenForANewOne(t *testing.T) {
+func TestTruncatedStoreIsNotUsedAsNew(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env, file := bare(dir), filepath.Join(dir, "locks.db")

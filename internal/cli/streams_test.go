@@ -64,7 +64,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	return found
 }
 
-func TestOnePlaceWritesToTheStandardStreams(t *testing.T) {
+func TestStandardStreamsHaveOneWriter(t *testing.T) {
 	allowed := map[string]int{
 		"invocation/invocation.go": 4, // FromOS, and New
 		"watchdog/process.go":      1, // reports to its supervisor

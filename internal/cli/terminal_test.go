@@ -94,7 +94,7 @@ func (s *screen) types(keys string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-func TestTableOnATerminalTheWaitIsOneLineRewritten(t *testing.T) {
+func TestTableWaitOnTerminalRewritesOneLine(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -149,7 +149,7 @@ func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
 }
 
 // As ssh -t HOST leasehold run starts it: otherwise KEY would stay held and CMD stopped.
-func TestTableCtrlZStopsNothingWhereNoShellLooksAfterTheJob(t *testing.T) {
+func TestTableCtrlZStopsNothingWithoutJobControl(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `read answer; echo "it was $answer"; read answer; echo "and $answer"`)
@@ -172,7 +172,7 @@ func isStopped(pid int) bool {
 	})
 }
 
-func TestTableOnATerminalAListingIsAligned(t *testing.T) {
+func TestTableListOnTerminalIsAligned(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
@@ -206,7 +206,7 @@ func TestTableOnATerminalAListingIsAligned(t *testing.T) {
 	s.shows(`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\nformer      [^\r]+, released\r\n$`)
 }
 
-func TestTableWhatIsOnATerminalFitsIt(t *testing.T) {
+func TestTableOutputFitsTerminal(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	key := strings.Repeat("tenant/", 9) + "job.1"
@@ -235,7 +235,7 @@ func TestTableWhatIsOnATerminalFitsIt(t *testing.T) {
 	}
 }
 
-func TestTableCtrlCEndsACheckWithWhatIsKnown(t *testing.T) {
+func TestTableCtrlCEndsCheckWithResultsSoFar(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -277,7 +277,7 @@ func TestTableBreakAsks(t *testing.T) {
 	}
 }
 
-func TestOnATerminalARecordWithoutALeaseShowsItsEnd(t *testing.T) {
+func TestListOnTerminalShowsExpiryWithoutLease(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if f.layout.Capabilities().Expiry != layout.WallClock {
@@ -297,7 +297,7 @@ func TestOnATerminalARecordWithoutALeaseShowsItsEnd(t *testing.T) {
 	}
 }
 
-func TestTableForgetKeepsWhatWasGrantedSinceTheQuestion(t *testing.T) {
+func TestTableForgetKeepsKeyGrantedSinceQuestion(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},
@@ -343,7 +343,7 @@ func TestTableForgetAsks(t *testing.T) {
 	}
 }
 
-func TestTableALiveLockWithAnAttributeOfAUsersIsCalledThatBeforeItIsRemoved(t *testing.T) {
+func TestTableBreakAdvisesRenameForLiveLock(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

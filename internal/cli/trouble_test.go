@@ -41,7 +41,7 @@ func saidBy(t *testing.T, program string, env []string, args ...string) (stdout,
 	return out.String(), err.String(), code
 }
 
-func TestDamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
+func TestDamagedRecordIsReportedAndListContinues(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
@@ -71,7 +71,7 @@ func TestDamagedRecordIsSaidAndTheListingGoesOn(t *testing.T) {
 	}
 }
 
-func TestLookAtATableOfAnotherLayoutSaysSoOnce(t *testing.T) {
+func TestForeignLayoutIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {
@@ -98,7 +98,7 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 }
 
 // With -E 0, a crontab would conclude that another host has this turn.
-func TestShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
+func TestShortWaitForSilentServerIsNotHeld(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
@@ -110,7 +110,7 @@ func TestShortWaitForAServerThatNeverAnswersIsNotCalledHeld(t *testing.T) {
 	}
 }
 
-func TestCommandEndsIfTheServerNeverAnswers(t *testing.T) {
+func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // after the first answer
 		if op == "DescribeTable" {
@@ -142,7 +142,7 @@ func TestCommandEndsIfTheServerNeverAnswers(t *testing.T) {
 }
 
 // The grant cannot be written, and the key cannot be released either.
-func TestAcquireEndsIfTheServerStopsAnsweringBeforeItsGrantIsWritten(t *testing.T) {
+func TestAcquireEndsIfServerHangsBeforeGrantIsWritten(t *testing.T) {
 	t.Parallel()
 	full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
 	if err != nil {
@@ -169,7 +169,7 @@ func TestAcquireEndsIfTheServerStopsAnsweringBeforeItsGrantIsWritten(t *testing.
 	}
 }
 
-func TestWhatIsDeniedIsNamed(t *testing.T) {
+func TestDeniedActionIsNamed(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
@@ -189,7 +189,7 @@ func TestWhatIsDeniedIsNamed(t *testing.T) {
 	}
 }
 
-func TestWithoutCredentialsItIsSaidWhereTheyWereLookedFor(t *testing.T) {
+func TestMissingCredentialsNameTheirSources(t *testing.T) {
 	t.Parallel()
 	env := append(bare(t.TempDir()), "AWS_REGION=eu-west-1", "LEASEHOLD_TABLE=locks")
 	for _, args := range [][]string{{"get", "k"}, {"ls"}, {"run", "k", "--", "true"}, {"table", "check"}} {
@@ -239,7 +239,7 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
+func TestTroubleIsReportedAsTextAndJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, "ProvisionedThroughputExceededException", "too much")
@@ -305,7 +305,7 @@ func TestWhatKeepsACommandFromItsAnswerIsSaidInBothForms(t *testing.T) {
 	wg.Wait()
 }
 
-func TestBreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
+func TestBreakWithUnknownOutcomeSaysSo(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -331,7 +331,7 @@ func TestBreakThatMayHaveFreedTheKeyIsNotSaidToHaveDoneNothing(t *testing.T) {
 }
 
 // CMD obeys the signal, so it ends before trust does: the lock was never lost.
-func TestWhoeverIsStoppedForLackOfRenewalIsToldWhy(t *testing.T) {
+func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
 	program, err := installed() // with the race detector its watchdog takes a second to exit, longer than the grace
 	if err != nil {

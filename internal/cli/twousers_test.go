@@ -17,7 +17,7 @@ import (
 // nobody is a user without any files, and without an entry in /etc/passwd.
 const nobody = 54321
 
-func TestTwoUsersOfAMachineShareItsStore(t *testing.T) {
+func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a process of another user")
 	}
@@ -94,7 +94,7 @@ func TestRootMakesNoStoreInTheHomeOfAnotherUser(t *testing.T) {
 
 // Otherwise any user who may start it could run any program with the rights of the file's
 // owner.
-func TestItRunsNothingWithTheRightsOfAnotherUserThanWhoStartedIt(t *testing.T) {
+func TestSetUserIDProgramRunsNothing(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")
 	}

@@ -36,7 +36,7 @@ func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr
 	return out.String(), errs.String(), code
 }
 
-func TestMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
+func TestMistakesAreExplainedBeforeAnyRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -130,7 +130,7 @@ func TestMistakeIsToldInPlainWordsBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-func TestEndpointWithPasswordIsRefusedUnshown(t *testing.T) {
+func TestEndpointWithPasswordIsRefusedAndHidden(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config")
 	const url = "http://user:hunter2@127.0.0.1:9"

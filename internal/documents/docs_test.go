@@ -50,7 +50,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-func TestEveryLinkInTheDocumentsLeadsSomewhere(t *testing.T) {
+func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
 	t.Chdir(root)
 	docs := documents(t)
 	links := 0
@@ -77,7 +77,7 @@ func TestEveryLinkInTheDocumentsLeadsSomewhere(t *testing.T) {
 	}
 }
 
-func TestEveryTestThatTheDocumentsLinkToIsInThatFile(t *testing.T) {
+func TestLinkedTestsAreInLinkedFiles(t *testing.T) {
 	t.Chdir(root)
 	links := 0
 	for path, text := range documents(t) {
@@ -94,7 +94,7 @@ func TestEveryTestThatTheDocumentsLinkToIsInThatFile(t *testing.T) {
 	}
 }
 
-func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
+func TestNamedTestsExist(t *testing.T) {
 	t.Chdir(root)
 	exists := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -129,7 +129,7 @@ func TestEveryTestThatTheDocumentsNameExists(t *testing.T) {
 	}
 }
 
-func TestEveryLineOfThePageOnSecurityHasItsTest(t *testing.T) {
+func TestSecurityPageHasTestForEveryLine(t *testing.T) {
 	t.Chdir(root)
 	page := documents(t)[filepath.Join("docs", "security.md")]
 	lines := 0
@@ -192,7 +192,7 @@ func packageDocs(t *testing.T) (docs, names map[string]string) {
 	return docs, names
 }
 
-func TestPackagesSayWhatTheyAreFor(t *testing.T) {
+func TestPackagesHaveDocComments(t *testing.T) {
 	t.Chdir(root)
 	docs, names := packageDocs(t)
 	for dir, name := range names {
@@ -229,7 +229,7 @@ func TestContributingNamesFilesThatExist(t *testing.T) {
 	}
 }
 
-func TestEveryScenarioWithARealPeerIsInTheMigrationPages(t *testing.T) {
+func TestMigrationPagesHaveEveryPeerScenario(t *testing.T) {
 	t.Chdir(root)
 	paths, err := filepath.Glob("proof/interop/sharing/*_test.go")
 	if err != nil {

@@ -59,7 +59,7 @@ func TestREADMEShowsTheLinesOfTheDemo(t *testing.T) {
 	}
 }
 
-func TestTableOfLeasesIsWorkedOut(t *testing.T) {
+func TestLeaseTableIsCalculated(t *testing.T) {
 	t.Chdir(root)
 	page, err := os.ReadFile("docs/timing.md")
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 )
 
 // Many callers treat 0 as an unset time.
-func TestMonotonicClockIsAboveZeroInABubbleToo(t *testing.T) {
+func TestMonotonicClockIsAboveZeroInBubble(t *testing.T) {
 	outside := Now().Mono
 	if outside <= 0 {
 		t.Errorf("outside %v", outside)

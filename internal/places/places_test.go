@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-func TestRequestWaitsUntilAPlaceIsFree(t *testing.T) {
+func TestRequestWaitsUntilPlaceIsFree(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(2)
 		a, _ := p.Take(t.Context())
@@ -38,7 +38,7 @@ func TestRequestWaitsUntilAPlaceIsFree(t *testing.T) {
 	})
 }
 
-func TestRequestThatHangsGivesUpItsPlace(t *testing.T) {
+func TestHangingRequestLosesItsPlace(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
 		hangs, _ := p.Take(t.Context())
@@ -55,7 +55,7 @@ func TestRequestThatHangsGivesUpItsPlace(t *testing.T) {
 	})
 }
 
-func TestRepeatedRequestGoesAfterThoseThatWereNeverSent(t *testing.T) {
+func TestRepeatedRequestGoesAfterUnsentRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := New(1)
 		leave, _ := p.Take(t.Context())

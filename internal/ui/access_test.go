@@ -52,7 +52,7 @@ func ours(r *http.Request) {
 }
 
 // Cookies go to every port of a host, and a query to histories and logs.
-func TestTokenIsTakenFromTheHeaderAlone(t *testing.T) {
+func TestTokenIsReadOnlyFromHeader(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
 		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),
 		"a query":  func(r *http.Request) { r.URL.RawQuery = "token=" + token },
@@ -72,7 +72,7 @@ func TestTokenIsTakenFromTheHeaderAlone(t *testing.T) {
 }
 
 // Only the files of the page are served without the token.
-func TestWithoutTheTokenNothingOfTheTableIsServed(t *testing.T) {
+func TestGuardServesOnlyOpenFilesWithoutToken(t *testing.T) {
 	g := door(false)
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -95,7 +95,7 @@ func TestWithoutTheTokenNothingOfTheTableIsServed(t *testing.T) {
 	}
 }
 
-func TestWhoMayAsk(t *testing.T) {
+func TestGuardAdmitsOnlyOwnPages(t *testing.T) {
 	evil := header("Origin", "http://evil.example")
 	for name, c := range map[string]struct {
 		method, path string
@@ -140,7 +140,7 @@ func TestWhoMayAsk(t *testing.T) {
 	}
 }
 
-func TestListeningElsewhereLetsInAddressesButNoNames(t *testing.T) {
+func TestRemoteGuardAdmitsAddressesButNoNames(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by its address: %d", got.StatusCode)
 	}
@@ -149,7 +149,7 @@ func TestListeningElsewhereLetsInAddressesButNoNames(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerForbidsWhatThePageDoesNotNeed(t *testing.T) {
+func TestAnswersForbidUnneededBrowserFeatures(t *testing.T) {
 	for _, path := range []string{"/", "/events"} {
 		h := knock(door(false), "GET", path).Header
 		if p := h.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") || !strings.Contains(p, "frame-ancestors 'none'") {

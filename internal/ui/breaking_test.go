@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestBreakFreesTheGrantThatWasShownAndNoOther(t *testing.T) {
+func TestBreakFreesOnlyShownGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())
@@ -49,7 +49,7 @@ func TestBreakFreesTheGrantThatWasShownAndNoOther(t *testing.T) {
 	})
 }
 
-func TestHolderThatWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
+func TestBreakSparesHolderShownDeadThatRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())
@@ -67,7 +67,7 @@ func TestHolderThatWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
 	})
 }
 
-func TestHolderWhoseSessionWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
+func TestBreakSparesHolderWhoseSessionRenews(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := w.Client(lab.SharedConfig())
@@ -88,7 +88,7 @@ func TestHolderWhoseSessionWasShownDeadAndRenewsIsNotBroken(t *testing.T) {
 	})
 }
 
-func TestLookTellsBreakDialogWhatTheCardShows(t *testing.T) {
+func TestLookShowsSameAsCard(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, _ := w.Client(lab.Config())
@@ -109,7 +109,7 @@ func TestLookTellsBreakDialogWhatTheCardShows(t *testing.T) {
 	})
 }
 
-func TestNothingIsBrokenUnlessThatIsAllowed(t *testing.T) {
+func TestBreakNeedsAllowBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		var out outcome
@@ -120,7 +120,7 @@ func TestNothingIsBrokenUnlessThatIsAllowed(t *testing.T) {
 	})
 }
 
-func TestPageRefusesAReasonThatTheLibraryWouldRefuse(t *testing.T) {
+func TestPageRefusesInvalidReason(t *testing.T) {
 	for n, want := range map[int]string{1000: "", 1001: "Nothing was broken: the reason has 1001 bytes: use at most 1000."} {
 		asked := breakRequest{shownGrant: shownGrant{Key: "k", Grant: "g", Version: "v"}, Typed: "k", Reason: strings.Repeat("x", n)}
 		if got := asked.check(); got != want {

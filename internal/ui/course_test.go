@@ -262,7 +262,7 @@ func asPage(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-func TestWaiterCommandAndPageGiveOneAnswerOfEachHolder(t *testing.T) {
+func TestVerdictsOfWaiterCommandAndPageAgreeOnEachHolder(t *testing.T) {
 	const lease = 20 * time.Second
 	clocked := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	every := clocked.Capabilities().LeaseStep
@@ -323,7 +323,7 @@ func TestWaiterCommandAndPageGiveOneAnswerOfEachHolder(t *testing.T) {
 	}
 }
 
-func TestWaiterCommandAndPageGiveOneAnswerWhereClocksAreVouchedFor(t *testing.T) {
+func TestVerdictsAgreeOnEachHolderWithMaxSkew(t *testing.T) {
 	const lease, skew = 20 * time.Second, 3 * time.Second
 	nothing := func() {}
 	for name, course := range map[string]struct {

@@ -61,7 +61,7 @@ func kinds(events []Event) string {
 	return strings.Join(all, "; ")
 }
 
-func TestWhatAChangeOfARecordMeans(t *testing.T) {
+func TestObserveTurnsChangesIntoEvents(t *testing.T) {
 	type sight struct {
 		after time.Duration
 		found holders.Found
@@ -108,14 +108,14 @@ func TestWhatAChangeOfARecordMeans(t *testing.T) {
 	}
 }
 
-func TestKeyThatIsFirstSeenLaterWasGrantedInBetween(t *testing.T) {
+func TestKeyFirstSeenLaterWasGrantedInBetween(t *testing.T) {
 	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, false, nobodyBroke)
 	if got := kinds(events); got != "grant a" {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestBreakThroughThePageIsSaidWithItsReason(t *testing.T) {
+func TestBreakThroughPageIsShownWithReason(t *testing.T) {
 	broke := func(grant string) (string, bool) { return "stuck since noon", grant == "a" }
 	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, true, broke)
 	if _, events := observe(&before, free(), at(time.Second), liveness.Rule{}, false, broke); kinds(events) != "break a: stuck since noon" {
@@ -129,7 +129,7 @@ func TestBreakThroughThePageIsSaidWithItsReason(t *testing.T) {
 	}
 }
 
-func TestHowALockStands(t *testing.T) {
+func TestStateOfLock(t *testing.T) {
 	l := func(kind holders.Kind, beats ...liveness.Beat) Lock {
 		lock := Lock{Found: holders.Found{Kind: kind}}
 		for _, b := range beats {
@@ -158,7 +158,7 @@ func TestHowALockStands(t *testing.T) {
 	}
 }
 
-func TestLockUnderASessionLivesAsTheSessionDoes(t *testing.T) {
+func TestLockUnderSessionIsLiveIfSessionIs(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)

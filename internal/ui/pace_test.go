@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestWhatWasSpentLongAgoIsForgottenThoughNobodyAsks(t *testing.T) {
+func TestPaceForgetsOldUnits(t *testing.T) {
 	p := pace{rate: 100}
 	now := start
 	for range 1000 {

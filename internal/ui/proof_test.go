@@ -22,7 +22,7 @@ func TestSecretsAndNamesAreLongAndDiffer(t *testing.T) {
 
 // Another program may get a token at the port of a server that has ended. That token opens
 // no later server with the same secret.
-func TestTokenLetsInToOneServerAlone(t *testing.T) {
+func TestTokenGivesAccessToOneServer(t *testing.T) {
 	for name, other := range map[string]string{
 		"the next on its port":     tokenFor(secret, "the-next.localhost:4711"),
 		"its name on another port": tokenFor(secret, "a-name-of-these-tests.localhost:4712"),
@@ -36,7 +36,7 @@ func TestTokenLetsInToOneServerAlone(t *testing.T) {
 	}
 }
 
-func TestServerProvesThatItHasTheSecretNow(t *testing.T) {
+func TestServerProvesItsSecret(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		ask := func(nonce string) (int, map[string]string) {

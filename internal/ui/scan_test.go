@@ -52,7 +52,7 @@ func TestPageSeesALockChange(t *testing.T) {
 	})
 }
 
-func TestDeadHolderTurnsDeadAfterItsLeaseAndTheNextOneTakesOver(t *testing.T) {
+func TestHolderDiesAfterItsLeaseAndIsTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		first, _ := w.Client(lab.Config())
@@ -142,7 +142,7 @@ func TestDeadHolderIsNotCreditedAfterItsLease(t *testing.T) {
 	})
 }
 
-func TestAllLayoutsAreShown(t *testing.T) {
+func TestScanShowsAllLayouts(t *testing.T) {
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
 		if err != nil {
@@ -222,7 +222,7 @@ func TestLocksUnderASessionDieWithIt(t *testing.T) {
 	})
 }
 
-func TestSessionThatHasDiedIsShownWhileItHasLocks(t *testing.T) {
+func TestDeadSessionIsShownWhileItHasLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, wire := w.Client(lab.SharedConfig())
@@ -250,7 +250,7 @@ func TestSessionThatHasDiedIsShownWhileItHasLocks(t *testing.T) {
 	})
 }
 
-func TestHistorySaysSinceWhenItIsKnown(t *testing.T) {
+func TestHistoryShowsItsBeginning(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, _ := w.Client(lab.Config())
@@ -275,7 +275,7 @@ func TestHistorySaysSinceWhenItIsKnown(t *testing.T) {
 	})
 }
 
-func TestDamagedRecordIsShownWithWhatIsWrong(t *testing.T) {
+func TestDamagedRecordIsShownWithProblem(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		w.Put(lab.Key("odd"))
@@ -286,7 +286,7 @@ func TestDamagedRecordIsShownWithWhatIsWrong(t *testing.T) {
 	})
 }
 
-func TestSeveralPagesCostOneScan(t *testing.T) {
+func TestScanIsSharedBySeveralPages(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		for range 5 {
@@ -301,7 +301,7 @@ func TestSeveralPagesCostOneScan(t *testing.T) {
 	})
 }
 
-func TestTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
+func TestScanKeepsRateThatPageMayLower(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {
@@ -336,7 +336,7 @@ func TestTableIsNeverReadFasterThanSaidAndAPageMaySlowItDown(t *testing.T) {
 	})
 }
 
-func TestWholeTableIsReadThoughSingleLocksTakeAllThatMayBeRead(t *testing.T) {
+func TestScanReadsWholeTableDespiteSingleReads(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Detach(w.Acquire(c, "job", leasehold.WithLease(time.Hour)))
@@ -352,7 +352,7 @@ func TestWholeTableIsReadThoughSingleLocksTakeAllThatMayBeRead(t *testing.T) {
 	})
 }
 
-func TestPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
+func TestPageShowsTroubleOfTableAndItsEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
@@ -371,7 +371,7 @@ func TestPageIsToldThatTheTableDoesNotAnswerAndThatItDoesAgain(t *testing.T) {
 	})
 }
 
-func TestNoAnswerForThreeSecondsIsTroubleSinceTheLastAnswer(t *testing.T) {
+func TestScanReportsTroubleAfterThreeSecondsOfSilence(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
@@ -403,7 +403,7 @@ func TestNoAnswerForThreeSecondsIsTroubleSinceTheLastAnswer(t *testing.T) {
 	})
 }
 
-func TestHolderIsExpiringOnlyIfALookHasShownIt(t *testing.T) {
+func TestHolderIsExpiringOnlyIfReadShowedIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
@@ -427,7 +427,7 @@ func TestHolderIsExpiringOnlyIfALookHasShownIt(t *testing.T) {
 	})
 }
 
-func TestLateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
+func TestLateAnswerShowsHolderAtTimeOfRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
@@ -458,7 +458,7 @@ func TestLateAnswerShowsAHolderAsItWasWhenItWasAskedFor(t *testing.T) {
 	})
 }
 
-func TestPageThatDoesNotKeepUpIsCutOffAndHoldsNobodyUp(t *testing.T) {
+func TestSlowPageIsDisconnectedAndDelaysNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse((backlog + 60) * time.Second)

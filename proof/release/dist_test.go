@@ -19,7 +19,7 @@ import (
 )
 
 // The build uses the commit that is checked out, not files with uncommitted changes.
-func TestReleaseIsTheSameWhenItIsBuiltAgain(t *testing.T) {
+func TestReleaseIsReproducible(t *testing.T) {
 	here := []platform{{runtime.GOOS, runtime.GOARCH}}
 	c, err := checkedOut(t.Context(), "../..")
 	if err != nil {

@@ -38,7 +38,7 @@ func blocks(t *testing.T, language string) map[string][]string {
 	return found
 }
 
-func TestYAMLOfTheGuidesIsWhatItsReaderExpects(t *testing.T) {
+func TestYAMLOfTheGuidesIsValid(t *testing.T) {
 	kinds := map[string]int{}
 	pages := blocks(t, "yaml")
 	for _, text := range pages["kubernetes.md"] {
@@ -78,7 +78,7 @@ var (
 	needed   = []string{"Unit/Description", "Service/ExecStart", "Service/KillMode", "Timer/OnCalendar"}
 )
 
-func TestUnitsOfTheGuideAreUnits(t *testing.T) {
+func TestUnitsOfTheGuideAreValid(t *testing.T) {
 	found := map[string]int{}
 	dir := t.TempDir()
 	var paths []string

@@ -34,7 +34,7 @@ func checked(t *testing.T, server *httptest.Server, check func() error) (said st
 	return say.String(), modules, err
 }
 
-func TestKnownVulnerabilityInWhatIsReleasedIsAnError(t *testing.T) {
+func TestKnownVulnerabilityInReleaseIsError(t *testing.T) {
 	found := errors.New("exit status 3")
 	said, modules, err := checked(t, database(t, healthy), func() error { return found })
 	if !errors.Is(err, found) || modules != 1+len(adapters) {
@@ -59,7 +59,7 @@ func TestGovulncheckWithoutDatabaseIsSkippedAndReported(t *testing.T) {
 	}
 }
 
-func TestDatabaseThatDoesNotAnswerHoldsNothingUp(t *testing.T) {
+func TestSilentDatabaseDoesNotBlockCheck(t *testing.T) {
 	end := make(chan struct{})
 	server := database(t, func(http.ResponseWriter, *http.Request) { <-end })
 	defer close(end)
@@ -73,7 +73,7 @@ func TestDatabaseThatDoesNotAnswerHoldsNothingUp(t *testing.T) {
 	}
 }
 
-func TestDatabaseThatGoesAwayIsNoFinding(t *testing.T) {
+func TestDatabaseFailureIsNoFinding(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestVersionSaysWhatIsKnownOfTheBuildAndNoMore(t *testing.T) {
+func TestVersionShowsKnownBuildInformation(t *testing.T) {
 	t.Parallel()
 	checkout := []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef0123456789abcdef01234567"}, {Key: "vcs.modified", Value: "true"}}
 	for _, c := range []struct {
@@ -26,7 +26,7 @@ func TestVersionSaysWhatIsKnownOfTheBuildAndNoMore(t *testing.T) {
 	}
 }
 
-func TestOnlyALeaseholdRunFromItsOwnSourceIsBeingTriedOut(t *testing.T) {
+func TestTrialIsRunFromOwnSource(t *testing.T) {
 	const own = "example.com/locks"
 	source := t.TempDir()
 	write := func(path, content string) string {

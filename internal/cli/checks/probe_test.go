@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestRepliesBoundTheDifferenceOfTheClocks(t *testing.T) {
+func TestRepliesBoundDifferenceOfClocks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -41,7 +41,7 @@ func TestRepliesBoundTheDifferenceOfTheClocks(t *testing.T) {
 	})
 }
 
-func TestReplyAtTheTurnOfTheServersSecondHalvesWhatIsNotKnown(t *testing.T) {
+func TestNarrowHalvesUncertaintyWithEachReply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -59,7 +59,7 @@ func TestReplyAtTheTurnOfTheServersSecondHalvesWhatIsNotKnown(t *testing.T) {
 	})
 }
 
-func TestMaxSkewThatIsHonestIsTwiceWhatTheClockMayBeWrongBy(t *testing.T) {
+func TestHonestSkewIsTwiceTheErrorOfClock(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
@@ -70,7 +70,7 @@ func TestMaxSkewThatIsHonestIsTwiceWhatTheClockMayBeWrongBy(t *testing.T) {
 	}
 }
 
-func TestPercentileIsTheValueThatThatShareDoesNotExceed(t *testing.T) {
+func TestPercentileIsNearestRank(t *testing.T) {
 	var values []time.Duration
 	if percentile(values, 0.5) != 0 {
 		t.Error("of nothing")
@@ -86,7 +86,7 @@ func TestPercentileIsTheValueThatThatShareDoesNotExceed(t *testing.T) {
 	}
 }
 
-func TestLeaseThatDoctorAdvisesIsTheShortestForWhichTheTableIsNotSlow(t *testing.T) {
+func TestLeaseForIsShortestThatIsNotSlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
@@ -100,7 +100,7 @@ func TestLeaseThatDoctorAdvisesIsTheShortestForWhichTheTableIsNotSlow(t *testing
 	})
 }
 
-func TestTableIsSlowWhoseRequestsTakeAQuarterOfARenewalPeriod(t *testing.T) {
+func TestTableIsSlowAtQuarterOfRenewalPeriod(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		want State
@@ -111,7 +111,7 @@ func TestTableIsSlowWhoseRequestsTakeAQuarterOfARenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestSilentServerIsAskedThreeTimesAndNoMore(t *testing.T) {
+func TestSilentServerGetsThreeRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, n := time.Now(), 0
 		err := patiently(t.Context(), func(ctx context.Context) error {
@@ -125,7 +125,7 @@ func TestSilentServerIsAskedThreeTimesAndNoMore(t *testing.T) {
 	})
 }
 
-func TestWhatIsTriedIsWhatThePoliciesAllow(t *testing.T) {
+func TestRightsAreThoseOfPolicies(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)

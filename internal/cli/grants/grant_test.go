@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestGrantKnowsRegionServerAndAccountOfItsTable(t *testing.T) {
+func TestGrantContainsRegionServerAndAccount(t *testing.T) {
 	at := func(table, region, server, account string) Place {
 		return PlaceOf(t.Context(), &store.Store{Table: table, Layout: layout.Native{}, DB: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
-func TestWaitIsTooShortForAHolderWhoseLeaseIsLonger(t *testing.T) {
+func TestWaitIsTooShortForHolderWithLongerLease(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	held := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }
@@ -36,7 +36,7 @@ func TestWaitIsTooShortForAHolderWhoseLeaseIsLonger(t *testing.T) {
 	}
 }
 
-func TestAfterAWaitARefusalSaysHowLongItAllTook(t *testing.T) {
+func TestRefusalAfterWaitContainsWholeWait(t *testing.T) {
 	f := Wanted{Wait: 1500 * time.Millisecond}
 	for took, want := range map[time.Duration]time.Duration{
 		1501 * time.Millisecond: 1500 * time.Millisecond, 21700 * time.Millisecond: 21 * time.Second,
@@ -51,7 +51,7 @@ func TestAfterAWaitARefusalSaysHowLongItAllTook(t *testing.T) {
 	}
 }
 
-func TestWaitInWhichNothingWasAnsweredIsNoRefusal(t *testing.T) {
+func TestWaitWithoutAnyAnswerIsNoRefusal(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestChildHasEndedBeforeExitedSaysSo(t *testing.T) {
+func TestChildHasEndedBeforeExitedIsClosed(t *testing.T) {
 	ended, runs := exec.Command("true"), exec.Command("sleep", "60")
 	for _, cmd := range []*exec.Cmd{ended, runs} {
 		if err := cmd.Start(); err != nil {

@@ -45,7 +45,7 @@ func (stuck) Write(order []byte) (int, error) {
 
 func (stuck) Close() error { return nil }
 
-func TestCMDNeverRunsIfLeaseholdIsKilledBeforeTheWatchdogKnowsItsGroup(t *testing.T) {
+func TestCMDNeverRunsIfKilledBeforeWatchdogKnowsGroup(t *testing.T) {
 	dir := t.TempDir()
 	self, err := os.Executable()
 	if err != nil {

@@ -69,7 +69,7 @@ func TestCMDRunsOnceItsGateIsOpened(t *testing.T) {
 	}
 }
 
-func TestCMDDoesNotRunOnceItsGateIsClosedForGood(t *testing.T) {
+func TestCMDDoesNotRunAfterGateIsClosed(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	closeForGood(t, g)
@@ -116,7 +116,7 @@ func (f orderTaker) Write(order []byte) (int, error) {
 
 func (orderTaker) Close() error { return nil }
 
-func TestWatchdogIsToldOfCMDsGroupBeforeTheGateOpens(t *testing.T) {
+func TestWatchdogKnowsGroupBeforeGateOpens(t *testing.T) {
 	self, err := ThisProgram()
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
+func TestSignalTooLateToEndWaitIsNotLost(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -22,7 +22,7 @@ func TestSignalThatComesTooLateToEndAWaitIsNotLost(t *testing.T) {
 }
 
 // CMD and leasehold receive the signals of a service manager at the same moment.
-func TestSignalThatCameWithTheEndOfCMDIsKnownAndKeptForTheNextWait(t *testing.T) {
+func TestSignalDuringEndOfCMDIsKeptForNextWait(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool

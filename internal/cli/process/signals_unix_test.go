@@ -10,7 +10,7 @@ import (
 
 // A busy machine delivers a signal late: CMD, which received the same signal, has ended by
 // then.
-func TestSignalThatWasSentBeforeTheEndOfCMDIsKnownAtItsEnd(t *testing.T) {
+func TestSignalSentBeforeEndOfCMDIsKnownAtItsEnd(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

@@ -68,7 +68,7 @@ func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 	})
 }
 
-func TestTroubleThatComesAndGoesIsSaidOnceAMinute(t *testing.T) {
+func TestIntermittentTroubleIsReportedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, told := &Health{}, &teller{}
 		var said []string
@@ -99,7 +99,7 @@ func TestTroubleThatComesAndGoesIsSaidOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestRequestWithoutAReplyIsTroubleBeforeItFails(t *testing.T) {
+func TestRequestWithoutReplyIsTroubleBeforeItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Health{}
 		p := h.Begin()

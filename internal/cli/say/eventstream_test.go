@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestSlowReaderOfEventsIsNotWaitedFor(t *testing.T) {
+func TestEventStreamDoesNotWaitForSlowReader(t *testing.T) {
 	t.Parallel()
 	reader, writer, err := os.Pipe()
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestReaderOfAFIFOMayComeALittleLater(t *testing.T) {
+func TestReaderOfFIFOMayOpenItLater(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestReaderOfAFIFOMayComeALittleLater(t *testing.T) {
 	})
 }
 
-func TestReaderThatNeverComesIsAnErrorOfItsOwn(t *testing.T) {
+func TestMissingReaderOfFIFOIsError(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {

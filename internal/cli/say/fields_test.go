@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestLeaseIsShownAsItsLengthOrAsItsEnd(t *testing.T) {
+func TestLeaseIsShownAsLengthOrEnd(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]leasehold.Record{
 		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
@@ -21,14 +21,14 @@ func TestLeaseIsShownAsItsLengthOrAsItsEnd(t *testing.T) {
 	}
 }
 
-func TestWorkOfAPeriodIsNamedByItsStart(t *testing.T) {
+func TestWorkOfPeriodIsNamedByItsStart(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-func TestWaitersAreShownInOrderWithWhenTheyCame(t *testing.T) {
+func TestWaitersAreShownInOrderWithTheirTimes(t *testing.T) {
 	line := []leasehold.Waiter{{Owner: "ann/abcdefghijklmnopqrstuvwxyz", Since: time.UnixMilli(1)}, {Owner: "carl/abcdefghijklmnopqrstuvwxyz", Since: time.UnixMilli(2)}}
 	at := func(t time.Time) string { return t.UTC().Format("05.000") }
 	if got, want := waitingText(line, at), "ann/abcd since 00.001, carl/abcd since 00.002"; got != want {

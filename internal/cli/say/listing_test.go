@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-func TestListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
+func TestListingHasOneRowForLongNames(t *testing.T) {
 	now := time.Now()
 	long := leasehold.Record{
 		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
@@ -62,7 +62,7 @@ func TestListingHasOneRowALockHoweverLongItsNamesAre(t *testing.T) {
 	}
 }
 
-func TestListAtATerminalMarksLocksUnderASharedLease(t *testing.T) {
+func TestListAtTerminalMarksLocksUnderSharedLease(t *testing.T) {
 	now := time.Now()
 	for session, want := range map[string]string{"": "20s", "id": "20s shared"} {
 		r := Record{Record: leasehold.Record{Key: leasehold.Key{Partition: "job"}, Owner: "host", Lease: 20 * time.Second, Session: session}}
@@ -75,7 +75,7 @@ func TestListAtATerminalMarksLocksUnderASharedLease(t *testing.T) {
 	}
 }
 
-func TestListAtATerminalShowsWhatAHolderSaysOfItsWork(t *testing.T) {
+func TestListAtTerminalShowsDataOfHolder(t *testing.T) {
 	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "ci/1", Lease: time.Second, GrantedAt: time.Now(), Data: []byte("deploying v42")}
 	for _, tc := range []struct {
 		terminal, released, want bool
@@ -91,7 +91,7 @@ func TestListAtATerminalShowsWhatAHolderSaysOfItsWork(t *testing.T) {
 	}
 }
 
-func TestListAtATerminalShowsWhatWasDoneLast(t *testing.T) {
+func TestListAtTerminalShowsLastWork(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{

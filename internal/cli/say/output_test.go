@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSequencesAreOnlyAtATerminalAndOnlyLeaseholds(t *testing.T) {
+func TestSequencesAreOnlyLeaseholdsOwnAtTerminal(t *testing.T) {
 	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
 	for _, c := range []struct {
 		out  Output
@@ -23,7 +23,7 @@ func TestSequencesAreOnlyAtATerminalAndOnlyLeaseholds(t *testing.T) {
 	}
 }
 
-func TestDataIsExactInAPipeAndShownAtATerminal(t *testing.T) {
+func TestDataIsExactInPipeAndShownAtTerminal(t *testing.T) {
 	data := []byte("\x1b[2J\xff\u202e\n")
 	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
 		var got bytes.Buffer

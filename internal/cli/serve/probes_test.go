@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestProbesAreForThisMachineUnlessAnAddressIsNamed(t *testing.T) {
+func TestProbesListenOnLoopbackUnlessAddressIsNamed(t *testing.T) {
 	for addr, local := range map[string]bool{":0": true, "127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false} {
 		l, err := ForProbes(t.Context(), addr)
 		if err != nil {
@@ -52,7 +52,7 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	return status
 }
 
-func TestOnLoopbackProbesAskThisMachineByItsOwnNames(t *testing.T) {
+func TestProbesOnLoopbackAcceptOnlyOwnNames(t *testing.T) {
 	for host, want := range map[string][2]int{ // status on loopback, status elsewhere
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},

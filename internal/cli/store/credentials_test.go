@@ -88,7 +88,7 @@ func TestCredentialSourceLoadsOnceAtATime(t *testing.T) {
 	})
 }
 
-func TestOnEC2ReadsTheHardware(t *testing.T) {
+func TestEC2IsDetectedFromHardware(t *testing.T) {
 	for _, c := range []struct {
 		file, content string
 		want          bool

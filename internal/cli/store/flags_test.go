@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestByFlagsNamesFlagThatFits(t *testing.T) {
+func TestFlagAdviceNamesFlagThatFits(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		is, asked layout.Layout

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
-func TestMetricsPageNamesThoseOfRun(t *testing.T) {
+func TestMetricsPageListsMetricsOfRun(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestMetricsPageNamesThoseOfRun(t *testing.T) {
 	}
 }
 
-func TestMetricsOfRunsAtOnceCountEveryLoss(t *testing.T) {
+func TestMetricsOfConcurrentRunsCountEveryLoss(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not locked there")
 	}

@@ -46,7 +46,7 @@ func (e *echo) lives() bool {
 	return line == "x\n"
 }
 
-func TestGroupThatHasTheNumberOfCMDAfterItIsNotSignalled(t *testing.T) {
+func TestSignalSparesGroupWithReusedNumber(t *testing.T) {
 	another := startEcho(t, "cat")
 	pid := another.cmd.Process.Pid
 	began := Began(pid)
@@ -67,7 +67,7 @@ func TestGroupThatHasTheNumberOfCMDAfterItIsNotSignalled(t *testing.T) {
 	}
 }
 
-func TestProcessThatHasTheNumberOfOneOfCMDsAfterItIsNotKilled(t *testing.T) {
+func TestKillSparesProcessWithReusedNumber(t *testing.T) {
 	another := startEcho(t, "cat")
 	found, ok := readProcess(another.cmd.Process.Pid)
 	if !ok {
@@ -85,7 +85,7 @@ func TestProcessThatHasTheNumberOfOneOfCMDsAfterItIsNotKilled(t *testing.T) {
 	}
 }
 
-func TestChildrenOfWhoHasTheSupervisorsNumberAfterItAreNotCMDs(t *testing.T) {
+func TestDescentOmitsChildrenOfReusedSupervisorNumber(t *testing.T) {
 	another := startEcho(t, "sh", "-c", "setsid cat; :") // neither this process nor its parent
 	if !another.lives() {                                // it has a child in another group by now
 		t.Fatal("it does not answer")

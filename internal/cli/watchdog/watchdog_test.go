@@ -57,7 +57,7 @@ func (k *recordedWatchdog) end(how string) {
 	<-k.done
 }
 
-func TestWatchdogSignalsAGraceBeforeTrustEndsAndKillsWhenItEnds(t *testing.T) {
+func TestWatchdogSignalsBeforeTrustEndsAndKillsAtItsEnd(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		play func(*recordedWatchdog)

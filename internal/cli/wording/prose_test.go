@@ -6,7 +6,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestProseIsBrokenAtWordsAndLosesNone(t *testing.T) {
+func TestFillBreaksAtWordsAndLosesNone(t *testing.T) {
 	for _, text := range []string{
 		"", "one", "a  key with   spaces: " + strings.Repeat("word ", 60), strings.Repeat("x", 200) + " after",
 		"the outcome is unknown: no answer in time: " + strings.Repeat("größer ", 30),

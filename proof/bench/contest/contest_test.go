@@ -137,7 +137,7 @@ func TestContestOfFourHasEverySection(t *testing.T) {
 	}
 }
 
-func TestContestThatIsInterruptedHasWhatWasPlayed(t *testing.T) {
+func TestInterruptedContestHasResultsSoFar(t *testing.T) {
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errEnough := errors.New("enough")
 	c := contest(t, "cycle", silent)

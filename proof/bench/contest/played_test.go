@@ -47,7 +47,7 @@ func TestClosedLoopIsCountedBySectionsAndHandOvers(t *testing.T) {
 	}
 }
 
-func TestOpenLoopCountsWaitsFromWhenTheyWereDue(t *testing.T) {
+func TestOpenLoopCountsWaitsFromDueTime(t *testing.T) {
 	p := hundred()
 	// This section was due at 5, when its client was still busy with the first, so it was
 	// not requested.
@@ -62,7 +62,7 @@ func TestOpenLoopCountsWaitsFromWhenTheyWereDue(t *testing.T) {
 	}
 }
 
-func TestGrantBehindTheEndIsNotOfTheWindow(t *testing.T) {
+func TestGrantAfterWindowDoesNotCount(t *testing.T) {
 	p := hundred()
 	p.sections[2].granted, p.sections[2].releasing = at(101), at(111)
 	if err := p.alone(); err != nil {
@@ -82,7 +82,7 @@ func TestPlayedFindsTwoHoldersAtOnce(t *testing.T) {
 	}
 }
 
-func TestArrivalsAreAtTheRateTheSameForAllAndOtherInEachRound(t *testing.T) {
+func TestArrivalsAreSameForAllAndDifferByRound(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0

@@ -66,7 +66,7 @@ func TestTextShowsMedianSpreadAndLimitOfRuns(t *testing.T) {
 	}
 }
 
-func TestFiguresOfABusyMachineAreSaidToBe(t *testing.T) {
+func TestFiguresOfBusyMachineAreMarked(t *testing.T) {
 	const busy = "The machine was busy"
 	r := three()
 	if strings.Contains(Text(r), busy) {
@@ -88,7 +88,7 @@ func squeezed(text string) string {
 	return text
 }
 
-func TestPictureHasABarForWhatWasMeasuredAndNoOther(t *testing.T) {
+func TestPictureHasBarsOnlyForMeasurements(t *testing.T) {
 	p := Contention(three())
 	if len(p.Rows) != 2 || p.Rows[0].Bars[0].Median != 26 || p.Rows[0].Bars[1].Runs != 0 || p.Limit != 23 {
 		t.Fatalf("%+v", p)
@@ -121,7 +121,7 @@ func TestPictureNamesLibrariesThatWereNotMeasured(t *testing.T) {
 	}
 }
 
-func TestPictureOfNothingAndOfOddNamesIsWellFormed(t *testing.T) {
+func TestPictureIsWellFormedForOddInput(t *testing.T) {
 	wellFormed(t, Cost(&contest.Results{}).SVG())
 	r := three()
 	r.Contenders[0].Name = `<"&`
@@ -144,7 +144,7 @@ func wellFormed(t *testing.T, svg string) {
 	}
 }
 
-func TestPageIsWrittenBetweenItsMarksAndNowhereElse(t *testing.T) {
+func TestPageIsWrittenOnlyBetweenMarks(t *testing.T) {
 	docs := filepath.Join(t.TempDir(), "docs", "internals")
 	if err := os.MkdirAll(docs, 0o700); err != nil {
 		t.Fatal(err)
@@ -182,7 +182,7 @@ func TestPageIsWrittenBetweenItsMarksAndNowhereElse(t *testing.T) {
 	}
 }
 
-func TestSummaryHasTheMediansOfAllAndTheLimit(t *testing.T) {
+func TestSummaryHasMediansAndLimit(t *testing.T) {
 	r := three()
 	r.Runs[0].Tables["contention-4-closed"]["writes"] = 2
 	r.Runs[0].Tables["contention-4-closed"]["reads"] = 3.2
@@ -202,7 +202,7 @@ func TestSummaryHasTheMediansOfAllAndTheLimit(t *testing.T) {
 	}
 }
 
-func TestResultsAreReadAsTheyWereWritten(t *testing.T) {
+func TestResultsSurviveWriteAndRead(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "results.json")
 	if err := Write(path, three()); err != nil {
 		t.Fatal(err)

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestMedianIsOfTheRunsAndTheSpreadOfAllOfThem(t *testing.T) {
+func TestSpreadHasMedianAndExtremes(t *testing.T) {
 	for _, c := range []struct {
 		runs []float64
 		want Spread
@@ -22,7 +22,7 @@ func TestMedianIsOfTheRunsAndTheSpreadOfAllOfThem(t *testing.T) {
 	}
 }
 
-func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
+func TestQuantileIsMeasuredValue(t *testing.T) {
 	hundred := make([]float64, 100)
 	for i := range hundred {
 		hundred[i] = float64(100 - i) // falling, so that Quantile has to sort
@@ -40,7 +40,7 @@ func TestQuantileIsAValueThatWasMeasured(t *testing.T) {
 	}
 }
 
-func TestJainsIndexIsOneAmongEqualsAndASharePerHeadIfOneHasAll(t *testing.T) {
+func TestJainIsOneForEqualShares(t *testing.T) {
 	for _, c := range []struct {
 		shares []float64
 		want   float64

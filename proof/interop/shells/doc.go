@@ -2,5 +2,5 @@
 // with the script of leasehold completion and TAB. zsh and fish are those of Debian's
 // packages; where they cannot be had, their part is skipped and says so. PowerShell is
 // in no package of Debian: that its script does not evaluate such a line is what
-// TestLineThatCouldRunSomethingIsNotEvaluatedByTAB in internal/cli says of its text.
+// TestLineWithSubstitutionIsNotEvaluatedAtTAB in internal/cli says of its text.
 package shells

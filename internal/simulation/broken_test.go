@@ -23,7 +23,7 @@ import (
 
 // broken is a variant of the product that breaks a promise.
 type broken struct {
-	name  string   // as the package's page has it
+	name  string   // the name in the package's page
 	finds []string // each the beginning of a violation; one of them
 	run   func(t *testing.T, seed uint64, w world)
 }
@@ -74,7 +74,7 @@ func misreadAsAnInstant(t *testing.T, seed uint64, w world) {
 	likewise(damage)(t, seed, w)
 }
 
-// deafToBreaks has clients to whom no row tells of broken grants.
+// deafToBreaks has clients that no row notifies of broken grants.
 func deafToBreaks(t *testing.T, seed uint64, w world) {
 	w.misread = func(body []byte) []byte {
 		return bytes.ReplaceAll(body, []byte(`"brokenGrants"`), []byte(`"unheard"`))
@@ -97,7 +97,7 @@ func TestSimulationCatchesWhatIsBrokenInOddWorlds(t *testing.T) {
 		broken{"a commit that is forgotten where its release fails", []string{"invariant 8"}, likewise(func(_ uint64) world {
 			return world{work: func(c *process, r *worker) { c.twiceBy(r, oneAfterTheOther) }}
 		})},
-		broken{"holders who do not hear of breaks", []string{"invariant 16:"}, deafToBreaks},
+		broken{"holders without break notices", []string{"invariant 16:"}, deafToBreaks},
 		broken{"commits that look at no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
 		broken{"a damaged row that is read as an instant", []string{"invariant 7:", "invariant 11:"}, misreadAsAnInstant},
 		broken{"a grant that is resumed whatever it shows", []string{"invariant"}, tampered(renewedWhateverItShows, likewise(passingOn))},
@@ -112,7 +112,7 @@ func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.Tr
 }
 
 func TestSimulationCatchesWhatIsBrokenAmongEverything(t *testing.T) {
-	meeting := func(f fault, run simulation) simulation { // and no other
+	meeting := func(f fault, run simulation) simulation { // only this fault
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
 			run(t, seed, w)
@@ -153,10 +153,10 @@ func TestSimulationCatchesABrokenElection(t *testing.T) {
 	areFound(t, 500,
 		broken{"commits that are fenced by the owner alone", []string{"invariant 4"}, tampered(guardOnOwnerAlone, elections(electionPlan{}))},
 		broken{"a function that is not waited for", []string{"invariant of elections: 2 functions run at once"}, elections(electionPlan{lead: leadImpatiently})},
-		broken{"a lost term that ends it all", []string{"invariant of elections: Lead of process"}, elections(electionPlan{lead: leadOnce})},
-		broken{"an observer who looks no more once he has seen a leader", []string{"invariant of elections: process"}, elections(electionPlan{observe: observeOnce})},
-		broken{"leaders who do not hear that they are asked", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: unheard}})},
-		broken{"leaders who take each request for theirs", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: askedOfAll}})},
+		broken{"a lost term that ends Lead", []string{"invariant of elections: Lead of process"}, elections(electionPlan{lead: leadOnce})},
+		broken{"an observer that reads no more after the first leader", []string{"invariant of elections: process"}, elections(electionPlan{observe: observeOnce})},
+		broken{"leaders that ignore requests to step down", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: unheard}})},
+		broken{"leaders that obey requests to other grants", []string{"invariant of elections: process"}, elections(electionPlan{world: world{misread: askedOfAll}})},
 	)
 }
 

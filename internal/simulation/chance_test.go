@@ -12,11 +12,10 @@ import (
 	"time"
 )
 
-// Everything that decides in a run comes from its seed, and from nothing whose
-// order the scheduler of Go could change. What becomes of a request is drawn
-// for the goroutine on whose behalf it is sent, for what it asks of which keys,
-// and for how many such requests went before. Whatever is on its way arrives at an
-// instant of its own: no two processes ever reach the table at the same.
+// Every decision in a run comes from its seed, and never depends on an order that Go's
+// scheduler could change. The fate of a request is drawn for the goroutine on whose behalf
+// it is sent, for its operation and keys, and for how many such requests went before. Each
+// message arrives at an instant of its own: no two processes ever reach the table at once.
 
 // drawn returns the chance of one thing in a run.
 func drawn(seed uint64, what ...any) *rand.Rand {
@@ -56,13 +55,13 @@ func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance is the client's own. Goroutines that draw at one instant draw different numbers:
-// two timers that fire at the same would go in an order that no seed fixes. So that it
-// does not matter which of them runs first, each draws by what it draws for, and for whom.
+// chance draws for the client. Goroutines that draw at one instant draw different numbers:
+// two timers that fire at the same instant would run in an order that no seed fixes. So that
+// their order does not matter, each draws by its purpose and its worker.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	if !strings.Contains(why, "/internal/renewals.") { // which draw under a mutex, and meet nobody
+	if !strings.Contains(why, "/internal/renewals.") { // renewals draw under a mutex, and meet no other goroutine
 		why += c.oneAfterTheOther(why)
 	}
 	c.mu.Lock()
@@ -83,7 +82,7 @@ func (c *process) oneAfterTheOther(why string) (who string) {
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // as several releases of one call, whose time is over at one instant
+	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // for example several releases of one call, whose time is over at one instant
 		who += ", which has asked for " + asked
 	}
 	c.mu.Unlock()
@@ -104,9 +103,9 @@ func (c *process) asksFor(asks string) {
 	}
 }
 
-// asking is what a goroutine has asked for last. Those that it has started may ask at the
-// instant at which it draws a chance, and at the same instant as each other: the scheduler
-// orders them. So a chance goes by what was asked for at earlier instants.
+// asking contains the last requests of a goroutine. The goroutines that it has started may
+// send at the instant at which it draws a chance, and at the same instant as each other:
+// the scheduler orders them. So a chance depends on the requests of earlier instants.
 type asking struct {
 	latest  string // at the instant at: the greatest, if there are several
 	at      time.Time
@@ -127,7 +126,7 @@ func (a asking) and(asks string, now time.Time) asking {
 	return asking{asks, now, a.latest}
 }
 
-// goesAbout notes on whose behalf this goroutine, and those that it starts, call the client.
+// goesAbout records on whose behalf this goroutine, and its children, call the client.
 func (c *process) goesAbout(who string) {
 	self, _ := goroutine()
 	c.mu.Lock()

@@ -19,7 +19,7 @@ import (
 type commitCall struct {
 	key, value, grant string
 	token             int64
-	beside            []*leasehold.Lock // that guard it too
+	beside            []*leasehold.Lock // other locks that guard it
 	done              bool
 	err               error
 }
@@ -41,9 +41,9 @@ func (c *process) end(call *commitCall, err error) {
 	call.done, call.err = true, err
 }
 
-// commit notes a value in the log of the lock's key: whatever the log shows, or
-// on condition that it shows as much as was read, or as much as it cannot show
-// any more. It leaves after patience at most.
+// commit appends a value to the log of the lock's key: unconditionally, or on condition
+// that the log is as it was read, or on a condition that no longer holds. It leaves after
+// patience at most.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
@@ -134,8 +134,8 @@ func (c *checker) ended(r *request, key string) {
 	c.applies(r, key, fmt.Sprintf("%+v", s))
 }
 
-// settleCommits holds what commits returned against what the tables show in
-// the end. c.mu is held.
+// settleCommits checks the results of commits against the final state of the tables. c.mu
+// is held.
 func (c *checker) settleCommits() {
 	times := map[string]int{}
 	for _, log := range c.logs {

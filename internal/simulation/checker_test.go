@@ -19,31 +19,31 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// checker watches a run from outside: what each process sends and receives,
-// what the table applies, in which order, and what is believed when. The
-// numbers of what it reports are those of the list in docs/guarantees.md.
+// checker watches a run from outside: what each process sends and receives, what the table
+// applies, the order of that, and what is believed when. Its reports have the numbers of the
+// list in docs/guarantees.md.
 type checker struct {
 	mu       sync.Mutex
-	clocked  bool // records go by the wall clock
+	clocked  bool // records have an expiry by the wall clock
 	began    time.Time
 	problems []string
 	tally    *tally
 	faults   []injected
-	history  history // what was sent, applied and believed, for whoever replays a seed
+	history  history // all that was sent, applied and believed, for replaying a seed
 	deletes  bool    // some process deletes records on release: a repeated request may bring one back
 
 	longest time.Duration                   // lease of any client
 	holdsOn bool                            // belief goes on in an outage: nobody promises that it ends with the lease
 	broken  map[string]bool                 // grants that were freed by hand: nobody promises anything of a belief in them
 	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
-	toldOf  map[string]time.Time            // grants of which a Break returned nil, and when
-	hears   time.Duration                   // within which each holder hears of that; 0: nobody promises it
-	spoils  map[string]types.AttributeValue // of each row that is damaged by hand: the lease that it had
+	toldOf  map[string]time.Time            // when a Break of the grant returned nil
+	hears   time.Duration                   // within which each holder learns of a break; 0 if that is not promised
+	spoils  map[string]types.AttributeValue // the lease of each row that is damaged by hand
 
-	table    *lab.World               // that the requests are applied to
+	table    *lab.World               // the table that requests are applied to
 	records  map[string]*state        // by key, as the table has it
 	versions map[string]bool          // ever installed
-	pairs    map[[2]string]bool       // of grant id and token, ever installed
+	pairs    map[[2]string]bool       // pairs of grant id and token, ever installed
 	terms    map[[2]string]int        // by owner and token, ever installed: the process
 	trusts   map[string]time.Time     // by grant: the latest instant that any installed attempt supports
 	handed   map[string]handed        // by grant, to the head of a line
@@ -57,7 +57,7 @@ type checker struct {
 	commits  map[string]*commitCall // by value
 	logs     map[string][]string    // by key, as the table has them
 	worked   map[[2]string]bool     // by key and token: its work, to be done once, has ended well
-	writes   *writes                // for the models; nil: nobody asks them
+	writes   *writes                // for the models; nil without them
 }
 
 // handed is a grant that the holder before has handed to the head of the record's line. The
@@ -106,7 +106,7 @@ func (c *checker) first() string {
 // believes enters a lock that a process was given.
 func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	if lock.Err() != nil {
-		return // ended before it was told of
+		return // it ended before it was notified
 	}
 	b := &belief{by: by, lock: lock, grant: lock.Record().Grant, began: time.Now()}
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.manner == renews && errors.Is(err, hold.ErrDetached): // to be resumed
+		case r.manner == renews && errors.Is(err, hold.ErrDetached): // it is to be resumed
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):
@@ -152,7 +152,7 @@ func (c *checker) sent(r *request) {
 	}
 }
 
-// newestBy is who believed in a grant last. c.mu is held.
+// newestBy returns the process that last believed in a grant. c.mu is held.
 func (c *checker) newestBy(grant string) *process {
 	var by *process
 	for _, b := range c.beliefs {
@@ -167,7 +167,7 @@ func (c *checker) newestBy(grant string) *process {
 // condition names. A detached grant was resumed under the same id: its newest
 // belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.manner == reads || r.RenewsSession() { // which may name grants that were broken, and holds none
+	if r.manner == reads || r.RenewsSession() { // a read may name broken grants, and holds none
 		return nil
 	}
 	newest := map[string]*belief{}
@@ -212,10 +212,10 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 		key := in.Key["key"].S
 		var item attributeMap
 		switch {
-		case r.Op == "TransactWriteItems": // which does not say what it wrote
+		case r.Op == "TransactWriteItems": // its reply does not contain what it wrote
 			item = attributesOf(c.table.Item(key))
 			if before := c.records[key]; before != nil && item != nil && before.version == item.text("recordVersionNumber") {
-				continue // a copy of a transaction, of which its token makes nothing
+				continue // a copy of a transaction, which its token makes ineffective
 			}
 		case part.Op == "UpdateItem":
 			item = attributes(res)
@@ -269,11 +269,11 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports is until when a request, once applied, supports a belief in its grant, if it
-// is trusted for so long. What ends a belief is a timer: it is set by the clock of the
-// process and runs by the world's. So it fires late if that clock runs fast.
+// supports returns until when a request, once applied, supports a belief in its grant, if
+// that is trusted for so long. A timer ends a belief: it is set by the clock of the process
+// and runs by the world's. So it fires late if that clock runs fast.
 func (r *request) supports(trust time.Duration) time.Time {
-	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // of roundings
+	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // for rounding
 }
 
 // finish holds the beliefs against each other, once all have ended.

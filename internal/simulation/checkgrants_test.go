@@ -13,8 +13,8 @@ type state struct {
 	token                 int64
 	lease                 time.Duration
 	released              bool
-	session               string // as far as the owner's name confirms it
-	by                    int    // who wrote it
+	session               string // if the owner's name confirms it
+	by                    int    // id of the writer
 }
 
 // changes enters the new state of a record.

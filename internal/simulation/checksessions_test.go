@@ -7,7 +7,7 @@ import (
 
 // sessionState is a shared lease as the table has it.
 type sessionState struct {
-	by      *process // whose it is
+	by      *process // its process
 	version string
 	trust   time.Time // the latest instant that any installed renewal supports
 	dead    bool

@@ -5,10 +5,10 @@ import (
 	"time"
 )
 
-// clocks are those of one process. Two go at a rate of their own, and one of these
-// all but stands still while the machine is suspended. (All but: the
-// timers of a bubble go on, and one that fires too early by that clock is set
-// again, for as long as is left.) The wall clock is set by whoever likes.
+// clocks are the clocks of one process. Two run at a rate of their own, and one of these
+// almost stops while the machine is suspended. (Almost: the timers of a bubble continue,
+// and one that fires too early by that clock is set again, for the rest.) The wall clock is
+// set at random.
 type clocks struct {
 	rate  float64
 	began time.Time
@@ -17,7 +17,7 @@ type clocks struct {
 	ahead         time.Duration // the clock that runs on
 	wall          time.Duration // the wall clock is so much ahead
 	slept         time.Duration // before the last suspend
-	since, asleep time.Time     // of the last suspend, and its end
+	since, asleep time.Time     // the last suspend, and its end
 }
 
 func (k *clocks) read() (mono, boot time.Duration) {
@@ -64,7 +64,7 @@ func (k *clocks) leap(d time.Duration) {
 	k.began = k.began.Add(-d)
 }
 
-// suspend has one of the clocks stand still from now on, for d.
+// suspend stops one of the clocks for d.
 func (k *clocks) suspend(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

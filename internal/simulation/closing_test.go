@@ -6,9 +6,8 @@ import (
 	"time"
 )
 
-// Clients with shared leases are closed while others of their goroutines wait,
-// hold and commit, and late copies of what they sent arrive afterwards. Nothing
-// is given up.
+// Clients with shared leases are closed while others of their goroutines wait, hold and
+// commit, and late copies of their requests arrive afterwards. All promises hold.
 func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
 
 func closing(seed uint64) world {

@@ -21,10 +21,10 @@ func TestOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
 	sends(acquire, "GetItem", requestLost, replyLost, none)
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
-	// What the client does by itself: a renewal that is repeated until it gets
-	// through, and the next.
+	// An operation of the client itself: a renewal that is repeated until it succeeds, and
+	// the next.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
-	// What has died is counted once, if it was at it.
+	// The crash of a process counts once, for its operation in progress.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)
 	sends(t.Context(), "GetItem", inCrash)
 

@@ -34,13 +34,13 @@
 //
 //	seeds      how many, and which; TestSimulation and the others are the doors
 //	scale      all worlds, until enough operations have met a fault
-//	tally      what was asked for, and how much of it met a fault
-//	faults     by name; which of them happen
+//	tally      the operations, and how many met a fault
+//	faults     by name; which happen
 //	shrink     the fewest faults that make a seed fail
 //	request    what is asked for, read once
 //	world      what is odd about a run (type world), the run itself, its report
 //	process    one client: its machine, and the life of its goroutines
-//	clocks     go at a rate of their own, jump, and stand still in suspend
+//	clocks     run at a rate of their own, jump, and stop in suspend
 //	chance     draws everything from the seed
 //	network    loses, delays, repeats and refuses requests
 //	workloads  locks, once, groups, passing (on), hands (of an operator), closing, odd,
@@ -51,14 +51,14 @@
 //	liveness   what is free is granted in time once faults have stopped
 //	history    what happened, spelled so that two runs of a seed can be compared
 //	writes     what was sent to each key and what that did, for the models of proof/spec;
-//	           written hands it to them, and that of variants that they refuse
+//	           written hands it to them, and the history of variants that they refuse
 //	broken     variants that are broken on purpose, by tamper or by workload
 //
 // # Why a seed can be replayed
 //
 // Nothing is drawn whose order the scheduler of Go could change, and each seed has
-// a thread to itself. What becomes of a request comes from the seed, the goroutine
-// that sent it, what it asks of which keys, and how many such requests went before.
+// a thread to itself. The fate of a request depends on the seed, the goroutine
+// that sent it, its operation and keys, and how many such requests went before.
 // Two processes never reach the table at one instant, and no two requests are given
 // up at one. A worker's call begins at an instant of its own: never at that at which the
 // call before it returned. TestSeedGivesTheSameHistory holds that, with goroutines that
@@ -100,23 +100,23 @@
 //	a guard on the owner alone, where locks break              4
 //	a guard of one lock of several, where they do              4
 //	a commit that is forgotten where its release fails         8
-//	holders who do not hear of breaks                          16
+//	holders without break notices                              16
 //	commits that look at no session, while closing             4
 //	a damaged row that is read as an instant                   7, 11
 //	a grant that is resumed whatever it shows                  any
 //	a guard on the owner alone, among everything               4
 //	commits without a guard, in pauses                         4
 //	clocks that differ by more than is declared                1, 5
-//	clocks that are wrong by more than is vouched              1, 7, 11
+//	clocks that are wrong by more than MaxSkew                 1, 7, 11
 //	ends that are believed of every version                    1, 7, 11
 //	a hand-over to the head that says an end                   1, 7, 11
 //	a lease that is over before its watcher has seen it pass   1, 7
 //	commits that are fenced by the owner alone                 4, in an election
 //	a function that is not waited for                          15
-//	a lost term that ends it all                               15
-//	an observer who looks no more once he has seen a leader    15
-//	leaders who do not hear that they are asked                15
-//	leaders who take each request for theirs                   15
+//	a lost term that ends Lead                                 15
+//	an observer that reads no more after the first leader      15
+//	leaders that ignore requests to step down                  15
+//	leaders that obey requests to other grants                 15
 //	two for one                                                13
 //	a permit that is forgotten                                 12
 //	keys one by one, in any order                              12

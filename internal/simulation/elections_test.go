@@ -19,15 +19,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The simulation of elections: every process leads whenever it is elected,
-// observes, and asks whoever leads to step down. Leaders commit under their terms,
-// resign, are cut off and crash. Beside the invariants of the protocol it checks that
+// The simulation of elections: every process leads whenever it is elected, observes, and
+// asks the leader to step down. Leaders commit under their terms, resign, are cut off and
+// crash. Besides the invariants of the protocol it checks that
 //
 //   - the numbers of the terms increase,
 //   - no two functions of Lead run at once in a process,
 //   - Lead ends only by resignation or with its context,
-//   - whatever leader an observer is told of had been elected,
-//   - no leader steps down whose own grant nobody has asked for,
+//   - every leader that an observer reports had been elected,
+//   - a leader steps down only if its own grant was asked to,
 //   - once faults stop, a leader that is asked resigns,
 //   - once faults stop, a dead leader is replaced within its lease and a poll,
 //     and every observer shows the new one within a poll more.
@@ -39,7 +39,7 @@ func simulateEveryElection(t *testing.T, seed uint64, watched world) {
 	simulateElections(t, seed, electionPlan{world: watched})
 }
 
-// electionPlan is what tests of the simulation itself change.
+// electionPlan is a change of the simulation for its own tests.
 type electionPlan struct {
 	world
 	lead    func(ctx context.Context, e *election.Election, value string, fn leads) error
@@ -162,7 +162,7 @@ func (v *voter) isFirst(err error) bool {
 	return refusal && v.term == nil
 }
 
-// lead works under a term, until it resigns or is told to stop.
+// lead works under a term, until it resigns or its context ends.
 func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 	v.begins(term)
 	defer v.ends()
@@ -173,7 +173,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case <-ctx.Done():
 			v.checkAsked(ctx, term)
 			if r.IntN(2) == 0 {
-				v.rest(r, 15_000) // and does not notice
+				v.rest(r, 15_000) // it does not notice
 			}
 			return context.Cause(ctx)
 		case <-v.resign:
@@ -183,7 +183,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		p := r.IntN(100)
 		select {
 		case <-v.quit:
-			p = 100 // no faults any more
+			p = 100 // faults have stopped
 		default:
 		}
 		switch {
@@ -223,7 +223,7 @@ func (v *voter) asks(ctx context.Context) {
 	for v.goesOn() {
 		v.rest(r, 6000)
 		within, cancel := context.WithTimeout(ctx, 2*time.Second)
-		_ = v.e.StepDown(within) // by whom, and of whom, checkAsked finds out
+		_ = v.e.StepDown(within) // checkAsked finds out which leader was asked, and by which process
 		cancel()
 	}
 }
@@ -269,7 +269,7 @@ func (v *voter) dies() {
 	v.dead = true
 }
 
-// watch observes, and holds what it is told of against what was granted.
+// watch observes, and checks the reported leaders against the grants.
 func (v *voter) watch(ctx context.Context) {
 	for r := newWorker(v.seed, v.id, "watches"); v.watches(ctx); {
 		v.rest(r, 500)
@@ -333,7 +333,7 @@ func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	return nil
 }
 
-// checkView holds what a live process is shown against who leads.
+// checkView checks that a live process is shown the leader.
 func (v *voter) checkView(leader *voter) {
 	term := leader.leadsNow()
 	if term == nil || v.isDead() {

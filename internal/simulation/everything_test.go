@@ -14,18 +14,18 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Everything in one world: locks, groups, a semaphore and an
-// election on one table, by clients that are configured apart, with leases of their
-// own or shared ones. They crash, are closed, paused and suspended, and others start in
-// their place; operators break locks and delete records. The network has every fault,
-// the table is throttled, and credentials expire or cannot be had for a moment. In
-// every third seed the fleet goes over to native from the Java client's layout,
-// process by process. Nothing is given up beyond what breaking and deletion give up.
+// Everything in one world: locks, groups, a semaphore and an election on one table, by
+// clients with different configurations, with leases of their own or shared ones. They
+// crash, are closed, paused and suspended, and are replaced by others; operators break
+// locks and delete records. The network has every fault, the table is throttled, and
+// credentials expire or are unavailable for a moment. In every third seed the fleet moves
+// to native from the Java client's layout, process by process. All promises hold but those
+// of broken and deleted locks.
 func TestSimulationOfEverything(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
 
 const (
 	electionKey = "e"
-	lifetimes   = 10 // the ids of a process and of those in its place are so far apart
+	lifetimes   = 10 // the distance between the ids of a process and of its successors
 )
 
 func everything(seed uint64) world {
@@ -75,7 +75,7 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 	})
 }
 
-// live is the life of a process, and of those that start in its place.
+// live runs a process, and its successors.
 func (s *run) live(id int) {
 	for life := 0; s.goesOn(); life++ {
 		c := s.clients[id]
@@ -221,9 +221,8 @@ func (c *process) campaigns(r *worker) {
 	c.releases(r, term)
 }
 
-// pause has the goroutines of the process stand still for up to d, as far as
-// others can tell: nothing is sent or heard, and no step is made. What was on its way
-// out goes out when it is over.
+// pause stops the goroutines of the process for up to d, as far as others can tell: nothing
+// is sent or received, and no step is made. Requests in flight are sent when it is over.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {
@@ -237,7 +236,7 @@ func (c *process) standStill(d time.Duration) {
 	c.pausedTil = time.Now().Add(d)
 }
 
-// isPaused reports for how long the process stands still yet.
+// isPaused returns for how long the process is still paused.
 func (c *process) isPaused() time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// fault is what goes wrong: with a request, or with a process or the table.
+// fault is a failure of a request, of a process or of the table.
 type fault string
 
 // Faults of requests.
@@ -90,7 +90,7 @@ func (s *run) happensTo(f fault, to string) bool {
 	return true
 }
 
-// planned are the faults that LEASEHOLD_PLAN names; nil: all.
+// planned returns the faults that LEASEHOLD_PLAN names, or nil for all.
 func planned() []string {
 	if ids, ok := os.LookupEnv("LEASEHOLD_PLAN"); ok {
 		return strings.FieldsFunc(ids, func(r rune) bool { return r == ',' })

@@ -11,9 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients want one of several keys, or all of them, and commit under several
-// locks; some enter a lock that they hold again, some ask only for what exists.
-// Nothing is given up.
+// Clients want one of several keys, or all of them, and commit under several locks; some
+// enter again a lock that they hold, some ask only for existing records. All promises hold.
 func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
 
 func groups(seed uint64) world {
@@ -101,7 +100,7 @@ func (c *process) allOf(r *worker) {
 	}
 }
 
-// commitsAndReleases is what CommitAndRelease does.
+// commitsAndReleases is a function like CommitAndRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
 // twice enters a lock that it holds already, alone or together with the other key, and
@@ -150,7 +149,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 		call.beside = beside
 		err = both(again, c.asks(ctx, "commit and release"), lab.Writes(lab.Note(key, value)))
 		c.end(call, err)
-		time.Sleep(time.Microsecond) // as in allOf
+		time.Sleep(time.Microsecond) // the same as in allOf
 	} else {
 		err = again.Release(c.asks(ctx, "release of several"))
 	}
@@ -161,8 +160,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 	c.releases(r, lock)
 }
 
-// isReleased reports whether the table shows the lock's grant released, by who had
-// it.
+// isReleased reports whether the table shows the lock's grant released by its holder.
 func (c *process) isReleased(lock *leasehold.Lock) bool {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()

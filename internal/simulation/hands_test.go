@@ -12,12 +12,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// operator is the id of who breaks locks.
+// operator is the id of the process that breaks locks.
 const operator = 50
 
-// An operator breaks locks, whoever holds them, one of several for one. That
-// gives up promise 2 of the grants that were broken; what is fenced is as safe as
-// ever.
+// An operator breaks locks of any holder, some of them through one lock of a group. That
+// gives up promise 2 for the broken grants; fenced writes stay safe.
 func TestSimulationOfBreaking(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
 
 func breaking(seed uint64) world {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// history is what happened in a run.
+// history is a record of all events of a run.
 type history struct {
 	began  time.Time
 	events []event
@@ -26,8 +26,8 @@ func (h *history) enter(format string, args ...any) {
 	h.events = append(h.events, event{time.Since(h.began), fmt.Sprintf(format, args...)})
 }
 
-// lines spells the history with names in the place of what is random, which is
-// the same for every run of a seed. What happens at one instant is in no order.
+// lines spells the history with names instead of random ids, so it is the same for every
+// run of a seed. Events of one instant have no order.
 func (h *history) lines(names ids) []string {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b event) int {

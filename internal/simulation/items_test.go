@@ -50,7 +50,8 @@ func (m attributeMap) number(name string) int64 {
 	return n
 }
 
-// attributesOf spells what the checker looks at of an item; nil: there is none.
+// attributesOf returns the attributes of an item that the checker uses, or nil if there is
+// no item.
 func attributesOf(item map[string]types.AttributeValue) attributeMap {
 	if item == nil {
 		return nil

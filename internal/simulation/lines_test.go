@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients stand in line in the record, in every other seed only some of them. Some die
-// there, or leave it, and whoever overwrites a record erases its line.
+// Clients wait in the record's queue, in every other seed only some of them. Some die
+// there, or leave it, and a client that overwrites a record erases its queue.
 func TestSimulationOfLines(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
 func lines(seed uint64) world {
@@ -23,8 +23,8 @@ func lines(seed uint64) world {
 	}
 }
 
-// What a record says of its queue is wrong: whether the key was handed over, until when
-// nobody is to join, and who waits. All of it is advice, so nothing is given up.
+// The record's advice about its queue is wrong: whether the key was handed over, until when
+// no client is to join, and which clients wait. It is only advice, so all promises hold.
 func TestSimulationOfWrongAdviceOnQueues(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }

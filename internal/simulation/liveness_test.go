@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// stale is how old what a waiter knows of a session may be.
+// stale returns how old a waiter's knowledge of a session may be.
 func (s *run) stale() time.Duration {
 	if s.plan.shared {
 		return time.Second
@@ -19,8 +19,8 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival is when faults have stopped for a key: from then on, unless a late
-// copy of a request has changed its record since, or renewed a session.
+// lastArrival returns when faults have stopped for a key: at from, unless a late copy of a
+// request has changed its record since, or renewed a session.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -37,8 +37,8 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
-		// What a live process still holds is released by its own workers, which
-		// have returned; what died, or was given up, ends with its lease.
+		// A lock of a live process is released by its own workers, which have returned; the
+		// lock of a dead process, or one that was given up, ends with its lease.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
 		asked, over := late.operation(ctx, "acquire")

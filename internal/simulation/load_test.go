@@ -15,11 +15,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The simulation of load: one client holds hundreds of locks, and for a while
-// the table takes only so many writes a second, stands still, or does not
-// answer for some of the keys. No lock is lost whose own requests are answered
-// often enough, a table in trouble gets few more requests than before, and two
-// periods after the trouble the renewals are spread out again.
+// The simulation of load: one client holds hundreds of locks, and for a while the table
+// accepts only so many writes a second, stops, or does not answer for some of the keys. No
+// lock is lost whose own requests are answered often enough, a table in trouble gets few
+// more requests than before, and two periods after the trouble the renewals are spread out
+// again.
 func TestSimulationOfLoad(t *testing.T) { forSeeds(t, loadSeeds, simulateLoad) }
 
 const (
@@ -45,7 +45,7 @@ type load struct {
 
 	mu    sync.Mutex
 	tally *tally
-	due   map[string]*operation // renewals, and grants, by what they ask
+	due   map[string]*operation // renewals and grants, by their request
 	asked map[string]int
 	taken map[int]int // writes by second
 	sent  []time.Duration
@@ -92,7 +92,7 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 	})
 }
 
-// fault is what the table does with one request.
+// fault returns the table's treatment of one request.
 func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	sent := newRequest(nil, r.Call)
 	key, at := sent.asks(), time.Since(l.began)
@@ -132,7 +132,7 @@ func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	return lab.Late(wait+time.Millisecond+upTo(rng, 10*time.Millisecond), then)(r)
 }
 
-// counts enters a request and what becomes of it.
+// counts records a request and its fate.
 func (l *load) counts(r *request, f fault) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -19,28 +19,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// troubles are what a network has beside losing, delaying, repeating and
-// refusing requests for a moment.
+// troubles are the faults of a network besides losing, delaying, repeating and refusing
+// requests for a moment.
 type troubles struct {
 	refusals bool          // some requests are not allowed, whether or not they have landed
 	noOld    bool          // a failed condition does not show what it met
 	copies   time.Duration // how late the latest copies of requests are
-	keys     bool          // writes of single keys are throttled for seconds, and those of no other
+	keys     bool          // writes of some keys alone are throttled for seconds
 	table    bool          // everything is throttled for seconds
 	pauses   bool          // processes are paused just as they send something
 
 	credentials bool // some are expired, and for seconds there are none
 }
 
-// fate is what the network does with one request.
+// fate is the network's treatment of one request.
 type fate struct {
 	percent     int
-	odd         int           // in 1000: of what only some networks do
+	odd         int           // the chance in 1000 of faults that only some networks have
 	late        time.Duration // what is late, by how much
 	there, back time.Duration
-	rng         *rand.Rand    // of what else happens to it
-	to          string        // which request it is
-	heard       time.Duration // how long after it was given up that is heard of
+	rng         *rand.Rand    // draws its other faults
+	to          string        // names the request
+	heard       time.Duration // how long after the request was given up that is noticed
 }
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
@@ -107,7 +107,7 @@ func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	return res
 }
 
-// faultOf is what goes wrong with a request, before anybody asks whether it may.
+// faultOf returns the fault of a request, before the plan is asked whether it may happen.
 func (c *process) faultOf(sent *request, f fate) fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -158,7 +158,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 	}
 }
 
-// meets is what becomes of a request on the network.
+// meets applies the fault of a request on the network.
 func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	if sent.manner == commits {
 		f.late *= 3 // so that it outlives its grant now and then
@@ -168,7 +168,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		what = cmp.Or(c.refused(), what)
 	}
 	switch what {
-	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // what they come of may be, or not
+	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // these may fail or not
 	case hotTable:
 		if !c.happens(what, fmt.Sprint("window ", int(c.window()))) {
 			what = none
@@ -179,8 +179,8 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		}
 	}
 	net := c.plan.net
-	// A copy of a commit that was refused lands if it may: nobody promises that a
-	// network that does so can be told from one that does not.
+	// A refused commit is not copied: a copy could land, and the client does not promise to
+	// recognise a network that does so.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -262,7 +262,7 @@ func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
 
-// wallet is where a process has its credentials from.
+// wallet is the credential provider of a process.
 type wallet process
 
 // Retrieve fails for seconds now and then.
@@ -304,8 +304,8 @@ func withoutOld(res *http.Response) *http.Response {
 	})
 }
 
-// hang never answers. Two requests that are given up at one instant are heard of at two:
-// timers that fire at the same instant do so in an order that no seed fixes.
+// hang never answers. If two requests are given up at one instant, the client notices at
+// two: timers that fire at the same instant run in an order that no seed fixes.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)
@@ -331,13 +331,13 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	case <-ctx.Done():
 		r.res, r.err = f.hang(ctx)
 	}
-	for d := c.isPaused(); d > 0; d = c.isPaused() { // and cannot hear of it
+	for d := c.isPaused(); d > 0; d = c.isPaused() { // it cannot be notified meanwhile
 		time.Sleep(d + back)
 	}
 	return r.res, r.err
 }
 
-// refuse answers in the table's place; nil: it resets the connection.
+// refuse answers instead of the table. It returns nil if it resets the connection.
 func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
 	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) {
 		if res == nil {

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Worlds that are odd in one way each. Where an oddity gives up a promise the
-// world says so, and everything else is asserted as ever.
+// Worlds that are odd in one way each. If an oddity gives up a promise, the world says so,
+// and all others are still checked.
 
 // worldSeeds are few of each: LEASEHOLD_SEEDS raises them.
 const worldSeeds = 10
@@ -26,11 +26,10 @@ func (w world) watchedAs(by world) world {
 	return w
 }
 
-// Clients of one table are configured apart, their network repeats requests
-// minutes later, does not allow some of them (and has let some of those
-// through), and the engine may not show what a condition has met. The memory of
-// some is full: it has place for what is watched, and no more. Nothing is given
-// up.
+// Clients of one table have different configurations, their network repeats requests
+// minutes later, denies some of them (and has let some of those pass), and the engine may
+// omit the item of a failed condition. The memory of some is full: it has room only for
+// watched keys. All promises hold.
 func TestSimulationOfOddNetworks(t *testing.T) { forSeeds(t, worldSeeds, likewise(oddNetworks)) }
 
 func oddNetworks(seed uint64) world {
@@ -87,8 +86,8 @@ func (c *process) sectionWithSuspends(r *worker) {
 	}
 }
 
-// suspend has the process hear and say nothing for d, and be woken without
-// knowing it by the clock that stands still meanwhile.
+// suspend has the process receive and send nothing for d, and wakes it without notice from
+// the clock that stops meanwhile.
 func (c *process) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.asleepTil = time.Now().Add(d)

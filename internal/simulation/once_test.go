@@ -55,10 +55,10 @@ func onceBeforeClose(seed uint64) world {
 	return w
 }
 
-// task is what a worker wants to be done once under a key: what comes up by then.
+// task is the work of a worker that is to be done once under a key.
 type task struct {
 	key, label string
-	period     time.Duration // 0: there is a label
+	period     time.Duration // 0 if there is a label
 	asked      int64         // the start of the period by the process's wall clock, in milliseconds
 }
 
@@ -108,7 +108,7 @@ func (c *process) does(r *worker, checks bool) {
 		return
 	}
 	c.rest(r, 2000)
-	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // else it says that the work is done all the same
+	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // otherwise it says that the work is done, though it is not
 		return
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
@@ -165,7 +165,7 @@ func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	}
 }
 
-// wasDone looks at what a call was told.
+// wasDone checks the *DoneError of a call.
 func (c *checker) wasDone(key string, d leasehold.Done) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -182,7 +182,7 @@ func (c *checker) markedForGood(lock *leasehold.Lock) {
 	}
 }
 
-// unmarkedForGood looks at the record after a release that was told of a loss.
+// unmarkedForGood reads the record after a release that returned a loss.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
 	if mark != nil && lab.Number(mark.Value, "fencingToken") == fmt.Sprint(lock.Token()) {

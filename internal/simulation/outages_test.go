@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Clients hold on to their locks through outages. That gives up promise 2 while
-// DynamoDB answers that it cannot, and belief says nothing of leases; what is
-// fenced is as safe as ever.
+// Clients keep their locks through outages. That gives up promise 2 while DynamoDB answers
+// that it is unavailable, and belief is not checked against leases; fenced writes stay
+// safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {

@@ -53,7 +53,7 @@ func (c *process) passOn(r *worker) {
 	wg.Wait()
 }
 
-// everybody is those who are there now.
+// everybody returns the current processes.
 func (s *run) everybody() []*process {
 	s.mu.Lock()
 	defer s.mu.Unlock()

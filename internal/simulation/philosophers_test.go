@@ -134,7 +134,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		time.Sleep(time.Nanosecond) // what came too late for an earlier call is given back in the instant in which this one is told of it
+		time.Sleep(time.Nanosecond) // a grant that came too late for an earlier call is given back in the instant in which this call returns
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)
 		}

@@ -18,14 +18,14 @@ type process struct {
 	id      int
 	client  *leasehold.Client
 	clocks  *clocks
-	rate    float64 // of its clocks
+	rate    float64 // rate of its clocks
 	lease   time.Duration
 	shared  bool          // its locks are renewed as one
 	native  bool          // its layout
-	vouches time.Duration // for its wall clock; 0: it does not
+	vouches time.Duration // bound of its wall clock; 0 for none
 
-	asked map[string]uint64     // requests, by what they ask; checker.mu guards it
-	own   map[string]*operation // that nobody has asked for, by what they are about; checker.mu guards it
+	asked map[string]uint64     // number of requests, by their description; checker.mu guards it
+	own   map[string]*operation // the client's own operations, by their description; checker.mu guards it
 	begun int                   // commits; checker.mu guards it
 
 	accepted bool // DynamoDB has answered it; checker.mu guards it
@@ -36,8 +36,8 @@ type process struct {
 	outTil    time.Time // DynamoDB answers that it cannot
 	pausedTil time.Time
 	drewAt    time.Time
-	draws     map[string]int    // at that instant, by what for
-	workers   map[string]string // whose calls goroutines go about, by the goroutine; "": nobody's
+	draws     map[string]int    // number of draws at that instant, by their purpose
+	workers   map[string]string // the worker that a goroutine works for, by goroutine; empty for none
 	lastAsked map[string]asking // what goroutines have asked for last, by the goroutine
 	dead      bool
 	closed    bool
@@ -59,7 +59,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		cfg.PollMax = 2 * usualLease // one that marks a session dead by what it read a lease ago
+		cfg.PollMax = 2 * usualLease // the oldest reading by which a client marks a session dead
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
 		s.mu.Lock()
@@ -70,7 +70,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 		s.plan.config(&cfg, rng)
 	}
 	if cfg.DeleteOnRelease {
-		cfg.Retention = 0 // of nothing
+		cfg.Retention = 0 // no record is kept
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.vouches = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew

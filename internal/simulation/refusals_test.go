@@ -50,7 +50,7 @@ func (c *process) refusal(at time.Time) (what fault, name string) {
 	return none, ""
 }
 
-// refusalCodes are what AWS answers meanwhile.
+// refusalCodes are AWS's error codes meanwhile.
 var refusalCodes = map[fault]string{
 	expiredAWhile: "ExpiredTokenException",
 	unknownAWhile: "UnrecognizedClientException",
@@ -67,8 +67,8 @@ func isRefused(body []byte) bool {
 	return false
 }
 
-// isRefusal reports whether an error is of refused credentials, or of denied access. It
-// reads the message, which shows the reason even if a client was told of another code.
+// isRefusal reports whether an error is about refused credentials, or denied access. It
+// reads the message, which shows the reason even if the client received another code.
 func isRefusal(err error) (refusal, denied bool) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -88,7 +88,8 @@ func isRefusal(err error) (refusal, denied bool) {
 type wait struct { // checker.mu guards it
 	answered map[string]bool
 
-	// As the last refusal came. What is undone before the wait ends is answered as well.
+	// At the last refusal. A request that undoes something before the wait ends is answered
+	// too.
 	answeredBefore map[string]bool
 	acceptedBefore bool // its process was
 }
@@ -100,8 +101,8 @@ func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf enters what a reply says of the process: its credentials are good, and so may be
-// the wait that has sent the request.
+// heardOf records what a reply reveals of the process: its credentials are valid, and so
+// may be the wait that sent the request.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {

@@ -19,8 +19,8 @@ type request struct {
 	givesUp bool // a grant
 }
 
-// manner is what a request asks for. A body says so only to who reads it, which is
-// done once.
+// manner is the operation of a request. It can only be read from the body, which is done
+// once.
 type manner string
 
 const (
@@ -43,8 +43,8 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// Those of a session's row and of a record that must exist are told like this, too:
-		// fates are drawn from what is told, and seeds go on as they did.
+		// Requests for a session's row and for a record that must exist are described like
+		// this, too: fates are drawn from the description, and seeds go on as they did.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants
@@ -54,8 +54,8 @@ func newRequest(by *process, call lab.Call) *request {
 	return r
 }
 
-// asks says what a request asks of which keys, without what is random in it. Of
-// two at one instant the lengths tell which is which.
+// asks returns the operation and the keys of a request, without random parts. The length
+// distinguishes two requests of one instant.
 func (r *request) asks() string {
 	manner := r.manner
 	if manner == renews {
@@ -64,7 +64,7 @@ func (r *request) asks() string {
 	return fmt.Sprintf("%s that %s %s, in %d bytes", r.Op, manner, strings.Join(r.keys, ", "), len(r.Body))
 }
 
-// operation is what the request is part of if nobody has asked for it.
+// operation returns the name of the client's own operation that the request is part of.
 func (r *request) operation() string {
 	if r.manner == renews {
 		return "renewal in the background"

@@ -17,7 +17,7 @@ import (
 
 const (
 	lockSeeds   = 200 // at scale there are more, here and of other worlds
-	recipeSeeds = 30  // of each recipe
+	recipeSeeds = 30  // seeds of each recipe
 )
 
 // tests runs each seed alone and on one thread, for it to be the same in every run. The

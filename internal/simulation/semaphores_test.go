@@ -85,7 +85,7 @@ func (p *sharer) section(r *worker) {
 	first := r.IntN(p.n)
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
-	// What is granted at the very instant of the end of its wait is given back at
+	// A permit that is granted at the very instant at which its wait ends is given back at
 	// once, on another goroutine.
 	time.Sleep(time.Microsecond)
 	if held := len(p.client.Held()); p.alone && (err != nil && held > 0 || held > 1) {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// shrunk is what is left of the faults of a seed that fails.
+// shrunk contains the remaining faults of a failing seed.
 type shrunk struct {
 	problem string
 	faults  []injected
@@ -15,16 +15,16 @@ type shrunk struct {
 	history []string
 }
 
-// shrink leaves out faults of a seed for as long as it breaks the same invariant:
-// halves of them first, then ever smaller parts (Zeller and Hildebrandt,
-// "Simplifying and Isolating Failure-Inducing Input", 2002). What it ends with fails,
-// and does not without any one of its faults.
+// shrink leaves out faults of a seed for as long as it breaks the same invariant: halves of
+// them first, then ever smaller parts (Zeller and Hildebrandt, "Simplifying and Isolating
+// Failure-Inducing Input", 2002). The result fails, and does not without any one of its
+// faults.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		plan.injected = func(faults []injected) { // what lasts is told of again and again
+		plan.injected = func(faults []injected) { // a lasting fault is reported again and again
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {
 					s.faults = append(s.faults, f)
@@ -48,7 +48,7 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // nil would be all
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// What was not met without the others is not needed either.
+				// A fault that was not met without the others is not needed either.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}

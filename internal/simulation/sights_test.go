@@ -16,8 +16,8 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched is for how long, by its clock, the process that sent r had seen a version by
-// then; false: it had not. c.mu is held.
+// watched returns for how long, by its clock, the process that sent r had then seen a
+// version. It returns false if it had not. c.mu is held.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

@@ -12,8 +12,8 @@ import (
 
 // tally counts what was asked for, and what went wrong.
 type tally struct {
-	Operations map[string]int // by what they are
-	Faulted    map[string]int // at least one request of which met a fault
+	Operations map[string]int // number of operations by name
+	Faulted    map[string]int // number of operations with a faulted request
 	Requests   int
 	Faults     map[fault]int
 	Runs       int
@@ -25,7 +25,7 @@ func newTally() *tally {
 	return &tally{Operations: map[string]int{}, Faulted: map[string]int{}, Faults: map[fault]int{}, Seeds: map[string][2]uint64{}}
 }
 
-// operation is what a client was asked for, or does by itself: then it lasts until
+// operation is a call of a client, or an operation of the client itself: that lasts until
 // one of its requests meets no fault.
 type operation struct {
 	what          string
@@ -34,10 +34,9 @@ type operation struct {
 
 type operationKey struct{}
 
-// operation counts what a process asks of its client with the context that it
-// returns, until that is over. It begins at an instant of its own: one call's end may be
-// the beginning of what the client does by itself, and no seed fixes which of two
-// goroutines goes on first.
+// operation counts what a process asks of its client with the context that it returns,
+// until over is called. It begins at an instant of its own: the end of one call may begin
+// an operation of the client itself, and no seed fixes which of two goroutines runs first.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
 	who, _ := ctx.Value(workerKey{}).(string)
 	c.goesAbout(who)
@@ -53,14 +52,13 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	}
 }
 
-// asks is operation for what leaves nothing behind that sends requests of its own.
+// asks is operation for calls that leave no requests behind.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of
 }
 
-// counts enters a request and what becomes of it. What a process that has died
-// would go on with is not counted.
+// counts records a request and its fate. Requests of a dead process are not counted.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()

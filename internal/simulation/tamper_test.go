@@ -115,7 +115,7 @@ func notLookingForItself(r *http.Request, body []byte) []byte {
 	})
 }
 
-// handedToAnybody lets the key be handed to one who stands in line no more.
+// handedToAnybody lets the key be handed to a client that has left the queue.
 func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, func(condition string) string {
 		return regexp.MustCompile(`(#\w+\[0\]) = :\w+`).ReplaceAllString(condition, "($0 OR attribute_exists($1))")

@@ -21,15 +21,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Most clients vouch for their wall clocks, each by an amount of its own, and these are wrong
-// by all of that, and are set while leases run. The clocks of those that do not vouch show
-// what they like. Locks, shared leases, lines: nothing is given up.
+// Most clients have wall clocks with a bound of their own, which are wrong by all of it,
+// and are set while leases run. The clocks of the others show anything. Locks, shared
+// leases, queues: all promises hold.
 func TestSimulationOfVouchedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(vouchedClocks(1))) }
 
-// mostVouched is the most that a client of these worlds vouches for.
+// mostVouched is the largest bound of a client of these worlds.
 const mostVouched = 500 * time.Millisecond
 
-// vouchedClocks are worlds in which clocks are wrong by as many times what is vouched.
+// vouchedClocks returns worlds in which clocks are wrong by so many times their bound.
 func vouchedClocks(times float64) func(seed uint64) world {
 	return func(seed uint64) world {
 		return world{
@@ -59,8 +59,8 @@ func vouchedClocks(times float64) func(seed uint64) world {
 	}
 }
 
-// Those who vouch for their clocks hand one key from one to the next in line, each after a
-// moment, and whoever looks takes it if its lease has ended.
+// Clients with bounded clocks hand one key to the next in the queue, each after a moment,
+// and each of them takes it over if its lease has ended.
 func TestSimulationOfLinesAndVouchedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedLines))
 }
@@ -80,8 +80,8 @@ func vouchedLines(seed uint64) world {
 	return w
 }
 
-// Work is done once by clocks that are vouched for: who looks takes over from one who died in
-// the middle, and does it again.
+// Work is done once by clients with bounded clocks: a waiter takes over from a holder that
+// died in the middle, and does the work again.
 func TestSimulationOfVouchedClocksAndWorkThatIsDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedOnce))
 }
@@ -121,9 +121,9 @@ func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.vouches
 }
 
-// notesEnds enters of which versions that r has written an item says when their lease ends,
-// and until when they are trusted. Of a grant that is handed to the head of a line nobody
-// can say that but the head. c.mu is held.
+// notesEnds records until when the versions that r has written are trusted, if they contain
+// an end. The end of a grant that is handed to the head of a queue is known to the head
+// alone. c.mu is held.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -134,8 +134,8 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take over a version that it has not watched for a lease: both
-// vouch for their clocks, and it is not trusted any more. c.mu is held.
+// isOver reports whether r may take over a version that it has not watched for a lease:
+// both clocks are bounded, and the version is no longer trusted. c.mu is held.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.vouches > 0 && !r.at.Before(until)
@@ -154,7 +154,7 @@ func (m attributeMap) endOf() string {
 func TestSimulationCatchesClocksThatAreWrongByMoreThanIsVouched(t *testing.T) {
 	found := []string{"invariant 1:", "invariant 7:", "invariant 11:"}
 	areFound(t, 500,
-		broken{"clocks that are wrong by more than is vouched", found, likewise(vouchedClocks(8))},
+		broken{"clocks that are wrong by more than MaxSkew", found, likewise(vouchedClocks(8))},
 		broken{"ends that are believed of every version", found, func(t *testing.T, seed uint64, w world) {
 			w.misread = withEndsOfEveryVersion
 			likewise(vouchedClocks(1))(t, seed, w)

@@ -18,9 +18,9 @@ import (
 // wallSkew is by how much the clients' wall clocks may differ, as they believe.
 const wallSkew = 300 * time.Millisecond
 
-// The records of the layouts that go by the wall clock, on networks as bad as
-// every other's. Nobody believes beyond what the record says, less the skew that
-// was declared, and no two at a time; free and dead locks are had in time.
+// The layouts with an expiry by the wall clock, on networks as bad as all others. No client
+// believes longer than the record's expiry, less the declared skew, and no two at a time;
+// free and dead locks are granted in time.
 func TestSimulationOfLayoutsByTheClock(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -84,8 +84,8 @@ func TestSimulationOfSkewedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
 
-// skewedBy is the simulation of a layout that goes by the clock, in milliseconds, on
-// machines whose clocks differ by so much at most.
+// skewedBy returns the simulation of a layout with an expiry by the wall clock, in
+// milliseconds, on machines whose clocks differ by at most skew.
 func skewedBy(skew time.Duration) simulation {
 	return func(t *testing.T, seed uint64, watched world) {
 		watched.skew = skew

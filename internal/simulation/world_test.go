@@ -17,20 +17,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// world is what tests of the simulation itself change.
+// world is a change of the simulation for its own tests.
 type world struct {
 	shared        bool                                     // clients renew one session for all their locks, or some of them do
 	keeps         bool                                     // no client deletes records on release
-	leases        []time.Duration                          // of the clients by their ids; none: all usualLease
-	net           troubles                                 // beside those that every network has
+	leases        []time.Duration                          // leases of the clients by their ids; empty for usualLease
+	net           troubles                                 // besides the troubles of every network
 	skew          time.Duration                            // by how much two wall clocks may differ
-	wall          func(*process, *rand.Rand) time.Duration // by how much a wall clock is ahead; nil: as skew says, or little
+	wall          func(*process, *rand.Rand) time.Duration // by how much a wall clock is ahead; nil to use skew, or little
 	refusalsAlone bool                                     // nothing goes wrong but refusals for a while
 	believes      bool                                     // beyond the lease, in an outage
-	hears         time.Duration                            // within which holders hear of a break, once there are no faults; 0: of some they do not
+	hears         time.Duration                            // within which holders learn of a break, once faults have stopped; 0 if some do not
 	forgets       bool                                     // clients observe what they watch, and remember nothing else
 	config        func(*leasehold.Config, *rand.Rand)
-	work          func(*process, *worker)               // of each goroutine; nil: section
+	work          func(*process, *worker)               // the work of each goroutine; nil for section
 	beside        func(t *testing.T, s *run, r *worker) // goes on beside the clients, until the network is mended
 	tamper        func(*http.Request, []byte) []byte    // changes requests on their way
 	yields        bool                                  // goroutines go on in any order at all
@@ -39,8 +39,8 @@ type world struct {
 	told          func(history []string)                // is given what happened
 	wrote         func(key string, lines []string)      // is given what was written of each key, for the models
 	injected      func([]injected)                      // is given the faults
-	only          []string                              // the faults that happen, by their ids; nil: all
-	kinds         []fault                               // that happen; nil: all
+	only          []string                              // ids of the faults that happen; nil for all
+	kinds         []fault                               // kinds of faults that happen; nil for all
 }
 
 const (
@@ -60,7 +60,7 @@ type run struct {
 	quit chan struct{} // closed when the network is mended
 
 	clients []*process // set before the first of them does anything, or in everything; mu guards it there
-	all     []*process // that there ever were; mu guards it
+	all     []*process // every process that ever ran; mu guards it
 }
 
 // damaged is a record that nobody may be granted.
@@ -111,8 +111,8 @@ func simulate(t *testing.T, seed uint64, plan world) {
 			}
 		}
 		if plan.shared {
-			// What landed late under a session that lives on blocks others for
-			// the hour that stands in the record: not without their client.
+			// A grant that landed late under a live session blocks others for the hour in
+			// the record, but not once the session's client is closed.
 			closeAll()
 		}
 		s.checkLiveness(t, seed)
@@ -126,7 +126,7 @@ func simulate(t *testing.T, seed uint64, plan world) {
 	})
 }
 
-// report says what was found, and how to see it again.
+// report prints the violations, and how to replay them.
 func (s *run) report(t *testing.T, seed uint64) {
 	names := ids{}
 	test := door(t)

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// writes are the history of each key as the models of proof/spec are asked about it: what was
-// sent to it, what each arrival did to its record, what replies have shown, and who
-// believed when. Conditions and times are not in it: those the models have of their own.
+// writes are the history of each key for the models of proof/spec: what was sent to it,
+// what each arrival did to its record, what replies have shown, and which process believed
+// when. They do not contain conditions and times: the models have their own.
 //
 //	sends PROCESS ATTEMPT KIND LEASE PLACE ENTRY GRANT...
 //	meets ATTEMPT applied|refused RECORD
@@ -25,21 +25,22 @@ import (
 //	believes PROCESS GRANT
 //	doubts PROCESS GRANT
 //
-// A kind is what the request asks for: grant, renew, release, handover (to the next
-// goroutine), head (of the line), join, leave, guard or read. Its grants are those that it
-// makes or is about, what it makes first. Place and entry are what it removes of the line, "-" if
-// nothing. A record is its version, its grant, held or free, and its line; "-" is none.
+// A kind is the operation of the request: grant, renew, release, handover (to the next
+// goroutine), head (of the queue), join, leave, guard or read. Its grants are the grants
+// that it makes or is about, the former first. Place and entry name what it removes from
+// the queue, or "-". A record is its version, its grant, held or free, and its queue;
+// "-" means no record.
 type writes struct {
 	lines map[string][]string     // by key
 	logs  map[string]int          // how long each is
 	asks  map[*request][]ask      // what requests ask for
-	names map[string]string       // of what is random
+	names map[string]string       // names of random ids
 	trust map[*belief]bool        // beliefs that go on, as far as the history says
 	known map[[2]string]bool      // attempts of keys that were entered
 	last  map[string]attributeMap // what the table shows
 }
 
-// ask is what a request asks of one key.
+// ask is a request's operation on one key.
 type ask struct {
 	key, attempt, kind, lease, place, entry string
 	grants                                  []string
@@ -239,7 +240,7 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value is that which an attribute is set to, or has in the condition.
+// value returns the value that an attribute is set to, or has in the condition.
 func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range in.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

@@ -61,8 +61,8 @@ func written(t *testing.T, seed uint64, w world) {
 	})(t, seed, w)
 }
 
-// brokenWrites are variants of which the models refuse a history: requests that go without a
-// rule, and clocks.
+// brokenWrites are variants whose history the models refuse: requests without a rule, and
+// clocks.
 var brokenWrites = map[string]simulation{
 	"a guard on the owner alone":                tampered(guardOnOwnerAlone, written),
 	"a new token for every request":             tampered(newTokenEveryTime, written),

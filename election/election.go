@@ -2,8 +2,8 @@
 //
 // A term is a *leasehold.Lock. Its context ends with the term, its token is the term's
 // number, its Commit is fenced by the term, and Release resigns. The number of a term is
-// greater than that of every earlier term that leasehold granted, for as long as the layout
-// keeps tokens (layout.Capabilities).
+// greater than the number of every earlier term that leasehold granted, for as long as the
+// layout keeps tokens (layout.Capabilities).
 //
 // At most one process believes that it leads. A leader that died is replaced within its lease
 // and one longest poll of a candidate. A leader's writes to other places are fenced only if

@@ -16,7 +16,7 @@ import (
 // When a term is lost, fn's context ends. Once fn has returned any result, Lead campaigns
 // again. Lead returns if fn returns while still leading: it then resigns and returns fn's
 // error. It also returns when ctx ends, with an error that matches the cause of ctx and
-// ctx.Err(). That error includes fn's error if it is another.
+// ctx.Err(). That error also includes fn's error unless fn returned the cause.
 //
 // Another client may ask this leader to step down (StepDown). Then fn's context ends with
 // ErrAsked while the term continues, so that fn can end its work under it: it uses

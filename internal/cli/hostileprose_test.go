@@ -42,7 +42,7 @@ func (h *hostileTables) shownOf(t *testing.T, l layout.Layout, args []string) (s
 
 // spoiltFor returns the spoilt rows of a layout that DynamoDB accepts, each with the
 // commands that read it and write sentences. The commands that would change a row get only
-// rows with text in free fields: none of these appears dead, so no command waits.
+// rows with text in free fields: in these no holder appears dead, so no command waits.
 func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, changes func(string) [][]string) iter.Seq2[map[string]types.AttributeValue, [][]string] {
 	return func(yield func(map[string]types.AttributeValue, [][]string) bool) {
 		try := func(row map[string]types.AttributeValue, commands ...func(string) [][]string) bool {

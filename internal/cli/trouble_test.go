@@ -31,7 +31,7 @@ func said(t *testing.T, env []string, args ...string) (stdout, stderr string, co
 	return saidBy(t, "leasehold", env, args...)
 }
 
-// saidBy is said for another program.
+// saidBy is the function said for another program.
 func saidBy(t *testing.T, program string, env []string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	var out, err strings.Builder

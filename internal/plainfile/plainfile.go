@@ -135,7 +135,7 @@ func check(f *os.File, path, dir, base string, owner Owner) error {
 	return mayUse(path, opened, in, owner)
 }
 
-// kind returns an error unless info is that of a regular file.
+// kind returns an error unless info describes a regular file.
 func kind(path string, info fs.FileInfo) error {
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:

@@ -43,7 +43,7 @@ func OnePrefix(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// Subcommand runs a command that has subcommands if none of them was named.
+// Subcommand runs a command with subcommands if the arguments name no subcommand.
 func Subcommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return cmd.Help()

@@ -122,8 +122,7 @@ func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, with which requests of that time
-// are not slow.
+// leaseFor returns the shortest lease, in whole seconds, that is long enough for requests of that time.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {

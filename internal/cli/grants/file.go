@@ -75,8 +75,9 @@ func Read(path string, stdin io.Reader) (*File, error) {
 	return g, nil
 }
 
-// regularFile returns the name without symbolic links of what path names, and refuses
-// what is there and could not be read back, replaced and removed. It need not be there.
+// regularFile returns the name, without symbolic links, of the file at path. The file need
+// not exist. An existing file is refused if it could not be read back, replaced and
+// removed.
 func regularFile(path string) (string, error) {
 	file, err := plainfile.Named(path)
 	if err != nil {

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// FuzzHeld parses LEASEHOLD_HELD, which a run passes on to its CMD. Whatever it contains,
-// the keys of an inner run are added to it, and are found again.
+// FuzzHeld parses LEASEHOLD_HELD, which a run passes on to its CMD. For any content, the
+// keys of an inner run are added to it, and are found again.
 func FuzzHeld(f *testing.F) {
 	for _, seed := range []string{
 		`[{"key":"job","table":"locks","store":"/f","grant":"g"}]`, `[{"key":"a","sortKey":"s","table":"t","store":"aws"},{"key":"b","table":"t","store":"aws","grant":"h"}]`,

@@ -36,7 +36,7 @@ type Env struct {
 	OnEC2          func() bool            // whether this machine is an EC2 instance
 	OnTrial        func() bool            // whether leasehold runs from its own source
 
-	FileSystem func(path string) (kind string, err error) // of the file system that contains path
+	FileSystem func(path string) (kind string, err error) // describes the file system that contains path
 }
 
 // FromOS returns the environment of this process.

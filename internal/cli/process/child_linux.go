@@ -42,7 +42,7 @@ func (c *Child) hasEnded() bool {
 	return err == nil && info.Signo != 0
 }
 
-// stopSignal returns si_status, for which x/sys has no name. It follows si_pid and si_uid
+// stopSignal returns si_status, which x/sys does not name. It follows si_pid and si_uid
 // in the union, which is aligned to a word.
 func stopSignal(info *unix.Siginfo) syscall.Signal {
 	const header, pidAndUID = 3 * 4, 2 * 4

@@ -45,7 +45,7 @@ func endsWait(sig syscall.Signal) bool {
 	return true
 }
 
-// stopsJob reports whether a signal is that of Ctrl-Z and should stop this process.
+// stopsJob reports whether a signal comes from Ctrl-Z and should stop this process.
 func stopsJob(sig os.Signal) bool { return sig == unix.SIGTSTP && isJob() }
 
 // isJob reports whether this process can be stopped and continued as a job. The first process

@@ -106,7 +106,7 @@ func Indented(item []byte) []byte {
 	return b.Bytes()
 }
 
-// Schema is the JSON Schema of the output of --json, with the promise of what may change.
+// Schema is the JSON Schema of the output of --json, with the promise about changes.
 //
 //go:embed schema.json
 var Schema []byte

@@ -260,7 +260,7 @@ func (s *Settings) MakeFile(path string) (made bool, err error) {
 	return made, nil
 }
 
-// IsMachines reports whether a path is that of the machine's store. Any user who may write
+// IsMachines reports whether a path leads to the machine's store. Any user who may write
 // to its directory may have created the file.
 func (s *Settings) IsMachines(path string) bool {
 	return filepath.Dir(path) == s.MachineDir && filepath.Base(path) == DefaultFile

@@ -24,12 +24,13 @@ import (
 // DefaultTable is the default name of the table in a local store.
 const DefaultTable = "leasehold"
 
-// Settings contains the flags about the lock table, empty if not given, and the environment to consult otherwise.
+// Settings contains the flags about the lock table, empty if not given, and the environment
+// to consult otherwise.
 type Settings struct {
 	Table, File               string
 	LayoutName                string // a default unless LayoutGiven is set
 	LayoutGiven               bool
-	MaxSkew                   time.Duration // error bound of this machine's clock; see vouched
+	MaxSkew                   time.Duration // error bound of this machine's clock; see withMaxSkew
 	MaxSkewGiven              bool
 	Attributes                Attributes
 	Region, Profile, Endpoint string
@@ -53,9 +54,10 @@ type Place struct {
 	Despite string // a setting that points to AWS, which a leasehold on trial ignores; empty if there is none
 }
 
-// Place returns the place of the locks, from a flag or else from LEASEHOLD_*. A flag overrides both variables. Without
-// either it returns the default store. It returns an error instead if a setting points to AWS, unless that is for other
-// work and leasehold is on trial. granted is the table of a grant, if there is one.
+// Place returns the place of the locks, from a flag or else from LEASEHOLD_*. A flag
+// overrides both variables. Without either it returns the default store. It returns an
+// error instead if a setting points to AWS, unless that is for other work and leasehold is
+// on trial. granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -98,8 +100,9 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It is an error if both are set, unless
-// an outer leasehold run set them: one may be a leftover, and a guess could lock in the wrong store.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It is an
+// error if both are set, unless an outer leasehold run set them: one may be a leftover, and
+// a guess could lock in the wrong store.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -131,8 +134,8 @@ func (s *Settings) requiresTable() (bool, error) {
 	return required, nil
 }
 
-// Variable returns a variable that replaces a flag. It is an error if the variable is set but empty: most likely it was
-// made from another variable that was lost.
+// Variable returns a variable that replaces a flag. It is an error if the variable is set
+// but empty: most likely it was made from another variable that was lost.
 func (s *Settings) Variable(name string) (value string, set bool, err error) {
 	value, set = s.LookupEnv(name)
 	if set && value == "" {
@@ -146,8 +149,8 @@ func (s *Settings) get(name string) string {
 	return v
 }
 
-// AWSVariables replace flags that are for DynamoDB only. They pass these flags to a leasehold that CMD runs. AWS_
-// variables would affect everything that CMD does.
+// AWSVariables replace flags that are for DynamoDB only. They pass these flags to a
+// leasehold that CMD runs. AWS_ variables would affect everything that CMD does.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL"}
 
 // readAWSVariables reads them for flags that were not given. A grant's place counts as given flags.
@@ -176,7 +179,8 @@ func (s *Settings) by(variable, flag string) string {
 	return flag
 }
 
-// RegionBy returns the source of the Region. It is empty if there is none, as for a server on this machine.
+// RegionBy returns the source of the Region. It is empty if there is none, as for a server
+// on this machine.
 func (s *Settings) RegionBy(cfg aws.Config) string {
 	switch {
 	case s.Region != "":
@@ -252,10 +256,10 @@ func (s *Settings) Layout() (layout.Layout, error) {
 	return l, nil
 }
 
-// vouched returns the layout from flags and environment, its protocol, and the error bound of this machine's clock for
-// a layout whose records have leases. Layouts whose records have expiry times contain the bound themselves. The bound
-// is zero if none is set.
-func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, error) {
+// withMaxSkew returns the layout from flags and environment, its protocol, and the error
+// bound of this machine's clock for a layout whose records have leases. Layouts whose
+// records have expiry times contain the bound themselves. The bound is zero if none is set.
+func (s *Settings) withMaxSkew() (layout.Layout, protocol.Protocol, time.Duration, error) {
 	l, err := s.Layout()
 	if err != nil {
 		return nil, nil, 0, err
@@ -289,7 +293,8 @@ func (s *Settings) vouched() (layout.Layout, protocol.Protocol, time.Duration, e
 // MaxSkewVariable is the environment variable for --max-skew.
 const MaxSkewVariable = "LEASEHOLD_MAX_SKEW"
 
-// MaxSkewBy returns the source of the clock's error bound. It is empty if the bound is the layout's own.
+// MaxSkewBy returns the source of the clock's error bound. It is empty if the bound is the
+// layout's own.
 func (s *Settings) MaxSkewBy() string {
 	if s.MaxSkewGiven {
 		return "--max-skew"
@@ -302,7 +307,7 @@ func (s *Settings) MaxSkewBy() string {
 
 // Protocol returns the layout, and its protocol with the error bound of this machine's clock.
 func (s *Settings) Protocol() (layout.Layout, protocol.Protocol, error) {
-	l, proto, _, err := s.vouched()
+	l, proto, _, err := s.withMaxSkew()
 	return l, proto, err
 }
 

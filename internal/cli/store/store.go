@@ -80,7 +80,7 @@ func (o Opening) limited(ctx context.Context) (context.Context, context.CancelFu
 // It also refuses a named but missing file of a local store: otherwise a mistyped name
 // would look as if no key were held.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
-	l, proto, skew, err := settings.vouched()
+	l, proto, skew, err := settings.withMaxSkew()
 	if err != nil {
 		return nil, err
 	}

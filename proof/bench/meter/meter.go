@@ -46,8 +46,7 @@ func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	}
 	m := &Meter{
 		Endpoint: "http://" + listener.Addr().String(), behind: endpoint, distance: distance,
-		// There are as many connections as there may be requests, so that no request waits
-		// for one.
+		// One connection for each possible request, so that no request waits for a connection.
 		transport: &http.Transport{MaxIdleConnsPerHost: 4096, DisableCompression: true},
 	}
 	m.server = &http.Server{Handler: m, ReadHeaderTimeout: time.Minute}

@@ -82,8 +82,7 @@ or acquire ignores the request. While waiting, it shows the leader.`,
 	return cmd
 }
 
-// runsNothing refuses arguments and flags that contradict flag, with which elect runs no
-// CMD.
+// runsNothing refuses arguments and flags that contradict flag. With flag, elect runs no CMD.
 func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 	if cmd.ArgsLenAtDash() >= 0 {
 		return misuse.Of(cmd, "--%s and CMD: use one of them", flag)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/durations"
-	"github.com/leasehold-go/leasehold/internal/places"
+	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
@@ -35,7 +35,7 @@ func (c *Client) Close(ctx context.Context) error {
 
 	limit, cancel := c.atLeastGrace(ctx, ctx)
 	defer cancel()
-	cl := &closer{c: c, limit: limit, places: places.New(c.Concurrency)}
+	cl := &closer{c: c, limit: limit, limiter: inflight.New(c.Concurrency)}
 	held, unfreed := c.byTrust(), c.failedToFree()
 	cl.freeAll(held, unfreed)
 	c.waitIdle(limit)
@@ -47,10 +47,10 @@ func (c *Client) Close(ctx context.Context) error {
 
 // closer frees what is held when the client closes.
 type closer struct {
-	c      *Client
-	limit  context.Context
-	places *places.Places
-	wg     sync.WaitGroup
+	c       *Client
+	limit   context.Context
+	limiter *inflight.Limiter
+	wg      sync.WaitGroup
 
 	mu   sync.Mutex // guards what follows
 	busy bool       // a function in Do has not returned
@@ -111,11 +111,11 @@ func waitForDo(until context.Context, held []*Lock) bool {
 	return true
 }
 
-// freeOne frees a lock once there is a place for its request. If no function in Do
+// freeOne frees a lock once there is a slot for its request. If no function in Do
 // works under the lock, it has no goroutine before that.
 func (cl *closer) freeOne(h *Lock) {
 	if h.isIdle() {
-		leave, ok := cl.places.Take(cl.limit)
+		leave, ok := cl.limiter.Take(cl.limit)
 		cl.wg.Go(func() { cl.free(h, leave, ok) })
 		return
 	}
@@ -129,12 +129,12 @@ func (cl *closer) freeOne(h *Lock) {
 				h.key, attempts.Cause(cl.limit)))
 			return
 		}
-		leave, ok := cl.places.Take(cl.limit)
+		leave, ok := cl.limiter.Take(cl.limit)
 		cl.free(h, leave, ok)
 	})
 }
 
-// free frees a lock whose request has a place. ok is false if no time is left.
+// free frees a lock whose request has a slot. ok is false if no time is left.
 func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	if !ok {
 		h.end(ErrClosed)
@@ -143,7 +143,7 @@ func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	}
 	defer leave()
 	r := h.newRelease()
-	r.close, r.places = true, cl.places.Effort(leave)
+	r.close, r.effort = true, cl.limiter.Effort(leave)
 	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
 }
 

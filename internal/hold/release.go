@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/places"
+	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -103,10 +103,10 @@ func (l *Handle) claim(limit context.Context, r *release) error {
 type release struct {
 	h      *Lock
 	terms  Terms
-	close  bool           // it is a part of Close: the trust ends with ErrClosed
-	places *places.Effort // of its requests; nil: they wait for none
-	again  bool           // it repeats one that failed, with one attempt, and nobody waits for it
-	handle *Handle        // all that it ends, since others share the grant; nil: it ends the grant
+	close  bool             // it is a part of Close: the trust ends with ErrClosed
+	effort *inflight.Effort // limits its requests in flight; nil for no limit
+	again  bool             // it repeats one that failed, with one attempt, and nobody waits for it
+	handle *Handle          // all that it ends, since others share the grant; nil: it ends the grant
 
 	// Of one that sends requests, from begin on:
 	limit context.Context    // of the call; it begins no request after that

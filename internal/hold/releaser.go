@@ -281,7 +281,7 @@ func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] 
 		if f.sent > began && h.c.Now().Past(f.until) {
 			return nil, errOfNoUse
 		}
-		leave, ok := f.r.places.Take(f.r.limit)
+		leave, ok := f.r.effort.Take(f.r.limit)
 		if !ok {
 			return nil, attempts.Cause(f.r.limit)
 		}

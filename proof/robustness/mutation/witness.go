@@ -18,8 +18,8 @@ import (
 
 // packages of the protocol: those that are mutated.
 var packages = []string{
-	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/lease", "internal/line", "internal/liveness", "internal/observed",
-	"internal/places", "internal/protocol", "internal/records", "internal/renewals", "internal/seek", "internal/unsettled", "semaphore",
+	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/inflight", "internal/lease", "internal/line", "internal/liveness", "internal/observed",
+	"internal/protocol", "internal/records", "internal/renewals", "internal/seek", "internal/unsettled", "semaphore",
 }
 
 // others hold tests of those, too.

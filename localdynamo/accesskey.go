@@ -27,12 +27,12 @@ type accessKey struct{ id, secret string }
 const algorithm = "AWS4-HMAC-SHA256"
 
 // which ends the message of a request that is refused.
-const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: those it was started with, or else those it has made"
+const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
-// signature is what a request's header Authorization says.
+// signature is the content of a request's Authorization header.
 type signature struct {
 	scope   []string // date, Region, service, "aws4_request"
-	headers []string // the names of those that are signed
+	headers []string // names of the signed headers
 	mac     string
 }
 
@@ -60,7 +60,7 @@ func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	return s, nil
 }
 
-// isOf reports whether the signature is that of the request, made with the key.
+// isOf reports whether the signature is valid for the request and the key.
 func (s *signature) isOf(r *http.Request, body string, k *accessKey) bool {
 	canonical := []string{r.Method, r.URL.EscapedPath(), r.URL.RawQuery}
 	for _, name := range s.headers {

@@ -34,7 +34,7 @@ func TestServerWithAnAccessKeyAnswersNobodyElse(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider
-		want        string // code; empty: answered
+		want        string // error code; empty for success
 	}{
 		"the key":             {credentials.NewStaticCredentialsProvider(theID, theSecret, ""), ""},
 		"with a session":      {credentials.NewStaticCredentialsProvider(theID, theSecret, "session"), ""},

@@ -2,8 +2,8 @@ package localdynamo
 
 import "context"
 
-// describeLimits implements DescribeLimits. It returns the initial quotas of an
-// AWS account. The engine enforces none of them.
+// describeLimits implements DescribeLimits. It returns the initial quotas of an AWS
+// account. The engine enforces no quota.
 func (e *Engine) describeLimits(context.Context, string) ([]byte, error) {
 	return encode(map[string]any{
 		"AccountMaxReadCapacityUnits":  80000,

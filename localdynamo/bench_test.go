@@ -68,7 +68,7 @@ func newRemoteTable(b *testing.B, endpoint string) *dynamodb.Client {
 		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
 		HTTPClient:   &http.Client{Transport: transport},
 	})
-	_, _ = client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String("locks")}) // of a run before
+	_, _ = client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String("locks")}) // an earlier run may have left it
 	createTable(b, client)
 	return client
 }

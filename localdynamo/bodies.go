@@ -19,16 +19,15 @@ const (
 )
 
 // bodies reads the bodies of requests of the network, and bounds how much of them is in
-// memory. A client takes what it has announced for as long as it sends, so large ones
-// wait for each other. Small ones wait for nobody: a client that sends a large body
-// slowly must not keep others from their locks.
+// memory. A client occupies the size that it has announced for as long as it sends, so
+// large bodies wait for each other. Small ones do not wait: a client that sends a large
+// body slowly must not keep others from their locks.
 //
-// Decoding takes several times the body, so large ones are answered one at a time.
-// Whoever has the turn to answer waits for no room, and so the two cannot wait for each
-// other.
+// Decoding takes several times the body, so large bodies are answered one at a time. A
+// request with the turn to answer never waits for room, so the two waits cannot deadlock.
 type bodies struct {
 	room *semaphore.Weighted // bytes
-	turn *semaphore.Weighted // to answer
+	turn *semaphore.Weighted // the turn to answer
 }
 
 func newBodies(most int64) *bodies {

@@ -33,7 +33,7 @@ type slow struct {
 	*underWay
 	rest  string
 	given int
-	half  int           // of it
+	half  int           // half of the body
 	err   error         // after half of it, unless nil
 	held  chan struct{} // no more than half of it comes before this is closed, unless nil
 }
@@ -61,7 +61,7 @@ func (s *slow) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// post sends a body and returns the status and what was said.
+// post sends a body and returns the status and the reply.
 func (s *slow) post(ctx context.Context, e *Engine, length int64) (int, string) {
 	r := httptest.NewRequestWithContext(ctx, http.MethodPost, "/", s)
 	r.ContentLength = length
@@ -89,7 +89,7 @@ func TestBytesOfBodiesUnderWayAreBounded(t *testing.T) {
 		t.Fatal("no room for the largest body")
 	}
 	for name, tc := range map[string]struct{ length, room int64 }{
-		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // of which each may become the longest
+		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // each of these may become the longest
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,7 +104,8 @@ func TestBytesOfBodiesUnderWayAreBounded(t *testing.T) {
 					})
 				}
 				all.Wait()
-				// The others have sent no more than what of a small body is read.
+				// The other clients have sent no more than the engine reads of a small
+				// body.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
 					t.Errorf("%d bytes were under way at once, want %d at most", most, bound)
 				}
@@ -158,7 +159,7 @@ func TestLargeBodyThatFindsNoRoomIsToldToTryAgain(t *testing.T) {
 	})
 }
 
-// What ends early gives its room back: all of it is there again.
+// A request that ends early gives its room back: all room is free again.
 func TestClientThatGoesAwayTakesNoRoomWithIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)

@@ -2,7 +2,7 @@ package localdynamo
 
 import "strconv"
 
-// capacity is what a call consumed of one table, in capacity units; see
+// capacity is the consumption of a call on one table, in capacity units; see
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/CapacityUnitCalculations.html
 type capacity struct {
 	table string

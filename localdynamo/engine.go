@@ -147,7 +147,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(reply) // fails only if the client is gone
 }
 
-// serve answers one request of the network. The error is that of RoundTrip.
+// serve answers one request of the network. It returns the error of RoundTrip.
 func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 	refuse := func(why *apiError) (int, []byte, error) { return why.status, errorReply(why), nil }
 	switch {
@@ -205,7 +205,7 @@ func readBody(r *http.Request) (string, error) {
 	return string(body[:n]), err
 }
 
-// answer executes one request. The error is that of RoundTrip.
+// answer executes one request. It returns the error of RoundTrip.
 func (e *Engine) answer(ctx context.Context, target, body string) (status int, reply []byte, err error) {
 	if err := ctx.Err(); err != nil {
 		return 0, nil, err

@@ -9,9 +9,9 @@ import (
 // keyCondition selects the items of one partition for a Query.
 type keyCondition struct {
 	hash value
-	op   string // on the sort key: a comparator, BETWEEN or begins_with; "": all items
+	op   string // operator on the sort key: a comparator, BETWEEN or begins_with; empty for all items
 	low  value
-	high value // of BETWEEN
+	high value // upper bound of BETWEEN
 }
 
 // keyTerm is one part of a key condition: an attribute, an operator and values.

@@ -84,7 +84,7 @@ func canonical(d *apd.Decimal) (string, error) {
 func decimal(canonical string) *apd.Decimal {
 	d, _, err := apd.NewFromString(canonical)
 	if err != nil {
-		panic("localdynamo: a stored number is none: " + canonical)
+		panic("localdynamo: a stored number is malformed: " + canonical)
 	}
 	return d
 }

@@ -15,7 +15,7 @@ const maxPage = 1 << 20
 type page struct {
 	filter     *condition
 	projection []expr.Path
-	limit      int // 0: as many as fit
+	limit      int // 0 for as many as fit
 	count      bool
 	backward   bool
 

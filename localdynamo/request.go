@@ -21,9 +21,9 @@ type request struct {
 	key          option[item]
 	item         option[item]
 	start        option[item]
-	keys         []item // of BatchGetItem
+	keys         []item // BatchGetItem's
 	tables       []tableRequest
-	actions      []action       // of TransactWriteItems and TransactGetItems
+	actions      []action       // TransactWriteItems' and TransactGetItems'
 	token        option[string] // ClientRequestToken
 	condition    option[string]
 	update       option[string]
@@ -66,8 +66,8 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is more actions and tables than a request may have. What is beyond them is
-// read and forgotten, as each takes hundreds of bytes.
+// maxParts is more actions and tables than a request may have. The rest is read and
+// dropped, as each takes hundreds of bytes.
 const maxParts = 101
 
 // part reads a member of the whole request. Those that have requests in them are in no

@@ -6,8 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// scope has the values of a request's placeholders, and records which of them its
-// expressions use.
+// scope has the values of a request's placeholders, and records which its expressions use.
 type scope struct {
 	names       []nameBinding
 	values      []valueBinding

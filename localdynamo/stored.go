@@ -55,7 +55,7 @@ var errDamaged = filefault.Lasting(errors.New("a stored item cannot be read: the
 // string.
 type stored struct {
 	rest  string
-	depth int // of lists and maps
+	depth int // nesting of lists and maps
 	bad   bool
 }
 

@@ -41,7 +41,7 @@ func TestTTLDeletesAnItemAnHourAfterItsTime(t *testing.T) {
 		if get(t, client, "free") == nil {
 			t.Error("an item is gone less than an hour after its time")
 		}
-		put("held", map[string]types.AttributeValue{}) // no TTL attribute any more
+		put("held", map[string]types.AttributeValue{}) // the TTL attribute is gone
 		time.Sleep(2 * time.Minute)
 		for id, want := range map[string]bool{"before": false, "free": false, "held": true, "text": true, "ancient": true} {
 			if got := get(t, client, id) != nil; got != want {

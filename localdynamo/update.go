@@ -160,7 +160,7 @@ type assignment struct {
 	value value
 }
 
-// changes evaluates every action. The order is that of Targets.
+// changes evaluates every action, in the order of Targets.
 func (u *update) changes(before item) ([]assignment, error) {
 	changes := make([]assignment, 0, len(u.targets))
 	next := func(v value) { changes = append(changes, assignment{u.targets[len(changes)], v}) }

@@ -45,10 +45,10 @@ func (k kind) element() kind { return k - kindSS + kindS }
 // the new state of an item share parts.
 type value struct {
 	kind kind
-	yes  bool    // of a BOOL
-	text string  // of S; the canonical form of N; the bytes of B
-	list []value // of L in order; of a set, sorted and without duplicates
-	item item    // of M
+	yes  bool    // a BOOL's value
+	text string  // S; the canonical form of N; the bytes of B
+	list []value // L in order; a set, sorted and without duplicates
+	item item    // a map's
 }
 
 // attribute is one named value.
@@ -150,7 +150,7 @@ func (v value) size() int {
 	}
 }
 
-// size returns the size of the item in bytes: that of its names and values.
+// size returns the size of the item in bytes: its names and values.
 func (it item) size() int {
 	size := 0
 	for _, a := range it {

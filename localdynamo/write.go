@@ -13,7 +13,7 @@ type write struct {
 	table      string
 	key        option[item]
 	put        option[item] // the new item of a put
-	update     *update      // of an update
+	update     *update      // nil unless it is an update
 	delete     bool
 	check      bool // a condition check
 	condition  *condition
@@ -148,8 +148,8 @@ func (e *Engine) writeOne(ctx context.Context, req *request, w *write, attribute
 	return r.end(), nil
 }
 
-// newWrite checks the members that all writes have in common. expressions names
-// those that could use placeholders.
+// newWrite checks the members that all writes have in common. expressions names the members
+// that could use placeholders.
 func (e *Engine) newWrite(req *request, expressions string) (*write, *scope, error) {
 	if err := req.check(); err != nil {
 		return nil, nil, err

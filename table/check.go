@@ -120,8 +120,9 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting says what would make a table fit whose key is have: another layout, another name
-// for a field of the layout, or another table. name is empty if the table has no such key.
+// fitting returns the change that would make a table with the key schema have fit: another
+// layout, another name for a field of the layout, or another table. name is empty if the
+// table has no such key.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-// Access is what an IAM policy allows.
+// Access is the access that an IAM policy allows.
 type Access string
 
 // Values of Access.
@@ -26,10 +26,9 @@ const (
 // or keep the locks of a dead client held.
 const SharedLeases = records.SessionPrefix
 
-// actions are the actions that the library needs. For a transaction IAM checks
-// the action of each item (AWS, Developer Guide, "Using IAM with DynamoDB
-// transactions"): that of a guard is ConditionCheckItem. There is no action
-// TransactWriteItems.
+// actions are the actions that the library needs. For a transaction IAM checks the action
+// of each item (AWS, Developer Guide, "Using IAM with DynamoDB transactions"): a guard
+// needs ConditionCheckItem. There is no action TransactWriteItems.
 var actions = map[Access][]string{
 	Use: {
 		"dynamodb:BatchGetItem",       // AcquireAll, AcquireAny
@@ -54,20 +53,19 @@ var actions = map[Access][]string{
 	},
 }
 
-// Policy returns a least-privilege IAM policy document for the table ARN: only the
-// actions that package leasehold and its recipes need. It does not contain the
-// actions of Create and Check, nor those of the caller's own writes in a Commit or
-// reads in a Read.
+// Policy returns a least-privilege IAM policy document for the table ARN: only the actions
+// that package leasehold and its recipes need. It contains neither the actions of Create
+// and Check, nor the actions of the caller's own writes in a Commit or reads in a Read.
 //
-// With prefixes it allows keys alone that begin with one of them, as they are given: end
+// With prefixes it allows only keys that begin with one of them, as they are given: end
 // them with a separator, or "bill" allows "billing/7" as well. Then there is no
 // dynamodb:Scan: it names no key. Semaphores, read/write locks and elections are under
-// their own keys. The rows of shared leases are not, so Config.SharedLease is denied
-// unless SharedLeases is one of the prefixes. A shorter prefix that SharedLeases begins with,
-// such as "lease", would allow these rows unasked: it is an error.
+// their own keys. The rows of shared leases are not, so Config.SharedLease is denied unless
+// SharedLeases is one of the prefixes. A shorter prefix that SharedLeases begins with, such
+// as "lease", would allow these rows by accident: it is an error.
 //
-// The ARN is used as given. If it is empty, or if a is none of the constants of
-// this package, IAM refuses the document.
+// The ARN is used as given. IAM refuses the document if the ARN is empty, or if a is not
+// one of the constants of this package.
 func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	for _, prefix := range prefixes {
 		if len(prefix) < len(SharedLeases) && strings.HasPrefix(SharedLeases, prefix) {
@@ -99,13 +97,13 @@ type statement struct {
 	Condition map[string]map[string]any `json:",omitempty"`
 }
 
-// leadingKeys is the condition that every key of a request begins with one of prefixes.
-// ForAllValues holds for a request that names no key (AWS, IAM User Guide, "Set
-// operators for multivalued context keys"), so that one is refused by itself.
+// leadingKeys returns the condition that every key of a request begins with one of
+// prefixes. ForAllValues holds for a request that names no key (AWS, IAM User Guide, "Set
+// operators for multivalued context keys"), so that case is refused separately.
 func leadingKeys(prefixes []string) map[string]map[string]any {
 	const key = "dynamodb:LeadingKeys"
-	// What else would stand for something (AWS, IAM User Guide, "IAM policy elements:
-	// Variables and tags") stands for itself.
+	// Special characters are escaped (AWS, IAM User Guide, "IAM policy elements: Variables
+	// and tags").
 	literal := strings.NewReplacer("$", "${$}", "*", "${*}", "?", "${?}")
 	patterns := make([]string, len(prefixes))
 	for i, prefix := range prefixes {

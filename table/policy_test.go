@@ -64,8 +64,8 @@ func policy(t *testing.T, s table.Spec, arn string, a table.Access, prefixes ...
 	return d
 }
 
-// iam records the actions on the lock table that IAM would look for, and denies those
-// that its policy does not allow; nil: none.
+// iam records the actions on the lock table that IAM would check, and denies actions that its
+// policy does not allow. A nil policy denies none.
 type iam struct {
 	engine    *localdynamo.Engine
 	partition string // the name of the partition key
@@ -98,7 +98,7 @@ func (i *iam) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// account is where the calls below are made.
+// account is the setting of the calls below.
 type account struct {
 	*testing.T
 	iam           *iam
@@ -202,8 +202,7 @@ func (a *account) later(l *leasehold.Lock) {
 	})
 }
 
-// calls are the calls of the library that send requests, by what they are and
-// who makes them.
+// calls are the calls of the library that send requests, by access and name.
 var calls = map[table.Access]map[string]func(a *account){
 	table.Use: {
 		"Client.Acquire": func(a *account) {

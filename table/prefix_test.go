@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// access is what IAM is asked about one item, or about one request: an action, and the
+// access is a question to IAM about one item, or about one request: an action, and the
 // partition keys that it names.
 type access struct {
 	action string
@@ -131,8 +131,8 @@ func isLike(s, pattern string) bool {
 	return regexp.MustCompile("(?s)^" + expr.String() + "$").MatchString(s)
 }
 
-// calledUnder makes the calls of a service, which use the keys k, l, m and dead, while IAM goes by
-// a policy. Shared leases are left out: see Policy.
+// calledUnder makes the calls of a service, which use the keys k, l, m and dead, while IAM
+// applies a policy. Shared leases are left out: see Policy.
 func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []access) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[table.Use])) {

@@ -43,7 +43,7 @@ type Spec struct {
 
 // Problem is one way in which a table does not fit.
 type Problem struct {
-	Fatal bool   // true: locks would fail or be unsafe
+	Fatal bool   // if true, locks would fail or be unsafe
 	About string // "status", "keys", "ttl" or "replicas"
 	What  string // what is wrong, what is expected, and what to do
 }

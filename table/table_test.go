@@ -162,7 +162,7 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 		spoil  func(*describing)
 		layout layout.Layout
 		fatal  bool
-		want   string // empty: fits
+		want   string // empty if it fits
 		about  string
 	}{
 		{name: "nothing", spoil: func(*describing) {}},

@@ -12,8 +12,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// BenchmarkDurableWrites measures conditional updates, each of which is on disk before it is
-// acknowledged, by processes that share a file. The floor is bbolt alone: one process that
+// BenchmarkDurableWrites measures conditional updates by processes that share a file. Each
+// update is on disk before it is acknowledged. The floor is bbolt alone: one process that
 // keeps the file open, and a commit for each write.
 func BenchmarkDurableWrites(b *testing.B) {
 	perSecond := func(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s") }
@@ -40,7 +40,7 @@ func BenchmarkDurableWrites(b *testing.B) {
 	for _, processes := range []int{1, 4} {
 		b.Run(fmt.Sprint("processes-", processes), func(b *testing.B) {
 			path, _ := newFile(b)
-			b.ResetTimer() // that the processes start counts: let them write often
+			b.ResetTimer() // starting the processes counts: let them write often
 			var wg sync.WaitGroup
 			for p := range processes {
 				wg.Go(func() {

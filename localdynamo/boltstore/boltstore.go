@@ -48,16 +48,16 @@ var errClosed = errors.New("boltstore: the store is closed")
 // matches that of the context, too, if the context has ended.
 var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
 
-// Open opens or creates the file. The file is locked only during each request, so
-// that processes take turns.
+// Open opens or creates the file. The file is locked only during each request, so that
+// processes take turns.
 //
-// A new file gets mode 0600, and a directory created for it 0700. A transaction
-// that finds the file locked waits until the context of its request ends; if that has no
-// deadline, and in Open, for 10 seconds at most. Errors name the path. Open refuses a file that is not a store, an
-// empty one too (ErrEmpty), and one that another user may have planted: a symbolic link,
-// a file with two names, and, where others may write to its directory, a file that is
-// neither the caller's, nor root's, nor that of the directory's owner, nor of a group
-// that alone may write there.
+// A new file gets mode 0600, and a directory created for it 0700. A transaction that finds
+// the file locked waits until the context of its request ends; without a deadline, and in
+// Open, for at most 10 seconds. Errors name the path. Open refuses a file that is not a
+// store, also an empty one (ErrEmpty), and a file that another user may have planted: a
+// symbolic link, a file with two names, and, in a directory that others may write to, a
+// file whose owner is not the caller, root, the directory's owner or a group that alone may
+// write there.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {
@@ -95,8 +95,8 @@ func (s *store) first() error {
 // Option changes what Open does.
 type Option func(*file)
 
-// OfAnyUser lets the file belong to whoever may write to its directory: those users trust
-// each other with every lock in it.
+// OfAnyUser lets the file belong to any user who may write to its directory: those users
+// trust each other with every lock in it.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
 // file is shared by all stores that WithContext returns.
@@ -159,9 +159,9 @@ func (s *store) damaged(why any) error {
 	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
 }
 
-// marked returns an error of the file with the mark that it lasts, if it does: no request
-// succeeds until somebody has mended the file, its directory or the limits of the process.
-// It leaves other errors alone, those of the caller's own function included.
+// marked returns an error of the file marked as lasting, if it is: no request succeeds
+// until an operator has repaired the file, its directory or the limits of the process. It
+// leaves other errors alone, also errors of the caller's own function.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {
@@ -176,9 +176,9 @@ func marked(err error) error {
 // use waits for this goroutine's turn and opens the file. Then in begins a transaction,
 // which calls fn.
 //
-// What checkStructure does not see, or changes after it has, makes bbolt panic or read
-// beyond the end of its mapping. Either becomes an error. What fn itself panics with is
-// left to the caller.
+// Damage that checkStructure does not find, or that happens after it, makes bbolt panic or
+// read beyond the end of its mapping. Either becomes an error. A panic of fn itself is left
+// to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {
@@ -197,7 +197,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var open *os.File
-	inStore := true // and not in fn
+	inStore := true // false while in fn
 	var db *bbolt.DB
 	defer func() {
 		p := recover()
@@ -237,7 +237,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 type busyError struct {
 	path  string
 	waits time.Duration
-	ended error // of the request's context, nil if it goes on
+	ended error // the error of the request's context; nil while it continues
 }
 
 func (e *busyError) Error() string {

@@ -23,8 +23,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs this binary as a writer when the environment asks for one:
-// boltWriter is the file, boltCount how many increments (0: until it is killed).
+// TestMain runs this binary as a writer when the environment asks for one: boltWriter is
+// the file, boltCount the number of increments (0 until it is killed).
 func TestMain(m *testing.M) {
 	if path := os.Getenv(boltWriter); path != "" {
 		write := write

@@ -25,7 +25,7 @@ type crafted struct {
 
 var order = binary.NativeEndian
 
-// The places of what is changed, in a page, an element of one and a meta page.
+// Offsets of the changes, in a page, an element of one and a meta page.
 const (
 	flagsAt, countAt, overflowAt, elementsAt = 8, 10, 12, 16
 	metaSize, metaRoot, metaFreelist         = 64, 16, 32
@@ -83,7 +83,7 @@ func (c crafted) firstLeaf() []byte {
 	return c.page(order.Uint64(p[elementsAt+8:]))
 }
 
-// crafts are what may be done to a store.
+// crafts are possible manipulations of a store.
 var crafts = map[string]func(c crafted){
 	"a branch page that points at itself": func(c crafted) {
 		p, id := c.top()
@@ -155,8 +155,8 @@ func (c crafted) setBucket(id uint64) {
 	order.PutUint64(e[order.Uint32(e[4:])+order.Uint32(e[8:]):], id)
 }
 
-// swap exchanges the first two elements of a page. What an element says at placeAt of its
-// place counts from the element.
+// swap exchanges the first two elements of a page. The position that an element stores at
+// placeAt counts from the element.
 func swap(elements []byte, placeAt int) {
 	const size = 16
 	first := bytes.Clone(elements[:size])
@@ -220,7 +220,7 @@ func TestStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
 	}
 }
 
-// A file without our bucket is none of ours: nothing leaves one behind.
+// A file without our bucket is not ours: no crash leaves one behind.
 func TestFileOfBboltWithNothingInItIsNoStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)

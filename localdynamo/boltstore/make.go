@@ -10,8 +10,8 @@ import (
 	"go.etcd.io/bbolt"
 )
 
-// ErrEmpty is why a file without a byte is not opened: Make leaves none, so somebody has
-// truncated it, and a new store in its place would look as if nothing were held.
+// ErrEmpty is returned for a file without a byte: Make leaves none, so the file was
+// truncated, and a new store instead would look as if no lock were held.
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 

@@ -7,13 +7,13 @@ import (
 	"hash/fnv"
 )
 
-// bbolt trusts its pages: one that points at itself overflows the stack, which ends the
-// process whatever it recovers from; a count may stand for more memory than there is; an
-// item out of its order is not found, and its key looks free. Its own check (Tx.Check)
-// trusts them no less. So the pages are looked at before bbolt reads them.
+// bbolt trusts its pages: a page that points at itself overflows the stack, which ends the
+// process even with recover; a count may ask for more memory than there is; an item out of
+// its order is not found, and its key looks free. Its own check (Tx.Check) trusts them as
+// much. So the pages are checked before bbolt reads them.
 //
-// Whoever may write to the file can also change it while it is read, or remove every
-// lock. What is prevented is that a file lying there does harm to all who open it.
+// A user who may write to the file can also change it while it is read, or remove every
+// lock. The checks prevent a stored file from harming all processes that open it.
 
 // The parts of a file, as bbolt's internal/common declares them. Numbers are in the order
 // of the machine. A place counts from the element that has it.
@@ -27,7 +27,7 @@ const (
 	manyFree                   = 0xffff // the count of a list whose first number is its length
 )
 
-// What is far above all that a store of locks can have.
+// Limits far above all that a store of locks can have.
 const (
 	maxFile  = 1 << 40 // bytes
 	maxDepth = 32      // pages from the root to an item
@@ -35,7 +35,7 @@ const (
 	maxTx    = 1 << 62 // so that there is a next one
 )
 
-// damageError is what is wrong with the structure of a file.
+// damageError is a problem of the structure of a file.
 type damageError string
 
 func (e damageError) Error() string { return string(e) }
@@ -64,8 +64,8 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 	}, true
 }
 
-// newestMeta returns the meta page that bbolt goes by. not ok: there is none, and bbolt
-// says so.
+// newestMeta returns the meta page that bbolt uses. It returns false if there is none,
+// which bbolt reports.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)
 	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left half of the first
@@ -107,7 +107,7 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is a file of which each page may be used once.
+// structure is a file whose pages may each be used once.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64
@@ -117,7 +117,7 @@ type structure struct {
 // use marks a page.
 func (s *structure) use(id uint64) error {
 	if id < 2 || id >= s.pages {
-		return damagef("page %d is none of its %d", id, s.pages)
+		return damagef("page %d is not a data page of its %d", id, s.pages)
 	}
 	if s.used[id/64]&(1<<(id%64)) != 0 {
 		return damagef("page %d is used twice", id)
@@ -144,8 +144,8 @@ func (s *structure) page(id uint64) ([]byte, error) {
 	return p[:(more+1)*s.pageSize], nil
 }
 
-// interval is where the keys of a page lie: from the first on, and below the end. nil: it
-// has no such bound.
+// interval is the range of a page's keys: from the first on, and below the end. A nil bound
+// means no bound.
 type interval struct{ from, to []byte }
 
 // item looks at an item of a leaf.
@@ -172,7 +172,7 @@ func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	return damagef("page %d is not one of a tree", id)
 }
 
-// branches checks a branch page, of which each element has its first key.
+// branches checks a branch page. Each of its elements has the first key of its page.
 func (s *structure) branches(p []byte, count, depth int, in interval, each item) error {
 	at := func(i int) ([]byte, error) {
 		e := p[headerSize+i*elementSize:]
@@ -244,21 +244,21 @@ func (in interval) has(key []byte) error {
 	return nil
 }
 
-// rootItem checks an item of the root, of which ours is a bucket. Others are of another
-// format, and not read.
+// rootItem checks an item of the root. Ours is a bucket. Others have another format, and
+// are not read.
 func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if !bytes.Equal(key, bucket) {
 		return nil
 	}
 	if flags != 1 || len(value) < bucketHeaderSize {
-		return damagef("its bucket is none")
+		return damagef("its bucket is malformed")
 	}
 	if root := binary.NativeEndian.Uint64(value); root != 0 {
 		return s.tree(root, 0, interval{}, storeItem)
 	}
 	inline := value[bucketHeaderSize:] // a small bucket is a leaf page in its item
 	if len(inline) < headerSize || binary.NativeEndian.Uint16(inline[8:]) != leafPage {
-		return damagef("its bucket is none")
+		return damagef("its bucket is malformed")
 	}
 	count := int(binary.NativeEndian.Uint16(inline[10:]))
 	if headerSize+count*elementSize > len(inline) {

@@ -11,9 +11,9 @@ import (
 	"syscall"
 )
 
-// inTurn locks the file and calls open with it. The kernel queues those that wait for
-// flock(2) and grants the lock in turn, so a crowd of processes needs no pauses, and no
-// limit but its patience.
+// inTurn locks the file and calls open with it. The kernel queues the callers of flock(2)
+// and grants the lock in turn, so a crowd of processes needs no pauses, and no limit but
+// its patience.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	f, err := s.lock(ctx)
 	if err != nil {
@@ -92,7 +92,7 @@ type place struct {
 	over   bool       // granted is closed
 }
 
-// wait waits for the lock. It gives the lock back if no transaction wants it any more.
+// wait waits for the lock. It releases the lock if no transaction wants it any longer.
 func (p *place) wait() {
 	err := flock(p.file, syscall.LOCK_EX)
 	p.mu.Lock()
@@ -137,8 +137,8 @@ func flock(f *os.File, how int) error {
 // unlock ends the lock on the file.
 func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
 
-// look checks the structure of the locked file, if that has not been done or others than
-// root and the caller may write to the file. What is not locked may change.
+// look checks the structure of the locked file, if that has not been done or if users other
+// than root and the caller may write to the file. An unlocked file may change.
 func (s *file) look(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

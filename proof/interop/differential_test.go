@@ -12,13 +12,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLocaldynamoDoesWhatDynoxideDoes sends both the same random requests, and
-// compares every reply and what is left in the table. A failure ends with the
-// command that repeats it.
+// TestLocaldynamoDoesWhatDynoxideDoes sends both the same random requests, and compares
+// every reply and the final contents of the table. A failure ends with the command that
+// repeats it.
 //
-// The requests steer clear of what dynoxide is known to do unlike AWS; where
-// they are drawn (see requests_test.go) a comment names what is avoided. The
-// words of errors are left out of the comparison: dynoxide has its own.
+// The requests avoid the known differences of dynoxide from AWS; where they are drawn (see
+// requests_test.go) a comment names each. The texts of errors are not compared: dynoxide
+// has its own.
 func TestLocaldynamoDoesWhatDynoxideDoes(t *testing.T) {
 	ours := conformance.Engine{Name: "localdynamo", Client: localdynamo.New().Client()}
 	theirs := conformance.Engine{Name: engines.Dynoxide.Name, Client: engines.Run(t, engines.Dynoxide).Client()}

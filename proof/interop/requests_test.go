@@ -80,7 +80,7 @@ func scalar() *rapid.Generator[types.AttributeValue] {
 	)
 }
 
-// ordered is of the types that have an order.
+// ordered draws values of the types that have an order.
 func ordered() *rapid.Generator[types.AttributeValue] {
 	return rapid.OneOf(
 		number(),
@@ -283,7 +283,7 @@ func get() *rapid.Generator[conformance.Get] {
 	})
 }
 
-// projection is of paths that do not overlap, or none.
+// projection draws paths that do not overlap, or none.
 func projection(t *rapid.T) string {
 	return strings.Join(rapid.SliceOfNDistinct(
 		rapid.SampledFrom([]string{"sk", "p", "n", "l[0]", "l[2]", "m.x", "m.y", "ss", "nothing"}), 0, 4, rapid.ID,
@@ -320,7 +320,7 @@ func scan() *rapid.Generator[conformance.Scan] {
 	})
 }
 
-// transaction is of writes to keys of their own.
+// transaction draws writes to different keys.
 func transaction() *rapid.Generator[conformance.TransactWrite] {
 	return rapid.Custom(func(t *rapid.T) conformance.TransactWrite {
 		var writes []conformance.Request

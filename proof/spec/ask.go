@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Asker asks history.h for executions of what the code has done.
+// Asker asks history.h about executions of the code.
 type Asker struct {
 	dir        string // with the verifier
 	simulation string // the compiled tests
@@ -39,8 +39,8 @@ func NewAsker(ctx context.Context, c *Checker) (*Asker, error) {
 // Close removes what was compiled.
 func (a *Asker) Close() error { return os.RemoveAll(a.dir) }
 
-// Histories are those of the first seeds of the simulation, or of a variant of it that is broken on
-// purpose.
+// Histories returns the histories of the first seeds of the simulation, or of a variant of
+// it that is broken on purpose.
 func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histories []History, err error) {
 	path := filepath.Join(a.dir, "written")
 	cmd := exec.CommandContext(ctx, a.simulation, "-test.run=^TestWritesAreHandedToTheModels$", "-test.timeout=0") //nolint:gosec // it was compiled a moment ago
@@ -70,9 +70,9 @@ func (r Refusal) String() string {
 		strings.Join(r.Lines[max(0, r.At-before):min(r.At+1, len(r.Lines))], "\n\t"))
 }
 
-// Refused are those histories that the model does not have.
+// Refused returns the histories that the model does not allow.
 func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, error) {
-	const atOnce = 2000 // which take some hundred megabytes
+	const atOnce = 2000 // these take some hundred megabytes
 	var refused []Refusal
 	for some := range slices.Chunk(histories, atOnce) {
 		theirs, err := a.ask(ctx, some)
@@ -84,7 +84,7 @@ func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, er
 	return refused, nil
 }
 
-// answer is what the verifier prints of a history: what became of it, and after how many events.
+// answer is the verifier's line about a history: its verdict, and after how many events.
 var answer = regexp.MustCompile(`(?m)^history \d+ (accepted|refused) (\d+)$`)
 
 func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error) {
@@ -103,7 +103,7 @@ func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error)
 	}
 	answers := answer.FindAllStringSubmatch(out, -1)
 	if len(answers) != len(histories) {
-		return nil, fmt.Errorf("of %d histories the verifier tells of %d", len(histories), len(answers))
+		return nil, fmt.Errorf("the verifier reports %d of %d histories", len(answers), len(histories))
 	}
 	var refused []Refusal
 	for i, said := range answers {

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// What one search may take. One that needs more has failed.
+// Limits of one search. A search that exceeds them has failed.
 const (
 	atOnce   = 2    // searches
 	memory   = 6000 // megabytes

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// History is what a seed of the simulation has done to one key, in the words of
+// History is the effect of a seed of the simulation on one key, in the format of
 // internal/simulation/writes_test.go.
 type History struct {
 	Name  string
@@ -58,7 +58,7 @@ type step struct {
 	event, client, attempt, kind, lease, place, entry string
 	grants                                            []string
 	applied                                           bool
-	version, grant                                    string // of the record, "-": none
+	version, grant                                    string // the record's; "-" for no record
 	line                                              []string
 }
 
@@ -89,8 +89,8 @@ func readStep(line string) (step, error) {
 	return s, nil
 }
 
-// numbered is a history in the numbers that history.h takes. A number is that of another
-// attempt once nothing mentions the one before any more.
+// numbered is a history in the numbers that history.h takes. A number is reused once no
+// later event mentions its attempt.
 type numbered struct {
 	steps   []step
 	sent    map[string]step // by attempt
@@ -124,7 +124,7 @@ func numbersOf(h History) ([][]int, error) {
 // shows it, or a belief may rest on it.
 func (n *numbered) mention() {
 	var record step
-	rests := map[[2]string]string{} // of a client and a grant, the attempt on which a belief rests
+	rests := map[[2]string]string{} // the attempt on which a belief rests, by client and grant
 	for i, s := range n.steps {
 		mentioned := append([]string{s.attempt, s.version, s.grant, record.version, record.grant}, slices.Concat(s.line, record.line)...)
 		if s.event == "sends" {
@@ -194,7 +194,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 		}
 	}
 	if len(s.line) > mostPlaces {
-		return nil, fmt.Errorf("more than %d stand in line", mostPlaces)
+		return nil, fmt.Errorf("more than %d are in the queue", mostPlaces)
 	}
 	out := []int{
 		eventNumbers[s.event], client, of(s.attempt), kindNumbers[s.kind], grant, oneIf(s.lease == "short"), of(s.entry), place,
@@ -210,7 +210,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 	return out, wrong
 }
 
-// take gives an attempt a number that nobody needs any more.
+// take gives an attempt a number that is no longer used.
 func (n *numbered) take(i int, attempt string) error {
 	for number := 1; number <= mostAttempts; number++ {
 		if old := n.used[number]; old == "" || n.last[old] < i {

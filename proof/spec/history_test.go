@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// asked is what all tests ask: it takes seconds to compile.
+// asked is shared by all tests: it takes seconds to compile.
 var asked = sync.OnceValues(func() (*Asker, error) {
 	ctx := context.Background()
 	checker, err := NewChecker(ctx, ".", 0)
@@ -74,7 +74,7 @@ func TestModelHasAnExecutionForEachHistoryOfTheCode(t *testing.T) {
 	}
 }
 
-// eventsOf counts the events of histories, arrivals by what was asked for.
+// eventsOf counts the events of histories, arrivals by their kind.
 func eventsOf(histories []History) map[string]int {
 	done := map[string]int{}
 	for _, h := range histories {
@@ -115,7 +115,7 @@ meets #1 applied #1 #1 held
 	}
 }
 
-// What the model would not refuse is not compared by it.
+// A rule that the model would not need is not compared by it.
 func TestModelRefusesAHistoryOfTheCodeWithoutEachOfTheseRules(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
@@ -129,7 +129,7 @@ func TestModelRefusesAHistoryOfTheCodeWithoutEachOfTheseRules(t *testing.T) {
 		"a hand-over to whoever stands in line",
 	} {
 		t.Run(broken, func(t *testing.T) {
-			for _, seeds := range []int{20, 100, 500} { // one of which does what the rule forbids
+			for _, seeds := range []int{20, 100, 500} { // one of them does what the rule forbids
 				histories, err := asker.Histories(t.Context(), seeds, broken)
 				if err != nil {
 					t.Fatal(err)
@@ -149,7 +149,7 @@ func TestModelRefusesAHistoryOfTheCodeWithoutEachOfTheseRules(t *testing.T) {
 }
 
 // lawful is a history by hand: 0 holds the key, renews it with a reply that is lost, and
-// hands it to 1, who stands in line before 2. Then 1 dies, and 2 takes the key over.
+// hands it to 1, which is in the queue before 2. Then 1 dies, and 2 takes the key over.
 const lawful = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held
@@ -188,8 +188,8 @@ doubts 2 g2
 sends 2 r2 release - - - g2
 meets r2 applied r2 g2 free`
 
-// inherited is another: 2 takes over from 0, and hands the key to 1, who has seen meanwhile
-// that it was not granted to it yet.
+// inherited is a second history: 2 takes over from 0, and hands the key to 1, which has
+// read meanwhile that it was not yet granted the key.
 const inherited = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

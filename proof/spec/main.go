@@ -104,7 +104,7 @@ func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
 	return nil
 }
 
-// seedsAsked is how many seeds of the simulation the model is asked about.
+// seedsAsked returns the number of seeds of the simulation that the model is asked about.
 func seedsAsked() (int, error) {
 	const usual = 1000
 	text := os.Getenv("LEASEHOLD_SEEDS")
@@ -118,7 +118,7 @@ func seedsAsked() (int, error) {
 	return seeds, nil
 }
 
-// moreBounds is what LEASEHOLD_BOUNDS adds to the bounds of the models.
+// moreBounds returns by how much LEASEHOLD_BOUNDS raises the bounds of the models.
 func moreBounds() (int, error) {
 	text := os.Getenv("LEASEHOLD_BOUNDS")
 	if text == "" {

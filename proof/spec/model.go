@@ -20,7 +20,7 @@ type Model struct {
 
 // Rule is one of the protocol that a model can go without.
 type Rule struct {
-	Name   string // of the variant: NAME of WITHOUT_NAME
+	Name   string // name of the variant: NAME of WITHOUT_NAME
 	Text   string
 	InTime bool // without it nothing bad happens, but something good never does
 }
@@ -62,8 +62,8 @@ func Models(dir string) ([]Model, error) {
 // Search is one search through all states of a model.
 type Search struct {
 	Model   string
-	Without string // the rule that it goes without; "": none
-	InTime  bool   // for what never comes about, rather than for what must not happen
+	Without string // the rule that is left out; empty for none
+	InTime  bool   // searches for progress that never happens, rather than for a violation
 }
 
 // Searches are all of them: each model as it is, and without each of its rules.

@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// Verdict is what a search found.
+// Verdict is the result of a search.
 type Verdict string
 
-// The verdicts. The zero Verdict is none: a search that was not finished, or whose
-// output is not understood, never passes for one.
+// Verdicts. The zero Verdict means a search that was not finished, or whose output is not
+// understood: it never passes for another.
 const (
 	Holds   Verdict = "holds"
 	Refuted Verdict = "refuted"
 )
 
-// Report is what a verifier that spin has generated printed.
+// Report is the parsed output of a verifier that spin has generated.
 type Report struct {
 	Verdict Verdict
 	States  int // stored

@@ -21,7 +21,7 @@ func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.
 // Unlock is Locker's, as both have one.
 func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
 
-// What certmagic asks a storage for.
+// The interfaces of certmagic's storage.
 var (
 	_ certmagic.Storage          = Storage{}
 	_ certmagic.TryLocker        = Storage{}

@@ -98,7 +98,7 @@ func TestCertmagicIsToldOfALossByItsNextAttempt(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cfg.ObtainCertAsync(ctx, "example.com") }()
-		elapse(time.Hour) // of attempts
+		elapse(time.Hour) // an hour of attempts
 		cancel()
 		if err := <-done; err == nil {
 			t.Error("obtained")

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// What goose asks for.
+// The interfaces that goose needs.
 var (
 	_ lock.Locker        = (*byname.Database)(nil)
 	_ lock.SessionLocker = (*byname.Database)(nil)

@@ -17,6 +17,6 @@ func LeadManager(ctx context.Context, e *election.Election, name string, newMana
 		if err != nil {
 			return err
 		}
-		return mgr.Start(ctx) // which ends with the term
+		return mgr.Start(ctx) // it ends with the term
 	})
 }

@@ -1,7 +1,6 @@
 //go:build linux
 
-// Package browser starts a real Chromium, that of Debian's packages, for tests of
-// pages.
+// Package browser starts a real Chromium, from Debian's packages, for tests of pages.
 package browser
 
 import (
@@ -63,7 +62,7 @@ func Start(ctx context.Context) (*Browser, error) {
 
 // Stop ends the browser and waits for its end.
 func (b *Browser) Stop() {
-	_ = chromedp.Cancel(b.ctx) // it ends all the same
+	_ = chromedp.Cancel(b.ctx) // it ends in any case
 	b.free()
 }
 
@@ -99,8 +98,8 @@ func (s *Shared) Page(t testing.TB) *Page {
 	return open(s.browser.ctx, t, chromedp.WithNewBrowserContext())
 }
 
-// Page is one page of the browser. What fails in it fails the test. Its methods are
-// for the test's goroutine.
+// Page is one page of the browser. A failure in it fails the test. Its methods are for the
+// test's goroutine.
 type Page struct {
 	t        testing.TB
 	ctx      context.Context
@@ -222,8 +221,8 @@ func (p *Page) Wait(expression string) {
 	p.WaitFor(patience, expression)
 }
 
-// WaitFor waits at most for d until an expression is true, in whatever is loaded by
-// then. If it does not become true, the test fails with what the page shows.
+// WaitFor waits up to d until an expression is true, in the page that is loaded by then.
+// Otherwise the test fails with the page's text.
 func (p *Page) WaitFor(d time.Duration, expression string) {
 	p.t.Helper()
 	end := time.Now().Add(d)

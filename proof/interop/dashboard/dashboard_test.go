@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 )
 
-// dashboard is what a test asks of one of Grafana's.
+// dashboard is the part of a Grafana dashboard that is tested.
 type dashboard struct {
 	Title, UID    string
 	SchemaVersion int
@@ -101,8 +101,8 @@ func exported(t *testing.T) map[string][]string {
 // fromPrometheus are the labels that a scrape adds.
 var fromPrometheus = []string{"job", "instance"}
 
-// check parses a query and compares what it selects and groups by with what is
-// exported. It returns the series that it shows and the labels of its result.
+// check parses a query and compares its selectors and groupings with the exported series.
+// It returns the series that it shows and the labels of its result.
 func check(t *testing.T, where, query string, exported map[string][]string) (shown, result []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
@@ -253,7 +253,7 @@ func TestDashboardIsOneThatGrafanaCanLoad(t *testing.T) {
 	}
 }
 
-// The page of the metrics has alerts to copy, and a table of what there is.
+// The page of the metrics has alerts to copy, and a table of all metrics.
 func TestPageOfTheMetricsIsTrue(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 
 // Engine is a server that this package can install and start.
 type Engine struct {
-	Name    string // as conformance cases and error messages call it
+	Name    string // its name in conformance cases and error messages
 	Version string // the only one installed
 
 	// install puts the engine into the empty folder dir.

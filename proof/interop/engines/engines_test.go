@@ -84,7 +84,7 @@ func TestEnginesListenOnLoopbackAlone(t *testing.T) {
 			if e.Name == Dynoxide.Name && open == 0 {
 				t.Error("found no listener at all: the test looks in the wrong place")
 			}
-			// What the namespace was handed listens in ours.
+			// The server of the namespace must listen in ours.
 			if addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.Endpoint, "http://")); err != nil || !addr.Addr().IsLoopback() {
 				t.Errorf("endpoint %s (%v), want one on loopback", s.Endpoint, err)
 			}

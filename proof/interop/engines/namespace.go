@@ -31,7 +31,7 @@ const (
 	namespaceName = "leasehold-engine-namespace"
 	// namespacePort can be fixed: the namespace has all ports to itself.
 	namespacePort = "8000"
-	// listenerFD is where the inherited listener is found: the first of ExtraFiles.
+	// listenerFD is the file descriptor of the inherited listener: the first of ExtraFiles.
 	listenerFD = 3
 )
 

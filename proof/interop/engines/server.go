@@ -30,8 +30,8 @@ type Server struct {
 	output  *process.Tail // what it printed last
 }
 
-// Run starts an engine for a test and stops it when the test ends. A server
-// that cannot be had fails the test: say what is missing rather than test less.
+// Run starts an engine for a test and stops it when the test ends. A missing server fails
+// the test, which names it, instead of testing less.
 func Run(t testing.TB, e Engine) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

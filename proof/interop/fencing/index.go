@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Index is what SaveIndex writes.
+// Index is the document that SaveIndex writes.
 type Index struct {
 	Pages []string `json:"pages"`
 	Fence int64    `json:"fence"` // the token it was written with: SaveIndex sets it

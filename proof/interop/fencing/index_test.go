@@ -33,7 +33,7 @@ func TestS3RefusesAStaleToken(t *testing.T) {
 	must(t, save(t, db, current, "b"))
 	lost(t, save(t, db, stale, "c"))
 	server.has(t, current, "b")
-	must(t, save(t, db, current, "d")) // as often as it likes
+	must(t, save(t, db, current, "d")) // a holder may write more than once
 	server.has(t, current, "d")
 }
 
@@ -45,7 +45,7 @@ func TestS3RefusesAStaleWriteThatHasLookedBefore(t *testing.T) {
 	late := server.client(&between{next: func() { must(t, save(t, db, current, "b")) }})
 	refused(t, save(t, late, stale, "c"))
 	server.has(t, current, "b")
-	lost(t, save(t, late, stale, "c")) // looks again
+	lost(t, save(t, late, stale, "c")) // it reads again
 	server.has(t, current, "b")
 }
 

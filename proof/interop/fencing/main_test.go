@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// twoHolders returns a lock whose holder has slept past its lease, and that of
-// whoever took the key over.
+// twoHolders returns a lock whose holder was suspended past its lease, and the lock of the
+// client that took the key over.
 func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 	t.Helper()
 	engine := localdynamo.New()
@@ -40,7 +40,7 @@ func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 		}
 		return lock
 	}
-	stale = hold(leasehold.WithoutRenewal()) // as if asleep
+	stale = hold(leasehold.WithoutRenewal()) // it was suspended
 	current = hold()
 	if stale.Err() == nil || stale.Token() >= current.Token() {
 		t.Fatalf("tokens %d and then %d, the first lost: %v", stale.Token(), current.Token(), stale.Err())

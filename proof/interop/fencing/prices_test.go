@@ -20,7 +20,7 @@ func TestPostgresRefusesAStaleToken(t *testing.T) {
 	must(t, SetPrice(t.Context(), pool, current, 1, 200))
 	lost(t, SetPrice(t.Context(), pool, stale, 1, 101))
 	isPriced(t, pool, 1, 200, current)
-	must(t, SetPrice(t.Context(), pool, current, 1, 201)) // as often as it likes
+	must(t, SetPrice(t.Context(), pool, current, 1, 201)) // a holder may write more than once
 	isPriced(t, pool, 1, 201, current)
 	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // no such row
 }

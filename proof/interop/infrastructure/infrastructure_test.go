@@ -27,16 +27,16 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// described is a table, as whoever has made it sees it.
+// described is a table, as its creator sees it.
 type described struct {
 	Name, Billing         string
 	ReadUnits, WriteUnits int64
 	Partition, Sort       string
-	Types                 map[string]string // of the key's attributes
+	Types                 map[string]string // types of the key's attributes
 	TTL                   string
 	Protected             bool
 	Kept                  bool // by whose text it is, when the resource is removed
-	Recovered             bool // to a point in time
+	Recovered             bool // has point-in-time recovery
 	Tags                  map[string]string
 }
 
@@ -283,7 +283,7 @@ func TestTextsMakeTheTableThatCreateMakesAndProtectIt(t *testing.T) {
 			t.Errorf("%s: terraform fmt would have it\n%s\nand not\n%s", name, hclwrite.Format(text), text)
 		}
 		want := created(t, spec)
-		if !spec.Disposable { // as Create alone does not
+		if !spec.Disposable { // Create alone does not protect it
 			want.Protected, want.Kept, want.Recovered = true, true, true
 		}
 		for program, read := range readers {

@@ -48,7 +48,7 @@ func debian(ctx context.Context, what string, found func() bool, packages []stri
 		return err
 	}
 	defer unlock()
-	if found() { // by whoever had the lock before us
+	if found() { // the previous holder of the lock has installed it
 		return nil
 	}
 	if os.Getuid() != 0 || Require("apt-get", "") != nil {

@@ -16,10 +16,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder of that name, which fill has filled, now or earlier,
-// in this process or another: those that install at the same time take turns.
-// What is there is never filled again, so the name says which version it is of.
-// The folder gets its name after fill: nothing in it may know its own path.
+// Once returns the folder of that name, which fill has filled, now or earlier, in this
+// process or another: concurrent installations take turns. An existing folder is never
+// filled again, so the name contains the version. The folder gets its name after fill: no
+// file in it may contain its path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {
@@ -37,7 +37,7 @@ func Once(ctx context.Context, name string, fill func(ctx context.Context, dir s
 		return "", err
 	}
 	defer unlock()
-	if installed(dir) { // by whoever had the lock before us
+	if installed(dir) { // the previous holder of the lock has installed it
 		return dir, nil
 	}
 	// The folder gets its name last, so that an interrupted install is never
@@ -89,7 +89,7 @@ func installed(dir string) bool {
 	return err == nil && info.IsDir()
 }
 
-// folder is where everything is kept.
+// folder returns the folder of all installations.
 func folder() (string, error) {
 	if dir := os.Getenv("LEASEHOLD_ENGINES"); dir != "" {
 		return filepath.Abs(dir)

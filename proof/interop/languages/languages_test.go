@@ -47,8 +47,7 @@ type program struct {
 	stdin io.Writer
 }
 
-// start starts the job in one language: until a line comes, or until it is told of a
-// loss.
+// start starts the job in one language: until a line comes, or until it learns of a loss.
 func (m *machine) start(language, until, key string, flags ...string) *program {
 	m.t.Helper()
 	job := map[string][]string{"Python": {"python3", "job.py"}, "Node": {"node", "job.mjs"}}[language]

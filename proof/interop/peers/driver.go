@@ -21,7 +21,7 @@ import (
 type Driver struct {
 	Peer Peer
 
-	settings Settings // of its clients
+	settings Settings // settings of its clients
 
 	process *process.Process
 	stdin   io.WriteCloser
@@ -198,7 +198,7 @@ func (d *Driver) answer(r Reply) {
 	close(c.done)
 }
 
-// environment is what every AWS SDK reads. Nothing of the user's own gets a say.
+// environment returns the variables that every AWS SDK reads, without the user's own.
 func environment(endpoint string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") })
 	return append(env,

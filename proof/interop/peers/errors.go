@@ -4,7 +4,7 @@ package peers
 
 import "errors"
 
-// What a driver's refusal is about.
+// Kinds of a driver's errors.
 var (
 	ErrHeld        = errors.New("peers: held by another")
 	ErrLost        = errors.New("peers: lock lost")
@@ -13,7 +13,7 @@ var (
 
 	// ErrEnded: the driver is gone, so that no reply will come.
 	ErrEnded = errors.New("peers: driver ended")
-	// ErrNotInstallable: the peer comes from whoever has it.
+	// ErrNotInstallable: an operator must provide the peer.
 	ErrNotInstallable = errors.New("peers: not installable")
 )
 
@@ -30,7 +30,7 @@ func (e *Error) Error() string {
 	return "peers: " + e.Peer + ": " + e.Do + ": " + e.Kind + ": " + e.Message
 }
 
-// Is tells the kind.
+// Is reports whether target is e's kind.
 func (e *Error) Is(target error) bool {
 	switch e.Kind {
 	case "held":

@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Settings is the first request to a driver, which makes the library's client.
-// What a peer has no setting for is an error that matches ErrUnsupported.
+// Settings is the first request to a driver, which makes the library's client. A setting
+// that a peer does not have is an error that matches ErrUnsupported.
 type Settings struct {
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey,omitempty"` // name; default: the library's
@@ -21,13 +21,13 @@ type Settings struct {
 
 	// Of ours alone.
 	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
-	Line        bool `json:"line,omitempty"`        // who waits stands in line in the record
-	Connections int  `json:"connections,omitempty"` // that are kept; 0: the SDK's default
+	Line        bool `json:"line,omitempty"`        // waiters join the record's queue
+	Connections int  `json:"connections,omitempty"` // idle connections; 0 for the SDK's default
 
 	// Whole milliseconds.
 	Lease     time.Duration `json:"-"`
-	Heartbeat time.Duration `json:"-"` // of the background; 0: none
-	Poll      time.Duration `json:"-"` // of a wait, of ours the most; 0: the library's default
+	Heartbeat time.Duration `json:"-"` // in the background; 0 for none
+	Poll      time.Duration `json:"-"` // pause of a waiter, for ours the longest; 0 for the library's default
 	Safe      time.Duration `json:"-"` // python-dynamodb-lock: before a lock is in danger
 	Expiry    time.Duration `json:"-"` // python-dynamodb-lock: of the TTL attribute
 }
@@ -37,7 +37,7 @@ type Request struct {
 	ID int64  `json:"id"` // set by Send
 	Do string `json:"do"` // acquire, heartbeat, release, get, list, held, with
 
-	// Client is whom the request is for, as Open returned it; 0: the first.
+	// Client is the client that the request is for, as Open returned it; 0 for the first.
 	Client int64 `json:"client,omitempty"`
 
 	// Of acquire and get; of list: one partition.
@@ -49,8 +49,8 @@ type Request struct {
 	Lock int64 `json:"lock,omitempty"`
 
 	// Of acquire.
-	Wait          time.Duration `json:"-"`               // whole milliseconds; 0: fail at once
-	Owner         string        `json:"owner,omitempty"` // of this lock alone
+	Wait          time.Duration `json:"-"`               // whole milliseconds; 0 to fail at once
+	Owner         string        `json:"owner,omitempty"` // owner of this lock alone
 	Slots         int           `json:"slots,omitempty"` // how many may hold the key; default: it is a lock
 	KeepData      bool          `json:"keepData,omitempty"`
 	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
@@ -61,12 +61,12 @@ type Request struct {
 	Again         int64         `json:"again,omitempty"` // with the object of that acquire
 
 	// Of acquire, heartbeat and release.
-	Data       []byte     `json:"data,omitzero"` // nil: none named
+	Data       []byte     `json:"data,omitzero"` // nil to name none
 	Attributes Attributes `json:"attributes,omitzero"`
 
 	// Of heartbeat.
 	DeleteData bool          `json:"deleteData,omitempty"`
-	Lease      time.Duration `json:"-"` // whole milliseconds; 0: as it is
+	Lease      time.Duration `json:"-"` // whole milliseconds; 0 to keep it
 
 	// Of release. Keep nil: as acquire said. dyndb-mutex takes Key and Owner in
 	// place of Lock.
@@ -87,7 +87,7 @@ type Reply struct {
 	At time.Time `json:"-"`
 }
 
-// Record is a lock as a library reads it. What it does not tell is zero.
+// Record is a lock as a library reads it. Fields that the library does not return are zero.
 type Record struct {
 	Key        string        `json:"key,omitempty"`
 	SortValue  string        `json:"sortValue,omitempty"`

@@ -16,7 +16,7 @@ import (
 type Peer struct {
 	Name    string
 	Version string // the only one installed
-	Layout  string // as package layout calls it
+	Layout  string // its name in package layout
 
 	// Heartbeats: it renews by itself if Settings.Heartbeat is set.
 	Heartbeats bool

@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Patience is how long a test waits for what does come, on a machine that may be
-// busy with other things. It bounds every wait by itself: a hang fails under the
-// name of what hung, while the others still run.
+// Patience is how long a test waits for an event that must come, on a machine that may be
+// busy. It bounds each wait by itself: a hang fails by name, while the other tests still
+// run.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)
@@ -91,7 +91,7 @@ func (d *Driver) Release(t testing.TB, lock int64) Reply {
 	return d.Must(t, Request{Do: "release", Lock: lock})
 }
 
-// Held is whether the library says that it still has the lock.
+// Held returns whether the library reports that it still has the lock.
 func (d *Driver) Held(t testing.TB, lock int64) bool {
 	t.Helper()
 	return d.Must(t, Request{Do: "held", Lock: lock}).Held

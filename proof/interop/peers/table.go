@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// CreateTable creates the table of s for a peer and whoever shares it.
+// CreateTable creates the table of s for a peer and the clients that share it.
 func (p Peer) CreateTable(ctx context.Context, server *engines.Server, s Settings) error {
 	l, err := s.layout(p.Layout)
 	if err != nil {

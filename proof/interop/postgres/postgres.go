@@ -61,8 +61,8 @@ func Install(ctx context.Context) (string, error) {
 	return filepath.Join(dir, native, "native", "bin"), err
 }
 
-// Run starts an empty PostgreSQL for a test and returns connections to it. Both
-// end with the test. A server that cannot be had fails the test.
+// Run starts an empty PostgreSQL for a test and returns connections to it. Both end with
+// the test. A missing server fails the test.
 func Run(t testing.TB) *pgxpool.Pool {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -166,7 +166,7 @@ func (s *server) stop() error {
 	}
 	var err error
 	if s.process != nil {
-		// The quick end, in which its other processes end before it does.
+		// The fast shutdown: its other processes end first.
 		err = s.process.Signal(syscall.SIGQUIT)
 		select {
 		case <-s.process.Ended():

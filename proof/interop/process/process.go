@@ -55,7 +55,7 @@ func (p *Process) PID() int { return p.cmd.Process.Pid }
 // Ended is closed when the process is gone.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
-// Err is how the process ended, once it has.
+// Err returns how the process ended, once it has.
 func (p *Process) Err() error {
 	select {
 	case <-p.ended:
@@ -73,7 +73,7 @@ func (p *Process) Signal(s syscall.Signal) error {
 	return nil
 }
 
-// Stop pauses the process and returns once all its threads stand still.
+// Stop pauses the process and returns once all its threads are stopped.
 func (p *Process) Stop() error {
 	if err := p.Signal(syscall.SIGSTOP); err != nil {
 		return err

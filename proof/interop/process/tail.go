@@ -24,7 +24,7 @@ func (t *Tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// String is what was written last.
+// String returns the last text written.
 func (t *Tail) String() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

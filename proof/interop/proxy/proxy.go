@@ -57,7 +57,7 @@ func Run(t testing.TB, server *engines.Server) *Proxy {
 	return p
 }
 
-// Asked is how often each operation was asked for since the last Reset.
+// Asked returns how often the operations were requested since the last Reset.
 func (p *Proxy) Asked(operations ...string) (n int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -88,7 +88,7 @@ func (p *Proxy) count(operation string) (deny bool) {
 	return p.failed[operation]
 }
 
-// operation is what a request asks for: the end of X-Amz-Target.
+// operation returns the operation of a request: the end of X-Amz-Target.
 func operation(r *http.Request) string {
 	_, name, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
 	return name

@@ -66,8 +66,8 @@ func TestPeerAndOursReadEachOthersDataAndAttributes(t *testing.T) {
 	})
 }
 
-// same compares what was read with what was granted and written. Readers show
-// attributes that are not theirs too: ours, for one.
+// same compares a record with the granted lock and the written data. Readers show
+// attributes of other writers too, for example ours.
 func same(t *testing.T, got, held *peers.Record, written peers.Request) {
 	t.Helper()
 	if got == nil {

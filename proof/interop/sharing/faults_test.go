@@ -33,8 +33,8 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex takes any error but a failed condition for an acquired lock. It
-// then works beside whoever has the lock; the record, and so our Commits, stay.
+// dyndb-mutex treats any error but a failed condition as an acquired lock. It then works
+// beside the holder; the record, and so our Commits, stay.
 func TestDyndbMutexBelievesAnErrorWhileOursKeepsTheRecord(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -66,7 +66,7 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	})
 }
 
-// A dynamo-dlm lock that was refused once, without waiting, can never be had.
+// A dynamo-dlm lock that was refused once, without waiting, can never be acquired.
 func TestDynamoDLMCannotUseALockAgainThatWasRefused(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

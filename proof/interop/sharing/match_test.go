@@ -22,7 +22,7 @@ import (
 type match struct {
 	peer, ours peers.Peer
 	server     *engines.Server
-	settings   peers.Settings // of both
+	settings   peers.Settings // settings of both
 	poll       time.Duration
 }
 
@@ -73,7 +73,7 @@ func (m match) runBehind(t *testing.T, p peers.Peer) (*peers.Driver, *proxy.Prox
 func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver {
 	t.Helper()
 	s := m.settings
-	if p.Name != peers.DynamoDLM.Name { // which asks without a pause
+	if p.Name != peers.DynamoDLM.Name { // dynamo-dlm polls without a pause
 		s.Poll = m.poll
 	}
 	if p.Heartbeats {

@@ -29,8 +29,8 @@ func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefor
 	return notBefore
 }
 
-// versionName is the attribute that every heartbeat changes, empty in layouts
-// that go by the wall clock.
+// versionName returns the attribute that every heartbeat changes. It is empty in layouts
+// with an expiry by the wall clock.
 func versionName(m match) string {
 	switch m.peer.Layout {
 	case "awslabs", "dynamolock":
@@ -41,8 +41,7 @@ func versionName(m match) string {
 	return ""
 }
 
-// expiry is when a lock's record says that it expires, zero in layouts that go
-// by the version.
+// expiry returns the expiry of a lock's record. It is zero in layouts with a version.
 func expiry(t *testing.T, m match, key string) time.Time {
 	t.Helper()
 	item := m.item(t, key)

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// What others may put into a name, to have a shell do something: start the program
-// intrude, or make a file.
+// Names by which others could have a shell do something: start the program intrude, or make
+// a file.
 var hostile = []string{
 	"`intrude`", "$(intrude)", "(intrude)", "$((x[$(intrude)]))", "${x:=`intrude`}", "<(intrude)", ">(intrude)", "=(intrude)", "{intrude,}",
 	";intrude;", "&intrude&", "|intrude|", "||intrude||", "\nintrude\n", ">made", "<>made", " >made ", "';intrude;'", "\";intrude;\"", "'$(intrude)",
@@ -104,8 +104,8 @@ func (s *scene) calm(t *testing.T, line string) {
 	}
 }
 
-// populate has others name keys, owners and files: of each hostile beginning two keys,
-// which TAB could complete to what they have in common.
+// populate stores hostile keys, owners and files: two keys with each hostile beginning,
+// which TAB could complete to their common prefix.
 func (s *scene) populate(t *testing.T) {
 	t.Helper()
 	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}
@@ -122,8 +122,8 @@ func (s *scene) populate(t *testing.T) {
 }
 
 // TestTABRunsNothingThatAnotherHasNamed types lines into each shell. TAB, TAB again, and
-// Enter run nothing that stands in a key, in an owner's name or in the name of a
-// file; what is plain is completed all the same.
+// Enter run no text of a key, of an owner's name or of a file's name; plain names are still
+// completed.
 func TestTABRunsNothingThatAnotherHasNamed(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
@@ -139,8 +139,8 @@ func TestTABRunsNothingThatAnotherHasNamed(t *testing.T) {
 	}
 }
 
-// plainKeysAreCompleted says that TAB does something. Keys are read for a second at most:
-// on a busy machine TAB completes one later or not at all, so it is pressed again.
+// plainKeysAreCompleted checks that TAB works. Keys are read for a second at most: on a
+// busy machine TAB completes one later or not at all, so it is pressed again.
 func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for line, want := range map[string]string{"leasehold get pl": "leasehold get plain/one", "leasehold get mix": "leasehold get mixed/one"} {
@@ -156,8 +156,8 @@ func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// hostileKeysAreNot says that TAB leaves the line as it is if every key that fits has
-// more in it than a shell reads as itself.
+// hostileKeysAreNot checks that TAB leaves the line unchanged if every matching key has
+// characters that a shell does not read as themselves.
 func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for i := range hostile {
@@ -172,8 +172,8 @@ func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// filesAreCompletedAndNotRun says that the shell, which completes and quotes names of
-// files, does not evaluate what then stands on the line, at the next TAB or at Enter.
+// filesAreCompletedAndNotRun checks that the shell, which completes and quotes names of
+// files, does not evaluate the line, at the next TAB or at Enter.
 func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for i, name := range hostile {

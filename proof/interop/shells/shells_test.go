@@ -15,11 +15,11 @@ import (
 // shell is a shell that leasehold completion has a script for.
 type shell struct {
 	name     string
-	packages []string // of Debian, if it is not there
-	file     string   // of the packages, that is looked for
+	packages []string // Debian's packages, if the shell is missing
+	file     string   // file of the packages to find
 	settings string   // the file in HOME that it reads
 	command  []string // after the name
-	text     string   // of the settings
+	text     string   // the settings' text
 }
 
 // All three list what fits without a question, and say what is to be completed in the

@@ -24,9 +24,8 @@ import (
 // patience bounds every wait for a shell.
 const patience = time.Minute
 
-// Keys, as a terminal sends them. What tell does is in each shell's settings: it writes
-// the line that is being edited to the pipe, once the shell has done with the keys
-// before it.
+// Keys, as a terminal sends them. Each shell's settings define tell: it writes the edited
+// line to the pipe, once the shell has processed the keys before it.
 const (
 	tab   = "\t"
 	enter = "\r"

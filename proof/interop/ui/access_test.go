@@ -51,7 +51,7 @@ func TestWrongTokensNamesAndOriginsAreRefused(t *testing.T) {
 	stranger := chromium.Page(t)
 	shows(stranger, p.origin()+"/", "Open the URL that leasehold ui printed")
 	shows(stranger, p.origin()+"/#token=wrong", "Open the URL that leasehold ui printed")
-	// Even with the token: a page of that name belongs to whoever owns the name.
+	// Even with the token: a page of that name belongs to the owner of the name.
 	rebound := "http://" + browser.ForeignName + ":" + u.Port()
 	shows(stranger, rebound+"/#"+u.Fragment, "This is not the name of this server")
 

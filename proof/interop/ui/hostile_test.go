@@ -23,7 +23,7 @@ type attacker struct {
 	servers []*http.Server
 	port    string
 	pages   map[string]string // what it answers, by path; anything else: itself
-	proofs  http.Handler      // if not nil: by whom it has itself proved
+	proofs  http.Handler      // if not nil, the server that proves itself
 
 	mu      sync.Mutex
 	heard   []string      // requests, with their headers and bodies
@@ -130,7 +130,7 @@ func portOf(t testing.TB, at string) string {
 	return u.Port()
 }
 
-// status is what leasehold ui answers to who sends it a token.
+// status returns leasehold ui's answer to a client that sends it a token.
 func status(t testing.TB, at, token string) int {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:"+portOf(t, at)+"/show", strings.NewReader(`{}`))
@@ -274,7 +274,7 @@ func TestPageOnAnotherPortGetsNothingAndBreaksNothing(t *testing.T) {
 		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
 			t.Errorf("from %s it got %q", at, got)
 		}
-		// What it opens has no way back to it, and what links to it says nothing.
+		// A page that it opens cannot reach it, and a link to it sends no referrer.
 		tab.Run(`globalThis.opened = open(` + js(p.origin()+"/") + `)`)
 		tab.Wait(`opened.closed || (() => { try { return opened.location.href === "x" } catch { return true } })()`)
 		tab.Run(`document.getElementById("link").click()`)

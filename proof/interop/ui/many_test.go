@@ -74,7 +74,7 @@ func (s *scene) many(n int) {
 // scrolling is how a list was scrolled from its top to its end.
 type scrolling struct {
 	Median, Worst float64 // milliseconds from frame to frame
-	Rows          int     // that existed at most
+	Rows          int     // most rows that existed
 	Blank         int     // frames with nothing in the middle of the screen
 }
 

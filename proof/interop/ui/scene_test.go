@@ -107,8 +107,8 @@ func (s *scene) run(args ...string) string {
 	return string(out)
 }
 
-// command is the command with these arguments, and with those that are variables of
-// leasehold in its environment.
+// command returns the command with these arguments; leasehold's variables among them go to
+// its environment.
 func (s *scene) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := exec.Command(leasehold(s.t))
@@ -216,8 +216,8 @@ func (s *scene) wait(key string, flags ...string) *running {
 	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
 }
 
-// short makes leases of two seconds, long of five: for what the page can tell only if
-// it looks several times in a lease, whatever the machine does beside.
+// short makes leases of two seconds, long of five: for states that the page can detect only
+// if it polls several times in a lease, however busy the machine is.
 var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}
@@ -241,7 +241,7 @@ func (s *scene) ui(flags ...string) *page {
 	return p
 }
 
-// origin is the URL without what follows the port.
+// origin returns the URL up to the port.
 func (p *page) origin() string {
 	u, err := url.Parse(p.url)
 	if err != nil {

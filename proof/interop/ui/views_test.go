@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// screenshots is where make screenshots wants them.
+// screenshots is the folder of make screenshots.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
 func TestLeaseTextIsNotCutOnAnOrdinaryScreen(t *testing.T) {

@@ -17,7 +17,7 @@ import (
 // time, and says in each answer what time it is.
 type clocked struct {
 	wire  *lab.Wire
-	ahead atomic.Int64 // of this machine's clock
+	ahead atomic.Int64 // this machine's clock, in nanoseconds
 }
 
 func (c *clocked) Do(r *http.Request) (*http.Response, error) {

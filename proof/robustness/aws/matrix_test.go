@@ -66,7 +66,7 @@ func TestTroubleNeverGrantsAndSaysWhatToDo(t *testing.T) {
 	seen.compare(t)
 }
 
-// cells are how many pairs of an operation and a trouble meet.
+// cells returns the number of pairs of an operation and a trouble.
 func cells() (n int) {
 	for _, x := range troubles {
 		for _, op := range operations {
@@ -78,7 +78,7 @@ func cells() (n int) {
 	return n
 }
 
-// check says what is wrong with the error of a call that has met trouble.
+// check fails the test if the error of a call in trouble is not as documented.
 func (x trouble) check(t *testing.T, op operation, err error) {
 	t.Helper()
 	var failed *leasehold.OpError
@@ -105,13 +105,13 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 	advice := x.advice
 	switch {
-	case own: // of the caller's own writes only the caller knows
+	case own: // only the caller knows its own writes
 		advice = ""
 	case errors.Is(err, leasehold.ErrUnknownOutcome) && !strings.Contains(err.Error(), advice):
 		advice = "no answer has settled it: look at what is there"
 	}
 	parts := []string{"leasehold: ", advice, " table locks"}
-	if op.name != "Client.Close" { // of several locks, it names one
+	if op.name != "Client.Close" { // for several locks, it names one
 		parts = append(parts, op.op, op.key)
 	}
 	for _, part := range parts {

@@ -45,7 +45,7 @@ type scene struct {
 	group  *leasehold.Group // "left" and "right"
 	other  *leasehold.Client
 	theirs *leasehold.Lock // "theirs"
-	grant  leasehold.Grant // of "passed", by another process; zero under a shared lease
+	grant  leasehold.Grant // the grant of "passed", from another process; zero under a shared lease
 }
 
 func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
@@ -93,17 +93,17 @@ type operation struct {
 	op        string // in the text of its errors
 	key       string // in the text of its errors
 	grants    []string
-	writes    bool          // to what exists: without an answer its outcome is unknown
+	writes    bool          // writes an existing record: without an answer its outcome is unknown
 	reads     bool          // nothing but reads
 	transacts bool          // its reads are a transaction
 	watches   bool          // it yields nothing while there is trouble
 	commits   bool          // writes of the caller's own
 	joins     bool          // the errors of several locks
 	hasty     bool          // at its end it does not wait to learn that no answer is missing
-	ends      string        // whose locks
+	ends      string        // the client whose locks it ends
 	grace     time.Duration // it may take beyond the end of its context
 	do        func(ctx context.Context, s *scene) error
-	again     func(ctx context.Context, s *scene) error // what to do once it has failed; nil: the same
+	again     func(ctx context.Context, s *scene) error // the call that follows a failure; nil for the same
 }
 
 func acquired[T any](_ T, err error) error { return err }

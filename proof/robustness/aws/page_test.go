@@ -41,7 +41,8 @@ func (x trouble) column() column {
 	return answered
 }
 
-// results are what the calls have returned in trouble. It is safe for concurrent use.
+// results are the errors that the calls have returned in trouble. They are safe for
+// concurrent use.
 type results struct {
 	mu    sync.Mutex
 	cells int
@@ -75,14 +76,14 @@ func (r *results) note(x trouble, op operation, err error) {
 		r.by[op.name] = map[column][]string{}
 	}
 	cell := append(r.by[op.name][x.column()], said)
-	if op.hasty && x.column() == answered { // which of the two comes is by chance, and check lets either pass
+	if op.hasty && x.column() == answered { // either may come, and check accepts both
 		cell = append(cell, "`ErrUnknownOutcome`", "the end of ctx")
 	}
 	slices.Sort(cell)
 	r.by[op.name][x.column()] = slices.Compact(cell)
 }
 
-// tables are those of the page.
+// tables returns the page's tables.
 func (r *results) tables() string {
 	var b strings.Builder
 	b.WriteString("| what is wrong | what comes | requests are | the error says |\n|---|---|---|---|\n")
@@ -107,7 +108,7 @@ func (r *results) tables() string {
 	return b.String()
 }
 
-// comes is what DynamoDB, the network or the source of credentials says to a write.
+// comes returns how the trouble shows itself to a write, as the page puts it.
 func (x trouble) comes() string {
 	if x.vault != nil {
 		return "an error of the credential provider"
@@ -135,7 +136,7 @@ func (x trouble) comes() string {
 	return fmt.Sprintf("%d `%s`", res.StatusCode, code)
 }
 
-// compare compares the tables with those of the page, or writes them there.
+// compare compares the tables with the page's, or writes them there.
 func (r *results) compare(t *testing.T) {
 	const begin, end = "<!-- written by proof/robustness/aws: begin -->\n", "<!-- end -->\n"
 	b, err := os.ReadFile(pagePath)

@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// trouble is what AWS, the network or the source of credentials may answer, as the
-// SDK hands it on.
+// trouble is an answer of AWS, of the network or of the credential provider, as the SDK
+// returns it.
 type trouble struct {
 	name   string
-	answer lab.Fault // to every request
-	vault  error     // of the source of credentials, in the place of an answer
+	answer lab.Fault // the answer to every request
+	vault  error     // the credential provider's error, instead of an answer
 
 	writes  bool // it is met by writes and transactions alone
 	cancels bool // transactions, for the sake of one item
@@ -94,7 +94,7 @@ func broken(err error) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) { return nil, err }
 }
 
-// page is what a proxy answers in DynamoDB's place.
+// page returns a proxy's answer in place of DynamoDB's.
 func page(kind, body string) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) {
 		res := lab.Refusal(http.StatusForbidden, "")

@@ -186,7 +186,7 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	cmd.WaitDelay = time.Minute // an input that does not end is a failure, too
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // it ended well when it was told to
+		err = nil // it ended well when its time was over
 	}
 	if all := executed.FindAllSubmatch(out, -1); len(all) > 0 {
 		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // digits
@@ -197,7 +197,7 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	}
 }
 
-// String says what became of the target, on one line unless it failed.
+// String returns the target's result, on one line unless it failed.
 func (t *target) String() string {
 	where := "./" + strings.TrimPrefix(t.dir, "../../")
 	if t.err == nil {

@@ -42,7 +42,7 @@ func writes(at64, token int64, refused bool) porcupine.Operation {
 
 func of(ops ...porcupine.Operation) []porcupine.Operation { return ops }
 
-// What the checker does not refuse, no history shows.
+// A violation that the checker accepts would be in no report.
 func TestHistoryThatNoLockCouldHaveIsRefused(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {

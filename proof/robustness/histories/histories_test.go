@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// usually is how many histories there are of all locks together; fewer under the
-// race detector, which takes five times as long.
+// usually returns the number of histories of all locks together. It is less under the race
+// detector, which takes five times as long.
 func usually() uint64 {
 	if lab.Race {
 		return 500
@@ -27,7 +27,7 @@ func usually() uint64 {
 	return 20_000
 }
 
-// always is what histories of every lock show.
+// always are the operations that histories of every lock contain.
 var always = []string{"acquire", "end of trust", "release", "commit", "commit, unknown", "commit and release", "read", "write", "write, refused", "look"}
 
 func TestMutexHistories(t *testing.T) { forSeeds(t, 2, mutexes, lockModel, always...) }

@@ -14,7 +14,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// history is what was asked and told.
+// history is a record of calls and their results.
 type history struct {
 	began time.Time
 
@@ -42,9 +42,9 @@ func (h *history) end(c call, out told) {
 	h.ops = append(h.ops, op)
 }
 
-// operations are those of the history in the order of their calls. Each line of
-// a visualization has operations one after the other: those that overlap what
-// came before on theirs get lines of their own.
+// operations returns the operations of the history in the order of their calls. Each line
+// of a visualization has consecutive operations: one that overlaps the previous one on its
+// line gets a line of its own.
 func (h *history) operations() []porcupine.Operation {
 	h.mu.Lock()
 	ops := slices.Clone(h.ops)
@@ -59,8 +59,8 @@ func (h *history) operations() []porcupine.Operation {
 // it takes milliseconds.
 const undecided = 5 * time.Minute
 
-// problem says why the operations are none of the model's, and where they can
-// be looked at; empty: they are.
+// problem returns why the model has no such operations, and the file that shows them. It
+// returns "" if it has.
 func problem(model porcupine.Model, ops []porcupine.Operation) string {
 	if porcupine.CheckOperationsTimeout(model, ops, undecided) == porcupine.Ok {
 		return ""

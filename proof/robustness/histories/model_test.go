@@ -6,7 +6,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// verb is what an operation does.
+// verb is a kind of operation.
 type verb string
 
 const (
@@ -22,8 +22,8 @@ const (
 // asked is the input of an operation.
 type asked struct {
 	verb  verb
-	key   int   // which permit of a semaphore; 0: the lock
-	token int64 // 0: not known before the answer
+	key   int   // the permit of a semaphore; 0 for the lock
+	token int64 // 0 while unknown, before the answer
 	frees bool  // a commit that releases
 }
 
@@ -106,7 +106,7 @@ var lockModel = porcupine.Model{
 	DescribeState:     func(state any) string { return fmt.Sprintf("%+v", state) },
 }
 
-const permits = 2 // of a semaphore
+const permits = 2 // number of permits of a semaphore
 
 // semaphoreModel is the model of a semaphore.
 func semaphoreModel() porcupine.Model {
@@ -121,7 +121,7 @@ func semaphoreModel() porcupine.Model {
 	return m
 }
 
-// kind is what sort of operation one was, and of answer.
+// kind returns the kind of an operation and of its answer.
 func kind(in asked, out told) string {
 	s := string(in.verb)
 	if in.frees {

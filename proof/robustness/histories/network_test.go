@@ -22,8 +22,8 @@ func drawn(seed uint64, what ...any) *rand.Rand {
 
 func upTo(r *rand.Rand, d time.Duration) time.Duration { return time.Duration(r.Int64N(int64(d))) }
 
-// asks says what a request asks of which keys, without what is random in it, and
-// for whom.
+// asks returns a name for a request of a process: its operation and keys, without random
+// parts.
 func asks(r *lab.Request) string {
 	who, _ := r.Context().Value(workerKey{}).(string)
 	return fmt.Sprintf("%s of %s, in %d bytes, commits %t, for %s", r.Op, strings.Join(r.Keys(), ", "), len(r.Body), r.Commits(), who)
@@ -42,7 +42,7 @@ func (p *process) after(d time.Duration, r *rand.Rand) {
 	time.Sleep(time.Until(until))
 }
 
-// network is what becomes of a request of the process.
+// network applies the network's fault to a request of the process.
 func (p *process) network(r *lab.Request) (*http.Response, error) {
 	what := asks(r)
 	p.mu.Lock()
@@ -89,14 +89,14 @@ func (p *process) network(r *lab.Request) (*http.Response, error) {
 	case f < 98: // the next one has good credentials again
 		codes := []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"}
 		return p.pass(r, rng, there, back, refuse(400, codes[rng.IntN(len(codes))]))
-	default: // it has landed all the same
+	default: // it has landed nevertheless
 		_, _ = p.pass(r, rng, there, back, apply)
 		return lab.Refusal(503, "ServiceUnavailable"), nil
 	}
 }
 
-// pass delivers a request, and its answer if that is still waited for. A process
-// that stands still sends nothing, and hears of nothing.
+// pass delivers a request, and its answer if the client still waits for it. A process that
+// is paused sends nothing, and receives nothing.
 func (p *process) pass(r *lab.Request, rng *rand.Rand, there, back time.Duration, answer func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response

@@ -28,7 +28,7 @@ type sharing struct {
 	acquire func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error)
 	permits bool                                // the key is a semaphore's
 	tamper  func(op string, body []byte) []byte // changes requests on their way
-	slowest float64                             // the rate of the slowest clock; 0: all but 1
+	slowest float64                             // the rate of the slowest clock; 0 if all have rate 1
 }
 
 // run is one history on its way.
@@ -39,7 +39,7 @@ type run struct {
 	how  sharing
 
 	seen  [permits]int64 // the highest tokens that the targets of writes have seen; mu guards them
-	lines int            // of the visualization; mu guards it
+	lines int            // number of lines of the visualization; mu guards it
 }
 
 // line is a line of the visualization for operations that may overlap others.
@@ -59,7 +59,7 @@ type process struct {
 	mu       sync.Mutex
 	asked    map[string]uint64
 	dead     bool
-	stillTil time.Time // it stands still until then
+	stillTil time.Time // it is paused until then
 }
 
 func (p *process) isDead() bool {
@@ -68,7 +68,7 @@ func (p *process) isDead() bool {
 	return p.dead
 }
 
-// standsStill is for how long it stands still yet.
+// standsStill returns how long the process is still paused.
 func (p *process) standsStill() time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -82,7 +82,7 @@ type worker struct {
 	line int
 }
 
-// play runs processes that share a lock, and returns what they were told.
+// play runs processes that share a lock, and returns their calls and results.
 func play(t *testing.T, seed uint64, how sharing) *history {
 	s := &run{history: &history{}, seed: seed, how: how}
 	synctest.Test(t, func(t *testing.T) {
@@ -147,7 +147,7 @@ func (p *process) work(w *worker) {
 	}
 }
 
-// rest does nothing for a while, and for as long as the process stands still.
+// rest waits for d, and until the process is no longer paused.
 func (p *process) rest(w *worker, d time.Duration) {
 	p.after(upTo(w.Rand, d), w.Rand)
 	if d := p.standsStill(); d > 0 {
@@ -277,7 +277,7 @@ func (p *process) write(w *worker, in asked) {
 	p.end(p.begin(w.line, in), told{refused: refused})
 }
 
-// writeLate writes a while after the lock was looked at.
+// writeLate writes a while after the lock was checked.
 func (p *process) writeLate(w *worker, lock *leasehold.Lock, in asked) {
 	if lock.Err() != nil {
 		return

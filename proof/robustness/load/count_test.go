@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// count is how many there are to be, by a variable of the environment. The race
-// detector has a part of the usual number.
+// count returns a number from a variable of the environment, or the usual one. Under the
+// race detector that is divided by part.
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

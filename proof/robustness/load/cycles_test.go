@@ -127,7 +127,7 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 
 func key(i int) string { return fmt.Sprint("job/", i) }
 
-// footprint is what a process takes when nothing is under way.
+// footprint is the resources of a process when it is idle.
 type footprint struct {
 	goroutines int
 	memory     uint64

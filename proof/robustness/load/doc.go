@@ -1,9 +1,8 @@
-// Package load holds thousands of locks, waits with thousands of goroutines, and
-// acquires hundreds of thousands of times: nothing is lost, and nothing is left
-// behind.
+// Package load holds thousands of locks, waits with thousands of goroutines, and acquires
+// hundreds of thousands of times: nothing is lost, and no resource leaks.
 //
-// What is claimed of trust is tried in virtual time, where a slow machine cannot
-// fail it. What is claimed of sockets is tried on real ones.
+// Tests of trust run in virtual time, where a slow machine cannot fail them. Tests of
+// sockets use real ones.
 //
 //	LEASEHOLD_LOCKS    locks that one client holds (10000)
 //	LEASEHOLD_CYCLES   acquisitions of each kind (100000)

@@ -26,7 +26,7 @@ import (
 type server struct {
 	*httptest.Server
 	hangs atomic.Bool
-	conns atomic.Int64 // that were opened
+	conns atomic.Int64 // number of opened connections
 }
 
 func listen(t *testing.T) *server {
@@ -60,7 +60,7 @@ func (anybody) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "a", SecretAccessKey: "b"}, nil
 }
 
-// descriptors is how many files and sockets this process has open.
+// descriptors returns how many files and sockets this process has open.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")
@@ -114,7 +114,7 @@ func TestCyclesOverSocketsLeaveNoDescriptorNorGoroutineBehind(t *testing.T) {
 			if err := c.Close(t.Context()); err != nil {
 				t.Error(err)
 			}
-			// Attempts that nobody waits for any more end after three seconds.
+			// Attempts without a waiter end after three seconds.
 			late, cancel := context.WithTimeout(t.Context(), 20*time.Second)
 			defer cancel()
 			for {

@@ -37,7 +37,7 @@ func (h *held) look(keys []string) {
 	h.seen++
 	for _, key := range keys {
 		lock := h.locks[key]
-		if lock == nil { // the row of a session, on which every lock rests
+		if lock == nil { // the row of a session, which every lock depends on
 			for _, any := range h.locks {
 				lock = any
 				break

@@ -15,8 +15,8 @@ import (
 
 func nop(*leasehold.Lock) {}
 
-// polls is how many requests a client sends in a minute while n goroutines of it wait
-// for a key that another holds, and what a waiter takes in memory. Then all get it.
+// polls returns how many requests a client sends in a minute while n of its goroutines wait
+// for a held key, and the memory of a waiter. Then it has all of them acquire the key.
 func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, memory uint64) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

@@ -25,7 +25,7 @@ func run() error {
 	defer stop()
 	root := flag.String("root", "../..", "the root of the module")
 	only := flag.String("only", "", "mutants whose name matches this regular expression")
-	sample := flag.Int("sample", 0, "so many of them, by chance; 0: all")
+	sample := flag.Int("sample", 0, "number of random mutants to try; 0 for all")
 	seed := flag.Uint64("seed", 1, "for -sample")
 	list := flag.Bool("list", false, "list the mutants, and try none")
 	least := flag.Float64("least", 85, "fail if fewer percent are killed")

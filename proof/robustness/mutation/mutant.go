@@ -16,11 +16,11 @@ import (
 type Mutant struct {
 	File  string // from the root of the module
 	Func  string
-	Line  int // of the change
+	Line  int // the change's line
 	At    int // where a test must come by: a line of code that runs, and
 	Col   int // its column
 	Start int // the bytes
-	End   int // that are replaced
+	End   int // end of the replaced text
 	With  string
 	Name  string // the same after lines were added elsewhere
 }
@@ -207,8 +207,8 @@ func (f *finder) add(stack []ast.Node, n ast.Node, from, to token.Pos, with stri
 	f.found = append(f.found, m)
 }
 
-// runsBefore returns the start of what is counted when n runs. Of a switch that is the
-// switch itself: its cases are counted by what stands in them.
+// runsBefore returns the start of a block that is counted whenever n runs. For a switch
+// that is the switch itself: the statements of its cases are counted in the cases.
 func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	path := append(slices.Clip(stack), n)
 	for i := len(path) - 1; i > 0; i-- {

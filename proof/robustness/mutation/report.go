@@ -18,8 +18,8 @@ import (
 //go:embed harmless.txt
 var harmlessList string
 
-// readHarmless returns the names of the mutants that nobody can notice. A line is a
-// mutant's name; a reason, after #, stands above those that it is the reason of.
+// readHarmless returns the names of the mutants that change no behaviour. A line is a
+// mutant's name; a reason, after #, precedes the mutants that it applies to.
 func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	names := map[string]bool{}
 	reason := ""
@@ -33,7 +33,7 @@ func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 		case reason == "":
 			return nil, fmt.Errorf("harmless.txt has no reason for %s", line)
 		case !slices.ContainsFunc(all, func(m Mutant) bool { return m.Name == line }):
-			return nil, fmt.Errorf("harmless.txt lists what is no mutant any more: %s", line)
+			return nil, fmt.Errorf("harmless.txt lists mutants that no longer exist: %s", line)
 		default:
 			names[line] = true
 		}
@@ -41,8 +41,8 @@ func readHarmless(list string, all []Mutant) (map[string]bool, error) {
 	return names, nil
 }
 
-// tryAll tries mutants, and says of each what became of it. Results are added to a file,
-// if it is named, so that a run that was interrupted goes on where it was.
+// tryAll tries mutants, and prints each result. It appends results to the file done, if
+// that is given, so that an interrupted run can continue.
 func tryAll(ctx context.Context, root string, all []Mutant, coverage, done string) (results []result, err error) {
 	names := map[string]bool{}
 	for _, m := range all {
@@ -156,8 +156,8 @@ func report(out io.Writer, results []result, least float64) error {
 	return err
 }
 
-// percentKilled is the share of killed mutants among those that compile. Those that are
-// known to be harmless count as not killed.
+// percentKilled returns the share of killed mutants among all mutants that compile. Known
+// harmless ones count as not killed.
 func percentKilled(n map[outcome]int) float64 {
 	dead := n[killed] + n[timedOut]
 	all := dead + n[known] + n[survived] + n[unseen]

@@ -18,7 +18,7 @@ import (
 
 const module = "github.com/leasehold-go/leasehold"
 
-// outcome is what became of a mutant.
+// outcome is the result of a mutant's tests.
 type outcome string
 
 // Values of outcome.
@@ -31,7 +31,7 @@ const (
 	known    outcome = "harmless" // survived, and listed with its reason
 )
 
-// result is a mutant, what became of it, and by which test.
+// result is a mutant with its outcome, and the test that decided it.
 type result struct {
 	Mutant  string  `json:"mutant"`
 	Outcome outcome `json:"outcome"`
@@ -49,7 +49,7 @@ type trial struct {
 // killed by one of the quick ones.
 const batch = 25
 
-// try builds the tests with a mutant in place of the file, and runs those that come by.
+// try builds the tests with a mutant instead of the file, and runs the tests that reach it.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")

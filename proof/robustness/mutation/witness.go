@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// packages of the protocol: those that are mutated.
+// packages are the packages of the protocol, which are mutated.
 var packages = []string{
 	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/inflight", "internal/lease", "internal/line", "internal/liveness", "internal/observed",
 	"internal/protocol", "internal/records", "internal/renewals", "internal/seek", "internal/unsettled", "semaphore",

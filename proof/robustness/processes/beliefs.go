@@ -16,22 +16,22 @@ type grant struct {
 	number int
 	key    string
 	token  int64
-	lease  time.Duration // of the worker
+	lease  time.Duration // lease of the worker
 	handed bool          // granted by its predecessor under a longer lease, which lasts until its first renewal is sent
-	from   time.Duration // the worker believed from here; 0: never
+	from   time.Duration // the worker believed from here; 0 if never
 	last   time.Duration // the last time it was seen to believe
-	until  time.Duration // the last end of trust it was told; of who was handed the key, as if its first renewal had been sent at once
-	over   time.Duration // it gave up by itself; 0: it did not
-	lost   time.Duration // it was told of its loss; 0: it was not
+	until  time.Duration // the last end of trust that it wrote down; after a hand-over, as if its first renewal had been sent at once
+	over   time.Duration // when it released; 0 if it did not
+	lost   time.Duration // when it learned of its loss; 0 if it did not
 }
 
 func (g *grant) String() string {
 	return fmt.Sprintf("%s, token %d, from %v to %v", g.who, g.token, g.from, g.end())
 }
 
-// end is the last instant at which the worker believed or was entitled to. One
-// that was killed was entitled to until its trust ended, whatever became of it:
-// nobody else may have been granted the key before.
+// end returns the last instant at which the worker believed or was entitled to. A killed
+// worker was entitled to until its trust ended: no other client may have been granted the
+// key before.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:

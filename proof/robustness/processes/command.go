@@ -18,14 +18,14 @@ import (
 // commandVariable has an errand: a process that finds it is CMD of a leasehold run.
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
-// errand is what CMD is to do.
+// errand is the task of CMD.
 type errand struct {
-	Who     string // as the leasehold run that it is of
+	Who     string // name of its leasehold run
 	Journal string
 	Place   place
 	Lease   time.Duration
 	Seed    uint64
-	Hold    time.Duration // how long it lasts; 0: as chance has it
+	Hold    time.Duration // how long it lasts; 0 for a random time
 }
 
 // BeCommand does the errand that this process was started with, if there is one,
@@ -115,7 +115,7 @@ type commandRun struct {
 	key    string
 	lease  time.Duration
 	shell  string        // starts CMD as "$0"; empty: CMD is this program
-	hold   time.Duration // how long CMD lasts; 0: as chance has it
+	hold   time.Duration // how long CMD lasts; 0 for a random time
 }
 
 // aChild is a shell that has CMD in the background.

@@ -55,7 +55,7 @@ func TestCommandsNeverOverlapWhateverIsKilled(t *testing.T) {
 		name  string
 		shell string
 		fault func(t *testing.T, leasehold, cmd int)
-		at    time.Duration // 0: the next is granted one lease later; else sooner than this
+		at    time.Duration // if 0, the next is granted one lease later, otherwise within this time
 	}{
 		{"leasehold", "", func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
 		{"leasehold, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
@@ -114,7 +114,7 @@ func TestCommandsNeverOverlapWhateverIsKilled(t *testing.T) {
 			wait(lease) // let it renew
 			since := now()
 			tc.fault(t, leasehold.PID(), cmd)
-			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // and never goes on
+			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // it is never continued
 			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who })
 			if !ok {
 				t.Fatal("nobody else was granted the key")

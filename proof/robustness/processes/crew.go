@@ -27,7 +27,7 @@ type crew struct {
 	t       testing.TB
 	name    string
 	seed    uint64
-	path    string // of the journal
+	path    string // path of the journal
 	journal *journal
 	watcher *watcher
 	tables  *tables // not by the workers' network
@@ -35,7 +35,7 @@ type crew struct {
 	inLine  []string // the keys for which workers wait in line
 
 	mu    sync.Mutex
-	turns int // of victim
+	turns int // number of calls of victim
 	rand  *rand.Rand
 	slots []*slot
 	over  bool
@@ -50,12 +50,12 @@ type slot struct {
 	ends  bool // its processes end by themselves, and the next one begins
 
 	// Under the crew's mutex.
-	process *process.Process // nil: the next one has not begun
+	process *process.Process // nil while the next one has not begun
 	who     string
 	busy    bool // somebody torments it
 	killed  bool // by us
 	fault   bool // likewise, as one of the kills that were asked for
-	head    bool // of a line, when it was killed
+	head    bool // it was the head of a queue when it was killed
 }
 
 // newCrew opens a journal and the tables, which it creates. At is where the tests
@@ -165,8 +165,8 @@ func (c *crew) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim reserves a worker: mostly one who believes, for whom a fault is worst. Where there
-// are lines it is every other time the head of one, who may be handed the key and not know it.
+// victim reserves a worker: mostly a believing one, where a fault is worst. With queues it
+// is every other time the head of one, which may be handed the key without knowing it.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -271,7 +271,7 @@ func (c *crew) killOne(chance *rand.Rand) {
 	}
 }
 
-// signalOf is the signal that ended a process; 0: it ended by itself.
+// signalOf returns the signal that ended a process, or 0 if it exited.
 func signalOf(err error) syscall.Signal {
 	var exit *exec.ExitError
 	if !errors.As(err, &exit) {
@@ -304,18 +304,18 @@ func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 	}
 }
 
-// wait lets time go by that a fault is to last.
+// wait blocks for the duration of a fault.
 func wait(d time.Duration) { <-time.After(d) }
 
-// finish ends the crew once every key was granted after the last fault, and
-// returns the journal with what is in the tables.
+// finish ends the crew once every key was granted after the last fault, and returns the
+// journal with the contents of the tables.
 func (c *crew) finish() []Event {
 	c.t.Helper()
 	c.heal()
 	return c.end()
 }
 
-// end ends the crew, and returns the journal with what is in the tables.
+// end ends the crew, and returns the journal with the contents of the tables.
 func (c *crew) end() []Event {
 	c.t.Helper()
 	c.stop()
@@ -329,8 +329,8 @@ func (c *crew) end() []Event {
 	return c.events()
 }
 
-// heal says that nothing is broken any more, and waits until every key was granted
-// again, or has not been for too long.
+// heal records that all faults have ended, and waits until every key was granted again, or
+// has not been for too long.
 func (c *crew) heal() {
 	healed := now()
 	c.journal.write(Event{Kind: Healed, At: healed})

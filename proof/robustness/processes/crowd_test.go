@@ -11,7 +11,7 @@ import (
 )
 
 // Three hundred commands that do not wait meet at one file. The kernel queues them for it,
-// so each is told whether it has the key, however busy the machine is.
+// so each gets a definite answer, however busy the machine is.
 func TestCrowdAtOneFileIsAnsweredYesOrNo(t *testing.T) {
 	const crowd = 300
 	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")

@@ -8,16 +8,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Kind says what happened.
+// Kind is a kind of event.
 type Kind string
 
-// What workers write down. Each is stamped so that what it says is true at its
-// time: a belief with the time from before the lock was asked, the end of one by
-// the worker's own decision before the release is sent.
+// Events of workers. Each has a time at which it is true: a belief has the time before the
+// lock was checked, and its end by the worker's own decision the time before the release is
+// sent.
 const (
 	Asked    Kind = "asked"    // for a key
 	Denied   Kind = "denied"   // the key, with the error
-	Granted  Kind = "granted"  // and the lock said, when first asked, that it was held at this time
+	Granted  Kind = "granted"  // the lock, when first checked, was held at this time
 	Believes Kind = "believes" // the lock said that it is held at this time
 	Over     Kind = "over"     // the worker stops believing by itself, and goes on to release
 	Lost     Kind = "lost"     // the lock said that it is lost
@@ -27,20 +27,20 @@ const (
 	Unknown  Kind = "unknown"  // no answer
 )
 
-// What the tormentor writes down.
+// Events of the tormentor.
 const (
-	Stopped   Kind = "stopped"   // all threads of a worker stand still since
+	Stopped   Kind = "stopped"   // all threads of a worker are stopped from now on
 	Continued Kind = "continued" // they may go on from now on
 	Killed    Kind = "killed"    // a worker is gone since, by kill -9
 	Ended     Kind = "ended"     // a worker is gone since, by itself or because it was asked to
 	Broke     Kind = "broke"     // the network, the server or the disk
-	Healed    Kind = "healed"    // nothing is broken, stopped or killed any more
+	Healed    Kind = "healed"    // all faults have ended
 )
 
-// What is in the tables at the end.
+// Contents of the tables at the end.
 const (
-	Receipt Kind = "receipt" // of a commit: the count it wrote
-	Count   Kind = "count"   // of commits, as the last one wrote it
+	Receipt Kind = "receipt" // count that a commit wrote
+	Count   Kind = "count"   // count of commits, as the last one wrote it
 	Share   Kind = "share"   // how many writes with a token are there of one worker
 	Sum     Kind = "sum"     // how many of all
 )
@@ -51,18 +51,18 @@ type Event struct {
 	Who   string        `json:"who,omitempty"`
 	Kind  Kind          `json:"kind"`
 	Key   string        `json:"key,omitempty"`
-	Grant int           `json:"grant,omitempty"` // which of the worker's
+	Grant int           `json:"grant,omitempty"` // number of the worker's grant
 	Token int64         `json:"token,omitempty"`
 	Lease time.Duration `json:"lease,omitempty"`
 	Until time.Duration `json:"until,omitempty"` // when trust ends, never later than the lock says
-	Dead  string        `json:"dead,omitempty"`  // from whom the key was taken over
+	Dead  string        `json:"dead,omitempty"`  // the dead holder that the key was taken over from
 	Write string        `json:"write,omitempty"` // its id
 	Plain bool          `json:"plain,omitempty"` // a write that compares tokens, not a commit
 	N     int64         `json:"n,omitempty"`
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead is what is said of a worker that was killed or stopped, if it stood first in a line.
+// asHead marks a worker that was killed or stopped as the head of a queue.
 func asHead(is bool) string {
 	if is {
 		return "the head of a line"

@@ -57,14 +57,14 @@ func (c *crew) pause(i int) (goOn func()) {
 	}
 }
 
-// A worker whose network is down while another takes over its key. Whoever listens
-// to the lock does nothing wrong; the fence holds even for one that does not.
+// A worker whose network is down while another takes over its key. A worker that checks the
+// lock does nothing wrong; the fence protects even against one that does not.
 func TestWorkerThatDoesNotListenIsFoundByWhatItDoes(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw
 		breaks []Rule
-		next   Kind // what becomes of its writes then
+		next   Kind // the fate of its writes then
 	}{
 		{Sound, nil, Landed}, // under a new grant
 		{DeafToLoss, []Rule{TwoBelieve}, Refused},
@@ -162,7 +162,7 @@ func TestWorkerThatCountsItsLeaseFromTheReplyIsFound(t *testing.T) {
 	}
 }
 
-// A worker that stands still between its reading and its writing.
+// A worker that is paused between its read and its write.
 func TestWorkerThatWritesWithoutAFenceIsFound(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second

@@ -45,8 +45,8 @@ func (j *journal) write(e Event) {
 
 func (j *journal) close() { _ = j.file.Close() }
 
-// parse returns the events in text. A line that is none was torn by a kill: what
-// it was to tell is as if it had not happened yet.
+// parse returns the events in text. A line that does not parse was torn by a kill: its
+// event counts as not yet happened.
 func parse(text []byte) (events []Event, torn int) {
 	for line := range bytes.Lines(text) {
 		line = bytes.TrimSpace(line)

@@ -60,7 +60,7 @@ func (n *network) add(x toxic) {
 // clear mends what add has broken.
 func (n *network) clear() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
-// down refuses connections and closes those that there are, until up.
+// down refuses connections and closes the existing ones, until up.
 func (n *network) down() { n.proxy.Stop() }
 
 func (n *network) up() {

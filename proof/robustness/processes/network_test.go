@@ -138,7 +138,7 @@ func TestServerWithoutTablesGrantsNothingAndWorkersReportIt(t *testing.T) {
 	}); !ok {
 		t.Errorf("%d of %d workers said that there is no such table", len(said), workers)
 	}
-	wait(lease) // for the trust of those who held
+	wait(lease) // until trust of all holders has ended
 	asked := map[string]time.Duration{}
 	for _, e := range c.events() {
 		switch {

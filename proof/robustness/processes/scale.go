@@ -20,7 +20,7 @@ const (
 // granted to somebody. It has room for a machine that is busy.
 const bound = 20 * time.Second
 
-// count is how often something is tried: as the variable says, else 300.
+// count returns how many times to try: the variable's value, by default 300.
 func count(t testing.TB, variable string) int {
 	t.Helper()
 	text := os.Getenv(variable)
@@ -34,8 +34,8 @@ func count(t testing.TB, variable string) int {
 	return n
 }
 
-// seed decides whom faults meet, and what workers do. When it happens is up to the
-// machine: a seed does not bring back the same run, only one like it.
+// seed decides which processes meet faults, and what workers do. The times depend on the
+// machine: a seed does not repeat the same run, only a similar one.
 func seed(t testing.TB) uint64 {
 	t.Helper()
 	s := uint64(time.Now().UnixNano())

@@ -25,7 +25,7 @@ const (
 	workTable = "work"
 )
 
-// place is where the tables are: at a server, or in a file.
+// place is the location of the tables: a server, or a file.
 type place struct {
 	Endpoint string
 	File     string
@@ -34,7 +34,7 @@ type place struct {
 // tables is an open place.
 type tables struct {
 	db     *dynamodb.Client
-	engine *localdynamo.Engine // of a file
+	engine *localdynamo.Engine // engine of a file
 }
 
 func (p place) open() (*tables, error) {
@@ -133,7 +133,7 @@ func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) e
 	return err
 }
 
-// errStale says that a token was refused.
+// errStale is the error of a rejected token.
 var errStale = errors.New("a later holder has written")
 
 // add counts one for a worker, unless a greater token has been seen. It is sent

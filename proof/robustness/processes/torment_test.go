@@ -15,11 +15,11 @@ func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g",
 // share is the part of n that the i-th of so many is to have.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
-// Processes that wait in the line of the record are killed and paused there, too, and as its
-// head: handed the key while they stand still, or just before they die.
+// Processes that wait in the record's queue are killed and paused there, and as its head:
+// handed the key while they are paused, or just before they die.
 func TestKillAndPauseBreakNoLockInQueue(t *testing.T) {
 	t.Parallel()
-	const scenes, workers, atATime = 5, 8, 4 // as many a scene as in TestKillAndPauseBreakNoLock
+	const scenes, workers, atATime = 5, 8, 4 // the same number of scenes as in TestKillAndPauseBreakNoLock
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
 	scene := func(i int, name string, prepare func(t *testing.T) *crew) {

@@ -22,7 +22,7 @@ const (
 	WrittenOver     Rule = "a commit was written over"
 	WrittenTwice    Rule = "a write is there more often than it was sent"
 	StaleLanded     Rule = "a stale token was accepted"
-	CountWrong      Rule = "the count is not that of the writes"
+	CountWrong      Rule = "the count differs from the writes"
 	NotGrantedAgain Rule = "a key was not granted again"
 	BadJournal      Rule = "the journal contradicts itself"
 )
@@ -36,8 +36,8 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Key, v.Text) }
 
-// Verify says which promises a journal shows broken. Bound is how long after the
-// last fault, and one longest lease, a key may stay without a grant.
+// Verify returns the promises that a journal shows broken. Bound is how long after the last
+// fault, and one longest lease, a key may stay without a grant.
 func Verify(events []Event, bound time.Duration) []Violation {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })

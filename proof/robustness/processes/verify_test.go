@@ -33,7 +33,7 @@ func good() []Event {
 	return []Event{
 		a(0*ms+1, Asked), a(10*ms, Granted), a(20*ms, Sent, commit("a/1")), a(30*ms, Landed, commit("a/1")),
 		a(40*ms, Sent, plain("a/2")), a(50*ms, Landed, plain("a/2")), a(60*ms, Believes),
-		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // and it had landed
+		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // it had landed
 
 		b(5*ms, Asked), b(1100*ms, Granted), b(1110*ms, Sent, commit("b/1")), b(1120*ms, Landed, commit("b/1")),
 		b(1130*ms, Believes), b(1140*ms, Stopped), b(2300*ms, Continued), b(2301*ms, Lost),
@@ -56,8 +56,8 @@ func TestJournalThatBreaksNothingPasses(t *testing.T) {
 	}
 }
 
-// Who was handed the key has the lease of that until its first renewal, which is sent
-// under its own.
+// A client that was handed the key has the hand-over lease until its first renewal, which
+// is sent during that.
 func TestWorkerIsEntitledToTheTrustThatItWasToldLast(t *testing.T) {
 	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
 		t.Run(name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestWorkerIsEntitledToTheTrustThatItWasToldLast(t *testing.T) {
 				es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
 			}
 			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
-			es[i].Until = 1500 * ms // and 960 when it believes
+			es[i].Until = 1500 * ms // 960 when it begins to believe
 			if found := Verify(es, time.Second); found != nil {
 				t.Error(found)
 			}
@@ -99,7 +99,7 @@ func TestBrokenPromisesAreFoundByName(t *testing.T) {
 		}},
 		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(es []Event) []Event {
 			es = without(es, at(es, "a", Believes, ""))
-			at(es, "a", Granted, "").Until = 1500 * ms // and its lease is a second
+			at(es, "a", Granted, "").Until = 1500 * ms // its lease is a second
 			at(es, "b", Granted, "").At = 1009 * ms
 			return es
 		}},

@@ -18,7 +18,7 @@ type watcher struct {
 	mu      sync.Mutex
 	rest    []byte // an unfinished line
 	events  []Event
-	holding map[string]string // who believes, in which key
+	holding map[string]string // the believing worker by key
 	grown   chan struct{}     // closed when there are more events
 }
 
@@ -92,7 +92,7 @@ func (w *watcher) holders() map[string]string {
 	return all
 }
 
-// await waits for an event, among those that are there and those that come.
+// await waits for an event, among present and future ones.
 func (w *watcher) await(limit time.Duration, match func(Event) bool) (Event, bool) {
 	timer := time.NewTimer(limit)
 	defer timer.Stop()

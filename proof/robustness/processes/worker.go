@@ -20,16 +20,16 @@ import (
 // workerVariable has a task: a process that finds it is a worker.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
-// Flaw is what a worker does wrong on purpose.
+// Flaw is a deliberate fault of a worker.
 type Flaw string
 
 // The flaws. Each is found by a rule, or the rules are worth nothing.
 const (
 	Sound           Flaw = ""                       // nothing
-	DeafToLoss      Flaw = "deaf to loss"           // works on after it was told that the lock is lost
+	DeafToLoss      Flaw = "deaf to loss"           // continues to work after it learned that the lock is lost
 	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the answer, and leaves no margin
 	Unfenced        Flaw = "writes without a fence" // puts the counter without Commit
-	NoComparison    Flaw = "has no tokens compared" // and is deaf to loss
+	NoComparison    Flaw = "has no tokens compared" // is deaf to loss as well
 )
 
 func (f Flaw) String() string {
@@ -39,7 +39,7 @@ func (f Flaw) String() string {
 	return string(f)
 }
 
-// task is what a worker is to do.
+// task is the task of a worker.
 type task struct {
 	Who     string
 	Journal string
@@ -49,7 +49,7 @@ type task struct {
 	Seed    uint64
 	Flaw    Flaw
 	Idle    bool          // write nothing: only hold
-	Hold    time.Duration // hold each grant so long; 0: as chance has it
+	Hold    time.Duration // how long to hold each grant; 0 for a random time
 	Frozen  bool          // renew nothing
 	Shared  bool          // hold all keys by one lease
 	Line    bool          // wait in the line of the record
@@ -109,7 +109,7 @@ func work(t task) error {
 	for ctx.Err() == nil {
 		w.round(ctx)
 	}
-	// Nothing is held. What a lost reply has left held ends with its lease.
+	// Nothing is held. A grant whose reply was lost ends with its lease.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -150,7 +150,7 @@ func (w *worker) round(ctx context.Context) {
 
 func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
 
-// pass lets time go by.
+// pass blocks for d, or until ctx ends.
 func pass(ctx context.Context, d time.Duration) {
 	timer := time.NewTimer(d)
 	defer timer.Stop()
@@ -210,7 +210,7 @@ func (h *held) believes(kind Kind) bool {
 	return err == nil
 }
 
-// work writes under the fence until it has had enough, or is told of the loss.
+// work writes under the fence until its time is over, or it learns of the loss.
 func (h *held) work(ctx context.Context) {
 	enough := now() + h.upTo(300*time.Millisecond)
 	if h.rand.IntN(4) == 0 { // some go on for several renewals
@@ -259,12 +259,11 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 	h.unsure = e.Kind == Unknown && !plain
 }
 
-// hasRead is what an unfenced worker says before it writes.
+// hasRead is the journal's note of an unfenced worker before it writes.
 const hasRead = "has read, and is about to write"
 
-// answer is what an error says of a write. A commit that does not say that its
-// outcome is unknown has promised that nothing was written; of other requests
-// only a refusal by the condition says that.
+// answer classifies the error of a write. A commit whose outcome is not unknown has
+// promised that nothing was written; for other requests only a rejected condition says so.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:

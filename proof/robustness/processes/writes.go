@@ -10,10 +10,10 @@ import (
 	"time"
 )
 
-// write is a fenced write, and what its worker was told of it.
+// write is a fenced write, and the result that its worker received.
 type write struct {
 	Event                  // Sent
-	answer   Kind          // Landed, Refused, Unknown; empty: it died before
+	answer   Kind          // Landed, Refused, Unknown; empty if the worker died before
 	answered time.Duration // when
 }
 
@@ -104,12 +104,12 @@ func verifyCommits(events []Event) []Violation {
 	return found
 }
 
-// tally is what one worker knows of its writes to one key.
+// tally counts the writes of one worker to one key.
 type tally struct{ acknowledged, unanswered int64 }
 
-// verifyTokenWrites checks the counter that takes one with each write whose token
-// is none below the greatest it has seen: every acknowledged one is there once,
-// one without an answer once or never.
+// verifyTokenWrites checks the counter of writes whose token is not below the greatest that
+// it has seen: every acknowledged write is counted once, one without an answer once or
+// never.
 func verifyTokenWrites(events []Event) []Violation {
 	writes, found := writesOf(events, true)
 	type share struct{ key, who string }
@@ -163,8 +163,8 @@ func verifyTokenWrites(events []Event) []Violation {
 	return append(found, staleTokens(landed)...)
 }
 
-// staleTokens finds a write that was sent after one with a greater token had been
-// acknowledged, and landed all the same.
+// staleTokens finds a write that was sent after a write with a greater token had been
+// acknowledged, and landed nevertheless.
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })

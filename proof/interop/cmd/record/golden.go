@@ -18,14 +18,14 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// golden is what a file has: what was asked of a peer, and what it left.
+// golden is the content of a file: the requests to a peer, and the item that it left.
 type golden struct {
 	Peer     string `json:"peer"`
 	Version  string `json:"version"`
-	Recorded bool   `json:"recorded"` // false: written by hand
+	Recorded bool   `json:"recorded"` // if false, the file was written by hand
 	Case     string `json:"case"`
 
-	// What the peer was asked to write.
+	// The requests to the peer.
 	State   string `json:"state"` // held, released or absent
 	Owner   string `json:"owner,omitempty"`
 	LeaseMS int64  `json:"leaseMs"`

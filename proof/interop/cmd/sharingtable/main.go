@@ -91,7 +91,7 @@ func show(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// reason is what a test said when it skipped itself: file, line and text.
+// reason returns the text of a skipped test: it prints file, line and text.
 func reason(printed string) string {
 	for line := range strings.Lines(printed) {
 		if _, text, ok := strings.Cut(line, "_test.go:"); ok {

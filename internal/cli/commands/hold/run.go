@@ -63,9 +63,9 @@ func Run(in *invocation.Invocation) *cobra.Command {
 
 Waits for KEY and shows who holds it, then runs CMD and renews the lease until
 CMD ends, with CMD's exit code. If the lease cannot be renewed in time, CMD and
-all that it started are stopped before anybody else can be granted KEY. Signals
-are passed on. CMD sees LEASEHOLD_KEY, LEASEHOLD_TOKEN (the fencing token), and
-what leasehold help environment lists.
+its processes are stopped before another client can be granted KEY. Signals are
+passed on. CMD sees LEASEHOLD_KEY, LEASEHOLD_TOKEN (the fencing token), and the
+other variables that leasehold help environment lists.
 
 Several keys are held together or not at all; with --any, one of them. Work that
 was done with --once or --every is not done again: exit code 0. If CMD fails,
@@ -96,7 +96,7 @@ its holder dies, or a signal ends it early, the work counts as not done.`,
 
 // waitFlags adds the flags for the wait for KEY.
 func waitFlags(fl *pflag.FlagSet, f *wantedFlags) {
-	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a live holder, but watch one that looks dead for its lease")
+	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a live holder, but observe one that appears dead for its lease")
 	fl.VarP(arguments.Duration{D: &f.Wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
 }
 
@@ -111,7 +111,7 @@ func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 func commandFlags(fl *pflag.FlagSet, f *runFlags) {
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", "stop CMD by `SIGNAL` on loss")
 	fl.VarP(arguments.Duration{D: &f.grace}, "grace", "g", "send KILL `DURATION` after SIGNAL")
-	fl.StringVar(&f.background, "background", process.BackgroundWait, "what outlives CMD, `MODE`: wait, stop, keep")
+	fl.StringVar(&f.background, "background", process.BackgroundWait, "for processes that outlive CMD, `MODE`: wait, stop, keep")
 	fl.BoolVar(&f.withParent, "die-with-parent", false, "end when the process that started this ends")
 	fl.StringVar(&f.events, "events", "", "append events to `FD|FILE` (help events)")
 }

@@ -20,7 +20,7 @@ import (
 // severalFlags adds the flags of run for several keys.
 func severalFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	fl.StringArrayVarP(&f.more, "key", "k", nil, "hold `KEY` too; may be repeated")
-	fl.BoolVar(&f.Any, "any", false, "hold the first of several that is free")
+	fl.BoolVar(&f.Any, "any", false, "hold only one of several keys, the first free one")
 }
 
 // name sets the keys that the user has named, without duplicates.

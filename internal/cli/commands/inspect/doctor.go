@@ -30,18 +30,17 @@ func Doctor(in *invocation.Invocation) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check everything that locks here depend on",
-		Long: `Check everything that locks here depend on, one line each, "ok" included:
-which table it is, whether it fits the layout, what the caller may do, a lock
-that is really acquired, renewed and released, the round trip against the lease,
-the clock, and until when the credentials are good. Of a local store: its file,
-whether locks on its disk hold, and that lock. Beside what is not ok stands what
-to do.
+		Long: `Check everything that locks here depend on, and print a line for each check: the
+table and its layout, the caller's permissions, a lock that is acquired, renewed
+and released, the round trip compared with the lease, the clock, and the expiry
+of the credentials. For a local store: its file, file locks on its disk, and the
+same lock. Each problem comes with advice.
 
 Writes about a hundred times to one key that begins with ` + doctorPrefix + ` and
 deletes it, if the caller may; leasehold table check writes nothing.
 
-Exit code 1: something is not ok. 2: it could not be found out, as nobody
-answers, the credentials are refused, or there is no such table.`,
+Exit code 1: a check found a problem. 2: a check failed, as the server does not
+answer, the credentials are refused, or the table does not exist.`,
 		Example: `  leasehold doctor --table locks
   leasehold doctor -l 1m
   leasehold doctor --json | jq -r 'select(.state != "ok") | .what'`,
@@ -55,7 +54,7 @@ answers, the credentials are refused, or there is no such table.`,
 	}
 	fl := cmd.Flags()
 	fl.VarP(arguments.Duration{D: &length}, "lease", "l", "compare the round trip with a lease of `DURATION`")
-	fl.StringVar(&prefix, "prefix", "", "begin the key to write to with `PREFIX`, if the caller may use no others")
+	fl.StringVar(&prefix, "prefix", "", "write to a key that begins with `PREFIX`, if the caller may use no others")
 	return cmd
 }
 

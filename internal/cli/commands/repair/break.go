@@ -68,9 +68,9 @@ If the record is damaged, shows what is stored, asks, and removes exactly that.`
 		},
 	}
 	fl := cmd.Flags()
-	fl.StringVar(&f.token, "token", "", "break only the grant with this `TOKEN`, or of another library's, which has none, its version; needed with --yes")
+	fl.StringVar(&f.token, "token", "", "break only the grant with this `TOKEN`; for another library's grant without a token, its version; needed with --yes")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask, and do not observe")
-	fl.StringVar(&f.reason, "reason", "", "`TEXT` that says why, for the record and its holder")
+	fl.StringVar(&f.reason, "reason", "", "give `TEXT` as the reason, to the record and the holder")
 	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }

@@ -30,16 +30,16 @@ func Forget(in *invocation.Invocation) *cobra.Command {
 		Short: "Remove the record of a free key",
 		Long: `Remove the record of KEY, which is free.
 
-Asks at a terminal; elsewhere it needs --yes. Removes exactly what it has read.
-Exit code 1, and nothing is removed: KEY is held (see leasehold break), does not
-read, or has changed meanwhile; or there is no KEY.
+Asks at a terminal; otherwise it needs --yes. Removes the record only if it has
+not changed. Exit code 1 and no change: KEY is held (see leasehold break),
+damaged, changed meanwhile, or missing.
 
 Tokens start again from the clock: above all earlier ones, unless the clocks of
-holders differ by more than the time since the last grant. Data and attributes
-of yours are removed as well, and so is what was done last (run --every,
---once): the next run does it again.
+holders differ by more than the time since the last grant. Your data and
+attributes are removed as well, and so is the mark of the last work (run
+--every, --once): the next run does it again.
 
-With --done it forgets only what was done last under KEY, held or free.`,
+With --done, removes only the mark of the last work under KEY, held or free.`,
 		Example: `  leasehold forget import/7
   leasehold forget nightly-report --done              # run it again today`,
 		ValidArgsFunction: c.AnyKey,
@@ -59,7 +59,7 @@ With --done it forgets only what was done last under KEY, held or free.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
-	fl.BoolVar(&done, "done", false, "forget what was done last under KEY, and nothing else")
+	fl.BoolVar(&done, "done", false, "remove only the mark of the last work under KEY")
 	fl.StringVar(&sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
 	return cmd
 }

@@ -36,9 +36,9 @@ languages. Tables are in memory, or in --file PATH. With CMD, runs CMD with
 AWS_ENDPOINT_URL_DYNAMODB set, and exits when CMD does.
 
 Every user of the machine can connect. So it answers only requests that are
-signed with its own AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, whatever they
-are. Without them in its environment it makes a pair that ends with it. CMD gets
-the pair; without CMD it is printed, as a line for the shell.`,
+signed with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of its environment,
+which may be any pair. Without them it makes a pair for this run. CMD gets the
+pair; without CMD it is printed, as a line for the shell.`,
 		Example: `  leasehold local -- pytest
   leasehold local               # in another shell: the line it printed, and
   aws dynamodb list-tables

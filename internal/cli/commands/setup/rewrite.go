@@ -36,12 +36,12 @@ or dynamolock, can read them. Run it before the first process of that library
 starts, and after the last process that uses another layout has ended: it would
 write such records again.
 
-Reads the whole table, shows the records that need rewriting, and asks. Those
-that are released and whose key begins with PREFIX are acquired and released
-once: data and attributes stay, the token grows by one. Those that are held are
-skipped and listed (exit code 1): run it again once they are released. Where
-there is no terminal to ask at, nothing is written without --yes, and the exit
-code is 1 if any need rewriting.`,
+Reads the whole table, shows the records that need rewriting, and asks. Released
+records whose key begins with PREFIX are acquired and released once: data and
+attributes stay, the token grows by one. Held records are skipped and listed
+(exit code 1): run it again once they are released. Without a terminal to ask
+at, nothing is written without --yes, and the exit code is 1 if any record needs
+rewriting.`,
 		Example: `  leasehold table rewrite --layout dynamolock </dev/null      # look
   leasehold table rewrite --layout dynamolock import/ --yes`,
 		Args: arguments.OnePrefix,

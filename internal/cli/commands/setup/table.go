@@ -90,10 +90,10 @@ func (c *command) newTableCheck() *cobra.Command {
 		Use:   "check [flags]",
 		Short: "Check keys, TTL, replicas and rights; exit 1: does not fit",
 		Long: `Check that the table fits the layout: its status, keys, time to live and
-replicas, and what the caller may do, by requests that change nothing. Beside
-what is not ok stands what to do. Exit code 1: something is not.
+replicas, and the caller's permissions, by requests that change nothing. Each
+problem comes with advice. Exit code 1: there is a problem.
 
-leasehold doctor checks that and more, with a lock that is really acquired.`,
+leasehold doctor checks that and more, and acquires a lock.`,
 		Example: `  leasehold table check --table locks
   leasehold table check --json | jq -r 'select(.state != "ok") | .what'`,
 		Args: arguments.None,
@@ -128,9 +128,9 @@ listing and breaking them, for operators. read allows only list and get. The
 policy does not cover writes of Commit to your own tables. No AWS settings are
 needed.
 
-With --prefix it allows keys alone that begin so, to each service its own: end
-it with a slash, or "bill" allows "billing/7" as well. Then nothing lists the
-table, and a request for another key is refused by IAM.
+With --prefix it allows only keys that begin with PREFIX, so that each service
+has its own keys: end PREFIX with a slash, as "bill" allows "billing/7" too. It
+then does not allow listing, and IAM refuses requests for other keys.
 
 Shared leases (Config.SharedLease) need --prefix leasehold/session/, too. It is
 reserved, and its rows belong to all clients: a client that has it can end the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -405,13 +406,13 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
-		heard := 0
+		var heard atomic.Int32
 		led := make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() {
 			led <- e.Lead(ctx, "", func(ctx context.Context, term *leasehold.Lock) error {
 				for range 2 {
-					_ = e.OnStepDown(term, func() { heard++ })
+					_ = e.OnStepDown(term, func() { heard.Add(1) })
 				}
 				<-ctx.Done()
 				return nil
@@ -420,8 +421,8 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 		lab.Elapse(time.Second)
 		wait, stop := context.WithTimeout(t.Context(), time.Minute)
 		defer stop()
-		if err := operator.StepDown(wait); err != nil || heard != 2 {
-			t.Errorf("%v, the function's listeners heard it %d times", err, heard)
+		if err := operator.StepDown(wait); err != nil || heard.Load() != 2 {
+			t.Errorf("%v, the function's listeners heard it %d times", err, heard.Load())
 		}
 		cancel()
 		<-led

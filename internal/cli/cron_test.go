@@ -179,7 +179,7 @@ func TestTableHeldKeyDiffersFromExitCodeOfCMD(t *testing.T) {
 	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)
 	start(t, dir, env, "acquire", "k").ends(0)
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(75)
-	start(t, dir, env, "run", "-w", "0.1", "k", "--", "true").ends(75)
+	start(t, dir, env, "run", "-w", "1", "k", "--", "true").ends(75)
 	start(t, dir, env, "run", "-n", "-E", "9", "k", "--", "true").ends(9)
 	p := start(t, dir, env, "run", "-n", "-E", "124", "--json", "k", "--", "true")
 	p.ends(124)

@@ -57,7 +57,7 @@ func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
 				}
 			}
 			holds := strings.Replace(line, "-p 3", "-p 1", 1) // one holder takes every permit
-			skips := strings.Replace(holds, "-w 4m", "-w 0.2s", 1)
+			skips := strings.Replace(holds, "-w 4m", "-w 1s", 1)
 			write("echo $$ >pid; exec sleep 300")
 			held := processOf(t, dir, env, "sh", "-c", "exec "+holds)
 			held.cmd.Stdout, held.cmd.Stderr = &held.stdout, &held.stderr

@@ -54,7 +54,7 @@ func TestForgetRefusesRowOfSharedLease(t *testing.T) {
 	}
 	row := "leasehold/session/" + lock.Record().Session
 	for _, when := range []string{"while it lives", "after its end"} {
-		if _, errs, code := said(t, env, "forget", row, "--yes"); code != 1 || !strings.Contains(errs, "is the row of a shared lease, and no key: nothing was removed") {
+		if _, errs, code := said(t, env, "forget", row, "--yes"); code != 1 || !strings.Contains(errs, "is the row of a shared lease rather than a key: nothing was removed") {
 			t.Errorf("%s: exit code %d, %s", when, code, errs)
 		}
 		if _, errs, code := said(t, env, "break", row); code != 1 || !strings.Contains(errs, "is the row of a shared lease") {

@@ -66,7 +66,7 @@ func TestMaxSkewIsRefusedWhereItCannotWork(t *testing.T) {
 		env  []string
 		says string
 	}{
-		"a layout without ends":           {"run --layout awslabs --max-skew 1s job -- true", nil, "--max-skew: records of layout awslabs do not say when their leases end"},
+		"a layout without ends":           {"run --layout awslabs --max-skew 1s job -- true", nil, "--max-skew: records of layout awslabs do not contain the end of a lease"},
 		"a layout without, by a variable": {"run --layout awslabs job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, "LEASEHOLD_MAX_SKEW: records of layout awslabs"},
 		"a lease that is too short":       {"run -l 2s --max-skew 1500ms job -- true", nil, "a lease of 2s is too short: layout native allows for clocks that differ by 1.5s: use at least 2.5s"},
 		"a grace that leaves no time":     {"run -l 36s --max-skew 30s -g 2s job -- true", nil, "--grace 2s is too long: it must be below 1.333s (a lease of 36s is trusted for 2.4s: clocks may differ by 30s)"},

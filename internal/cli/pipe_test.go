@@ -69,7 +69,7 @@ func shell(t *testing.T, dir string, env []string, line string, args ...string) 
 func TestTableClosedStdoutPreventsAcquireAndRenew(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
-	const closed = "standard output is closed, and nobody would have the grant"
+	const closed = "standard output is closed, so the grant would be lost"
 	if said, code := shell(t, dir, env, `"$@" >&-`, "acquire", "k"); code != 2 || !strings.Contains(said, closed) {
 		t.Errorf("acquire: exit code %d: %s", code, said)
 	}

@@ -55,7 +55,7 @@ func TestRunOnceWithoutMarkEndsWith123(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
 	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)
-	if code != 123 || !strings.Contains(stderr, "leasehold: k: it may not be stored that this is done, so it may be done again") {
+	if code != 123 || !strings.Contains(stderr, "leasehold: k: the mark that this is done may not be stored, so the work may be repeated") {
 		t.Errorf("exit code %d: %s", code, stderr)
 	}
 }
@@ -67,7 +67,7 @@ func TestSignalEndsWaitForRelease(t *testing.T) {
 		code int
 		says string
 	}{
-		"mark": {[]string{"--once", "v1"}, 123, "it may not be stored that this is done"},
+		"mark": {[]string{"--once", "v1"}, 123, "the mark that this is done may not be stored"},
 		"key":  {nil, 0, "k could not be released, and will be free when the lease expires, by "},
 		"keys": {[]string{"-k", "b"}, 0, "k and b could not be released, and will be free when the lease expires, by "},
 	} {

@@ -63,10 +63,10 @@ func TestMistakesAreExplainedBeforeAnyRequest(t *testing.T) {
 		want string
 	}{
 		{[]string{"table", "crate"}, `unknown command crate, did you mean create?: see leasehold table --help`},
-		{append(aws, "moon-1"), `the Region "moon-1" (--region) is not one of AWS: those look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url`},
-		{append(aws, "EU-WEST-1"), `the Region "EU-WEST-1" (--region) is not one of AWS: use eu-west-1`},
+		{append(aws, "moon-1"), `the Region "moon-1" (--region) is not an AWS Region: Regions look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url`},
+		{append(aws, "EU-WEST-1"), `the Region "EU-WEST-1" (--region) is not an AWS Region: use eu-west-1`},
 		{append(aws, "eu-west-1a"), `"eu-west-1a" (--region) is an Availability Zone: use its Region, eu-west-1`},
-		{append(aws, "eu west"), `the Region "eu west" (--region) is not one of AWS`},
+		{append(aws, "eu west"), `the Region "eu west" (--region) is not an AWS Region`},
 		{append(server, "ftp://host"), `--endpoint-url ftp://host: unknown scheme ftp: use http:// or https://, such as http://127.0.0.1:8000`},
 		{append(server, "127.0.0.1:8000"), `--endpoint-url 127.0.0.1:8000 must begin with http:// or https://`},
 		{append(server, "http://"), `--endpoint-url http:// names no host: use http:// or https://, such as http://127.0.0.1:8000`},

@@ -70,7 +70,7 @@ func Read(path string, stdin io.Reader) (*File, error) {
 	}
 	var ok bool
 	if g.Grant, ok = parse(g.before); !ok {
-		return nil, misuse.Errorf("%s holds no grant as leasehold acquire writes it", from)
+		return nil, misuse.Errorf("%s contains no grant of leasehold acquire", from)
 	}
 	return g, nil
 }
@@ -163,7 +163,7 @@ func (g *File) Remove() error {
 		return os.Remove(g.file)
 	})
 	if err != nil && !errors.Is(err, plainfile.ErrChanged) && !errors.Is(err, fs.ErrNotExist) {
-		return misuse.Errorf("the file of the grant is of no more use and could not be removed: %v", err)
+		return misuse.Errorf("the grant's file is no longer needed and could not be removed: %v", err)
 	}
 	return nil
 }

@@ -141,7 +141,7 @@ func (g Grant) UseStore(f *store.Settings) error {
 		return nil // written by the library, which stores only the table
 	}
 	if _, err := os.Lstat(g.At.File); g.At.File != "" && errors.Is(err, fs.ErrNotExist) {
-		return misuse.Errorf("the grant is from table %s in %s, and that file is not there", g.Table, g.At.File)
+		return misuse.Errorf("the grant is from table %s in %s, and that file does not exist", g.Table, g.At.File)
 	}
 	file, err := filepath.Abs(f.File)
 	switch made := g.At.String(); {

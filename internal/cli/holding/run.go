@@ -64,7 +64,7 @@ func (h *Hold) finish(ended process.Ended) error {
 	case lost == nil && errors.Is(released, leasehold.ErrLost):
 		lost = released
 	case lost == nil && released != nil && done:
-		return failure.Exit(failure.CodeLost, fmt.Errorf("%s: it may not be stored that this is done, so it may be done again when its lease expires, by %s: %s",
+		return failure.Exit(failure.CodeLost, fmt.Errorf("%s: the mark that this is done may not be stored, so the work may be repeated when the lease expires, by %s: %s",
 			h, expires, failure.Text(released, h.seeker.store.Where())))
 	case lost == nil && released != nil:
 		h.say().Text("%s could not be released, and will be free when the lease expires, by %s: %s",

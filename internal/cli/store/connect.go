@@ -165,9 +165,9 @@ func checkRegion(region, by string, otherServer bool) error {
 	case hasForm(zoneOf, regionForm):
 		return misuse.Errorf("%q (%s) is an Availability Zone: use its Region, %s", region, by, zoneOf)
 	case hasForm(lower, regionForm):
-		return misuse.Errorf("the Region %q (%s) is not one of AWS: use %s", region, by, lower)
+		return misuse.Errorf("the Region %q (%s) is not an AWS Region: use %s", region, by, lower)
 	}
-	return misuse.Errorf("the Region %q (%s) is not one of AWS: those look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
+	return misuse.Errorf("the Region %q (%s) is not an AWS Region: Regions look like eu-west-1 or us-gov-east-1; another server needs --endpoint-url", region, by)
 }
 
 // checkEndpoint refuses a URL that no request can be sent to, and a URL with a password,

@@ -79,7 +79,7 @@ func (s *Settings) Place(granted string) (Place, error) {
 		case required:
 			return p, misuse.Errorf("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
 		case sign != "" && (s.asksForDynamoDB() != "" || !s.OnTrial()):
-			return p, misuse.Errorf("no table: %s, and beside AWS no store is guessed: name the lock table with --table or LEASEHOLD_TABLE, "+
+			return p, misuse.Errorf("no table: %s, so no local store is chosen: name the lock table with --table or LEASEHOLD_TABLE, "+
 				"or use --file for locks on this machine only", sign)
 		default:
 			p.Unnamed, p.Despite = true, sign
@@ -285,7 +285,7 @@ func (s *Settings) withMaxSkew() (layout.Layout, protocol.Protocol, time.Duratio
 	}
 	proto, err := records.WithMaxSkew(l, skew)
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = misuse.Errorf("%s: records of layout %s do not say when their leases end: leave it out, and a dead holder is watched for one lease, or use layout native", s.MaxSkewBy(), l.Name())
+		err = misuse.Errorf("%s: records of layout %s do not contain the end of a lease: leave it out, and a dead holder is observed for one lease, or use layout native", s.MaxSkewBy(), l.Name())
 	}
 	return l, proto, skew, err
 }

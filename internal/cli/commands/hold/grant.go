@@ -39,7 +39,7 @@ func (c *command) readGrant(cmd *cobra.Command, path string) (*grants.File, erro
 // requireStdout refuses to write a grant to a standard output that is closed.
 func (c *command) requireStdout(path string) error {
 	if path == grants.Standard && say.IsClosed(c.Env.Stdout) {
-		return misuse.Errorf("standard output is closed, and nobody would have the grant: name a file with --grant")
+		return misuse.Errorf("standard output is closed, so the grant would be lost: name a file with --grant")
 	}
 	return nil
 }

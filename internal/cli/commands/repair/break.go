@@ -197,7 +197,7 @@ func (c *command) breakDamaged(ctx context.Context, t *store.Table, key leasehol
 	switch found.Kind {
 	case holders.KindDamaged:
 	case holders.KindSession:
-		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and no key: nothing was removed", wording.Key(key)))
+		return failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", wording.Key(key)))
 	default:
 		return fmt.Errorf("%w meanwhile: %s: look again", leasehold.ErrChanged, wording.Key(key))
 	}

@@ -98,7 +98,7 @@ func (c *command) forget(ctx context.Context, t *store.Table, key leasehold.Key,
 // readFree reads the record of a key. It refuses a held key and a damaged record.
 func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item protocol.Item, free protocol.Record, err error) {
 	if t.IsSession(key) {
-		return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease, and no key: nothing was removed", wording.Key(key)))
+		return nil, free, failure.Exit(failure.CodeNo, fmt.Errorf("%s is the row of a shared lease rather than a key: nothing was removed", wording.Key(key)))
 	}
 	if item, err = t.Item(ctx, key); err != nil {
 		return nil, free, err
@@ -144,7 +144,7 @@ func (c *command) forgetDone(ctx context.Context, t *store.Table, key leasehold.
 	case err != nil:
 		return err
 	case r.Done == nil:
-		return failure.Exit(failure.CodeNo, misuse.Errorf("the record of %s does not say that anything was done: nothing to forget", name))
+		return failure.Exit(failure.CodeNo, misuse.Errorf("the record of %s contains no mark of work: nothing to forget", name))
 	case !yes:
 		_ = c.Stderr.Prose("%s: %s.", name, r.Done.String())
 		if err := c.Confirm(ctx, "Forget that, so that it is done again? [y/N] ", "nothing was removed"); err != nil {

@@ -131,9 +131,9 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.R
 // With NoWait it returns a *HeldError of the first held key, unless a holder appears dead:
 // then it takes over that key as soon as possible.
 //
-// A key that ctx already holds is left out, or its grant is shared with Reentrant. Unless
-// NoWait is given, so is a key that sorts below a key of a Group that ctx belongs to:
-// waiting for it could deadlock. If no key is left, the error is ErrDeadlock.
+// A key that ctx already holds is left out, or its grant is shared with Reentrant. The
+// error is ErrDeadlock if no key is left, or if each sorts below a key of a Group that ctx
+// belongs to, so that waiting could deadlock; with NoWait that order does not matter.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {

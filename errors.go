@@ -91,10 +91,7 @@ func holderName(r Record) string {
 	return visible.Word(cmp.Or(r.Owner, "somebody"))
 }
 
-// Is reports whether target is ErrHeld.
-func (e *HeldError) Is(target error) bool { return target == ErrHeld }
-
-func (e *HeldError) Unwrap() error { return e.Err }
+func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 
 // DoneError is returned when a call with Once or Every was not granted the key, since its
 // work is done. It matches ErrDone.
@@ -108,8 +105,7 @@ func (e *DoneError) Error() string {
 	return fmt.Sprintf("leasehold: %v%s: %v", e.Key, inTable(e.Table), &e.Done)
 }
 
-// Is reports whether target is ErrDone.
-func (e *DoneError) Is(target error) bool { return target == ErrDone }
+func (e *DoneError) Unwrap() error { return ErrDone }
 
 // LostReason is how a lock was lost. New values may be added: treat unknown ones as
 // LostExpired.
@@ -173,10 +169,7 @@ func (e *LostError) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is ErrLost.
-func (e *LostError) Is(target error) bool { return target == ErrLost }
-
-func (e *LostError) Unwrap() error { return e.Err }
+func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Err} }
 
 // CommitError names the caller's writes that cancelled a Commit. Nothing was written, and
 // the lock is still held.
@@ -221,8 +214,7 @@ func (e *ChangedError) Error() string {
 		e.Now.Key, inTable(e.Table), holderName(e.Now))
 }
 
-// Is reports whether target is ErrChanged.
-func (e *ChangedError) Is(target error) bool { return target == ErrChanged }
+func (e *ChangedError) Unwrap() error { return ErrChanged }
 
 // RecordError is returned when the item of a key cannot be read as a lock of the layout.
 // Such an item is never treated as free, and never overwritten. Of a released record only
@@ -253,8 +245,7 @@ func (e *RecordError) Error() string {
 // damagedAdvice is the advice about a damaged record. The command puts the key into it.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
-// Is reports whether target is ErrRecord.
-func (e *RecordError) Is(target error) bool { return target == ErrRecord }
+func (e *RecordError) Unwrap() error { return ErrRecord }
 
 // UnsupportedError is returned when the layout, as it is configured, lacks a feature for
 // every key. Nothing was sent. It matches errors.ErrUnsupported.
@@ -268,8 +259,7 @@ func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
-// Is reports whether target is errors.ErrUnsupported.
-func (e *UnsupportedError) Is(target error) bool { return target == errors.ErrUnsupported }
+func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // OpError is returned when a request to DynamoDB fails. It names the operation: "acquire"
 // for every call that acquires.

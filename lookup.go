@@ -17,7 +17,7 @@ import (
 // Get returns the record of one key, by a consistent read. The error is ErrNotFound if
 // there is none, and a *RecordError if it is not a lock of this layout. Failed requests are
 // retried for about ten seconds at most.
-func (c *Client) Get(ctx context.Context, key string, opts ...GetOption) (Record, error) {
+func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record, error) {
 	k := Key{Partition: key}
 	if err := noneNil(c, "get", k, opts); err != nil {
 		return Record{}, err
@@ -147,7 +147,7 @@ type Sighting struct {
 // has yielded. Meanwhile the client reports it with an EventWaitError and in its log, at
 // once and then once a minute. An error that does not pass is yielded with the zero
 // Sighting, and ends the sequence: no such table, ErrClosed, or a *RecordError.
-func (c *Client) Watch(ctx context.Context, key string, opts ...GetOption) iter.Seq2[Sighting, error] {
+func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.Seq2[Sighting, error] {
 	return func(yield func(Sighting, error) bool) {
 		k := Key{Partition: key}
 		if err := noneNil(c, "watch", k, opts); err != nil {

@@ -23,13 +23,10 @@ type RenewOption interface{ toRenew(*hold.Renewal) }
 // ReleaseOption is an option of Release and CommitAndRelease.
 type ReleaseOption interface{ toRelease(*hold.Terms) }
 
-// GetOption is an option of Get and Watch.
-type GetOption interface{ toGet(*Key) }
-
-// KeyOption completes a key. It is an option of calls that acquire, Get and Watch.
+// KeyOption is an option of calls that acquire, and of Get and Watch.
 type KeyOption interface {
 	AcquireOption
-	GetOption
+	toGet(*Key)
 }
 
 // LeaseOption is an option of calls that acquire, Renew and Resume.

@@ -273,18 +273,8 @@ type Former struct {
 	Owner string    // empty if unknown
 	Token int64     // 0 if it had none
 	Until time.Time // by the clock of the client that ended the grant; zero if unknown
-	Ended Ending
+	Ended string    // "released"; "taken over", as its holder had died; or "broken": Record.Broken names the client
 }
-
-// Ending is how a grant ended. New values may be added.
-type Ending string
-
-// Endings.
-const (
-	EndedReleased  Ending = "released"
-	EndedTakenOver Ending = "taken over" // its holder had died
-	EndedBroken    Ending = "broken"     // Record.Broken names the client
-)
 
 // Former returns the last grant of a free key or, while the key is held, the grant before
 // the current one. It returns nil if the record does not contain it, as after a release and
@@ -294,13 +284,13 @@ func (r Record) Former() *Former {
 	case r.Released && r.Owner == "":
 		return nil
 	case r.Released && r.Broken.isOf(r.Token):
-		return &Former{r.Owner, r.Token, r.Broken.At, EndedBroken}
+		return &Former{r.Owner, r.Token, r.Broken.At, "broken"}
 	case r.Released:
-		return &Former{r.Owner, r.Token, r.WrittenAt(), EndedReleased}
+		return &Former{r.Owner, r.Token, r.WrittenAt(), "released"}
 	case r.tookOver():
-		return &Former{r.takenOver.From, r.takenOver.Token, r.takenOver.At, EndedTakenOver}
+		return &Former{r.takenOver.From, r.takenOver.Token, r.takenOver.At, "taken over"}
 	case r.Broken.isOf(r.Token - 1):
-		return &Former{"", r.Broken.Token, r.Broken.At, EndedBroken}
+		return &Former{"", r.Broken.Token, r.Broken.At, "broken"}
 	}
 	return nil
 }
@@ -320,6 +310,6 @@ func (f Former) MarshalJSON() ([]byte, error) {
 		Owner string `json:"owner,omitempty"`
 		Token int64  `json:"token,omitempty"`
 		Until string `json:"until,omitempty"`
-		Ended Ending `json:"ended"`
+		Ended string `json:"ended"`
 	}{f.Owner, f.Token, formatTime(f.Until), f.Ended})
 }

@@ -25,7 +25,7 @@ type sightings struct {
 	stop context.CancelFunc
 }
 
-func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold.GetOption) *sightings {
+func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold.KeyOption) *sightings {
 	ctx, stop := context.WithCancel(w.T.Context())
 	s := &sightings{over: make(chan struct{}), stop: stop}
 	go func() {

@@ -166,7 +166,7 @@ func TestBreakRefusesRowOfSharedLease(t *testing.T) {
 			Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
 			Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
 		})
-		if err == nil || !strings.Contains(err.Error(), "the key is that of a session") || len(wire.Sent()) != 0 || lock.Err() != nil {
+		if err == nil || !strings.Contains(err.Error(), "the key belongs to a session") || len(wire.Sent()) != 0 || lock.Err() != nil {
 			t.Errorf("%v after %d requests, the holder: %v", err, len(wire.Sent()), lock.Err())
 		}
 	})

@@ -72,14 +72,14 @@ func formerHolder(e *env) {
 		return
 	}
 	f := r.Former()
-	if f == nil || f.Owner != owner || f.Token != lock.Token() || f.Ended != leasehold.EndedTakenOver || f.Until.Before(lock.TrustedUntil()) {
+	if f == nil || f.Owner != owner || f.Token != lock.Token() || f.Ended != "taken over" || f.Until.Before(lock.TrustedUntil()) {
 		e.Errorf("after the takeover: %+v", f)
 	}
 	if len(r.Attributes) > 0 {
 		e.Errorf("a caller sees %v", r.Attributes)
 	}
 	e.release(got.lock)
-	if f := e.get(a).Former(); f != nil && (f.Ended != leasehold.EndedReleased || f.Token != got.lock.Token()) {
+	if f := e.get(a).Former(); f != nil && (f.Ended != "released" || f.Token != got.lock.Token()) {
 		e.Errorf("after the release: %+v", f)
 	}
 	next := e.acquire(a)

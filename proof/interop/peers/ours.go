@@ -280,11 +280,11 @@ func (o *ours) lock(id int64) (lock *leasehold.Lock, known bool) {
 	return lock, known
 }
 
-func sortKey(r Request) []leasehold.GetOption {
+func sortKey(r Request) []leasehold.KeyOption {
 	if r.SortValue == "" {
 		return nil
 	}
-	return []leasehold.GetOption{leasehold.WithSortKey(r.SortValue)}
+	return []leasehold.KeyOption{leasehold.WithSortKey(r.SortValue)}
 }
 
 func recordOf(r leasehold.Record) *Record {

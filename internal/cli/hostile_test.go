@@ -10,6 +10,7 @@ import (
 	"maps"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
@@ -215,11 +216,30 @@ func (h *hostileTables) keyOf(t testing.TB, table string, row map[string]types.A
 	return s.Value
 }
 
-// main runs a command in this process.
+// main runs a command.
 func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
-	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH")}
+	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
+}
+
+// runs runs a command in this process, except for run: it ends the children of its process
+// that are in other groups, as what CMD has left running, and here those are the processes of
+// other tests.
+func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
+	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
+	if args[0] == "run" {
+		leasehold, err := installed()
+		if err != nil {
+			panic(err)
+		}
+		cmd := exec.Command(leasehold, args...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = stdin, stdout, stderr
+		for name, value := range vars {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+		return exitCode(cmd.Run())
+	}
 	return cli.Main(invocation.Env{
-		Args: args, Stdin: strings.NewReader("n\n"), Stdout: stdout, Stderr: stderr, Now: time.Now,
+		Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr, Now: time.Now,
 		LookupEnv:  func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
 		Executable: os.Executable, OnEC2: func() bool { return false }, OnTrial: func() bool { return false },
 	})

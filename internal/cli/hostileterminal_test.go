@@ -20,8 +20,6 @@ import (
 	"github.com/creack/pty"
 	"golang.org/x/term"
 
-	"github.com/leasehold-go/leasehold/internal/cli"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -61,18 +59,13 @@ func meetings(dir, table, key string) []meet {
 	return all
 }
 
-// command runs a command line in this process, in pipes or with a terminal.
+// command runs a command line, in pipes or with a terminal.
 func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...string) (stdout, stderr []byte) {
 	t.Helper()
-	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
-	env := invocation.Env{
-		Args: args, Stdin: strings.NewReader(m.stdin), Now: time.Now, Executable: os.Executable, OnEC2: func() bool { return false }, OnTrial: func() bool { return false },
-		LookupEnv: func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
-	}
+	var stdin io.Reader = strings.NewReader(m.stdin)
 	if !terminal {
 		var out, err bytes.Buffer
-		env.Stdout, env.Stderr = &out, &err
-		cli.Main(env)
+		h.runs(stdin, &out, &err, args)
 		return out.Bytes(), err.Bytes()
 	}
 	ours, theirs, err := pty.Open()
@@ -88,16 +81,15 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		b, _ := io.ReadAll(ours) // reads until the other end is closed
 		shown <- b
 	}()
-	env.Stdout, env.Stderr = theirs, theirs
 	// For a damaged record break asks at once, and for others after a lease. The other commands
 	// read to the end of their input.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
-		env.Stdin = theirs
+		stdin = theirs
 		if _, err := ours.WriteString(m.stdin); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cli.Main(env)
+	h.runs(stdin, theirs, theirs, args)
 	_ = theirs.Close()
 	text := string(<-shown)
 	for _, ownSequence := range ownSequences {

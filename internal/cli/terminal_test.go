@@ -146,6 +146,7 @@ func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
 	s.types("go\n")
 	s.types("again\n")
 	s.shows(`and again\r\ncode 0\r\n`)
+	s.ends(0)
 }
 
 // As ssh -t HOST leasehold run starts it: otherwise KEY would stay held and CMD stopped.

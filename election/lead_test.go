@@ -250,7 +250,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 			lab.Elapse(time.Minute)
 		}
 		if l, err := e.Leader(t.Context()); err != nil || begun.Load() != 1 {
-			t.Fatalf("the second in line was not elected: %v, %v; %d functions begun", l, err, begun.Load())
+			t.Fatalf("the second candidate was not elected: %v, %v; %d functions begun", l, err, begun.Load())
 		}
 		close(leave)
 		for range 2 {

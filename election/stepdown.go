@@ -20,7 +20,7 @@ var (
 	ErrAsked = errors.New("election: asked to step down")
 
 	// ErrLeaderDead is returned if the leader is dead, so that it cannot be asked.
-	ErrLeaderDead = errors.New("election: the leader looks dead: the next candidate takes over")
+	ErrLeaderDead = errors.New("election: the leader appears dead: the next candidate takes over")
 )
 
 // inside contains the methods of a client's internals that an election needs.

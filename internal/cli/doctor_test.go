@@ -96,7 +96,7 @@ func TestDoctorReportsEachFittingSettingAsOk(t *testing.T) {
 			}
 			is(t, lines, "round trip", "ok", "p50 ", "p99 ", "a lease of 20s is renewed every ")
 			is(t, lines, "store", "ok", "table locks in http://127.0.0.1:", "named by LEASEHOLD_TABLE")
-			is(t, lines, "rights", "ok", "all that holding locks takes")
+			is(t, lines, "rights", "ok", "all that holding locks needs")
 			if len(lines) != 7 {
 				t.Errorf("%d lines", len(lines))
 			}
@@ -156,7 +156,7 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 		{name: "a clock in a layout by the clock", spec: dlm, fault: dated(5 * time.Second), args: []string{"--layout", "dynamo-dlm"}, code: 1,
 			says: []says{{"clock", "fatal", "no two clocks differ by more than 2s"}}},
 		{name: "a clock within what is vouched", fault: healthy, args: []string{"--max-skew", "3s"}, code: 0,
-			says: []says{{"clock", "ok", "a --max-skew of "}, {"clock", "ok", " is honest here, if something keeps the clock so"}}},
+			says: []says{{"clock", "ok", "a --max-skew of "}, {"clock", "ok", " is safe here while the clock stays synchronised"}}},
 		{name: "a clock that may be wrong by more than is vouched", fault: dated(0), args: []string{"--max-skew", "1ms"}, code: 1,
 			says: []says{{"clock", "warning", "give a --max-skew of "}}},
 		{name: "a clock that is wrong by more than is vouched", fault: dated(5 * time.Second), args: []string{"--max-skew", "1s"}, code: 1,
@@ -168,9 +168,9 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 		{name: "deletes denied", fault: denies("DeleteItem"), code: 1, says: []says{
 			{"rights", "fatal", "denied: dynamodb:DeleteItem"}, {"lock", "unknown", "dynamodb:DeleteItem is denied"}}},
 		{name: "listing denied, as to a service", fault: denies("Scan", "Query", "DescribeTable"), code: 0, says: []says{
-			{"rights", "ok", "all that holding locks takes; denied, as to a service it may be: dynamodb:Query"},
+			{"rights", "ok", "all that holding locks needs; denied, as to a service it may be: dynamodb:Query"},
 			{"table", "unknown", "locks do not need it"}, {"lock", "ok", ""}}},
-		{name: "TTL hidden", fault: denies("DescribeTimeToLive"), code: 0, says: []says{{"ttl", "unknown", "it is not known"}, {"lock", "ok", ""}}},
+		{name: "TTL hidden", fault: denies("DescribeTimeToLive"), code: 0, says: []says{{"ttl", "unknown", "this was not checked"}, {"lock", "ok", ""}}},
 		{name: "no TTL", spec: table.Spec{Layout: layout.Native{TTL: "-"}}, fault: healthy, code: 1, says: []says{{"ttl", "warning", `turn it on for the attribute "expiresAt"`}}},
 		{name: "another layout's keys", spec: dlm, fault: healthy, code: 1, says: []says{{"keys", "fatal", "this is a table of layout dynamo-dlm"}}},
 		{name: "two Regions", fault: describes(`"TableStatus"`, `"Replicas":[{"RegionName":"us-east-2"}],"TableStatus"`), code: 1,
@@ -341,7 +341,7 @@ func TestDoctorChecksFileOfLocalStore(t *testing.T) {
 		_, env := store(t)
 		lines := doctor(t, append(env, "TEST_FILE_SYSTEM=nfs"), 1)
 		is(t, lines, "file system", "fatal", "move the store to a local disk")
-		is(t, doctor(t, append(env, "TEST_FILE_SYSTEM=fuse"), 1), "file system", "warning", "who serves it")
+		is(t, doctor(t, append(env, "TEST_FILE_SYSTEM=fuse"), 1), "file system", "warning", "depends on its server")
 	})
 	t.Run("that somebody keeps locked", func(t *testing.T) {
 		t.Parallel()

@@ -43,7 +43,7 @@ type Page struct {
 const pageLimit = 250
 
 // Table is a Source on DynamoDB. All its reads are consistent: every record shown was in
-// the table, and no old copy makes a holder look dead.
+// the table, and no old copy makes a live holder appear dead.
 type Table struct {
 	db    *dynamodb.Client
 	name  string

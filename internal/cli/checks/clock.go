@@ -32,7 +32,7 @@ func (t *Target) clock(ctx context.Context) []Finding {
 	t.narrow(ctx)
 	clock := t.probe.seen().clock
 	if !clock.known {
-		return []Finding{{Check: "clock", State: Unknown, What: "the server does not say its time"}}
+		return []Finding{{Check: "clock", State: Unknown, What: "the server's replies contain no time"}}
 	}
 	honest := honestSkew(clock)
 	f := Finding{
@@ -42,7 +42,7 @@ func (t *Target) clock(ctx context.Context) []Finding {
 		},
 	}
 	if honest <= clockTolerance {
-		f.What += fmt.Sprintf("; a --max-skew of %s is honest here, if something keeps the clock so", wording.Duration(honest))
+		f.What += fmt.Sprintf("; a --max-skew of %s is safe here while the clock stays synchronised", wording.Duration(honest))
 	}
 	const set = "synchronise this machine's clock (chrony, or the time service of its cloud)"
 	switch skew := t.Proto.Skew(); {
@@ -53,7 +53,7 @@ func (t *Target) clock(ctx context.Context) []Finding {
 		}
 		f.What += fmt.Sprintf("; layout %s compares times, and is safe only while no two clocks differ by more than %s", t.Layout.Name(), wording.Duration(skew))
 	case t.MaxSkew > 0 && clock.least() > t.MaxSkew:
-		f.State, f.Do = Fatal, set+", or give a --max-skew that is true: with this one two clients can hold one lock"
+		f.State, f.Do = Fatal, set+", or use a larger --max-skew: with this one two clients can hold one lock"
 	case t.MaxSkew > 0 && honest > t.MaxSkew:
 		f.State, f.Do = Warning, fmt.Sprintf("give a --max-skew of %s, or leave it out", wording.Duration(honest))
 	case clock.least() > clockTolerance:

@@ -26,18 +26,18 @@ func Disk(path string, kindOf func(path string) (string, error)) Finding {
 	}
 	kind, err := kindOf(path)
 	if err != nil {
-		return Finding{Check: "file system", State: Unknown, What: "its kind is not known", Do: "see to it that it is a local disk", Err: err}
+		return Finding{Check: "file system", State: Unknown, What: "its kind is not known", Do: "make sure that it is a local disk", Err: err}
 	}
 	on := Finding{Check: "file system", State: OK, What: kind, Values: map[string]any{"kind": kind}}
 	switch kind := strings.ToLower(kind); {
 	case slices.Contains(remoteFileSystems, kind):
-		on.State, on.What = Fatal, kind+": a lock on a file there may keep nobody out, here or on other machines"
+		on.State, on.What = Fatal, kind+": a file lock there may not exclude other processes, on this or other machines"
 		on.Do = "move the store to a local disk, or use a DynamoDB table for several machines"
 	case slices.Contains(servedFileSystems, kind):
-		on.State, on.What = Warning, kind+": it depends on who serves it whether a lock on a file there keeps anybody out"
+		on.State, on.What = Warning, kind+": a file lock there may not exclude other processes: that depends on its server"
 		on.Do = "move the store to a local disk"
 	case kind == "overlay":
-		on.What += ": if this is a container, its processes alone share these locks"
+		on.What += ": in a container, only its own processes share these locks"
 	case kind == "tmpfs":
 		on.What += ": in memory, so the locks and their tokens go with a restart of this machine"
 	}

@@ -89,8 +89,8 @@ func (t *Target) settings(ctx context.Context) (found []Finding) {
 // untold returns the finding of a check that the caller has no permission for.
 func untold(check, action string) Finding {
 	return Finding{
-		Check: check, State: Unknown, What: "dynamodb:" + action + " is denied, so it is not known whether it fits; locks do not need it",
-		Do: "to check this too, use credentials that may",
+		Check: check, State: Unknown, What: "dynamodb:" + action + " is denied, so this was not checked; locks do not need it",
+		Do: "to check this too, use credentials that allow it",
 	}
 }
 
@@ -156,7 +156,7 @@ func (t *Target) rights() []right {
 // service.
 func (t *Target) may(ctx context.Context) []Finding {
 	var lacks, spares []string
-	f := Finding{Check: "rights", State: OK, What: "all that holding locks takes"}
+	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
 	for _, r := range t.rights() {
 		err := patiently(ctx, r.try)
 		var unmet *types.ConditionalCheckFailedException

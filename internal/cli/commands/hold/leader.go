@@ -35,7 +35,7 @@ func (c *command) stepDown(cmd *cobra.Command, key string) error {
 		case errors.Is(err, election.ErrNoLeader):
 			return failure.Like(err, "nobody leads "+wording.Name(key))
 		case errors.Is(err, election.ErrLeaderDead):
-			return failure.Like(err, "the leader of "+wording.Name(key)+" looks dead, and cannot be asked: the next candidate takes over, see leasehold get "+wording.ShellWord(key))
+			return failure.Like(err, "the leader of "+wording.Name(key)+" appears dead, and cannot be asked: the next candidate takes over, see leasehold get "+wording.ShellWord(key))
 		default:
 			return err
 		}

@@ -177,10 +177,10 @@ func keptSecret(file string, in *os.File) (string, error) {
 	}
 	secret := strings.TrimSpace(string(content))
 	if len(secret) < shortestSecret || strings.Trim(secret, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
-		return "", misuse.Errorf("--token-file %s: there is no secret in it: remove it, and a new one is made", file)
+		return "", misuse.Errorf("--token-file %s: it contains no secret: remove it, and a new one is made", file)
 	}
 	if info.Mode().Perm()&0o077 != 0 && os.PathSeparator == '/' {
-		return "", misuse.Errorf("--token-file %s: others may read it: chmod 600 %s", file, file)
+		return "", misuse.Errorf("--token-file %s: other users may read it: chmod 600 %s", file, file)
 	}
 	return secret, nil
 }

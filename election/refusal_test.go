@@ -17,7 +17,7 @@ func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
 
-func TestLeadCampaignsOnAfterRefusalThatCostItsTerm(t *testing.T) {
+func TestLeadCampaignsAgainAfterLossByRefusal(t *testing.T) {
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -150,7 +150,7 @@ func TestHelloRunsUnderTheLock(t *testing.T) {
 	}
 }
 
-func TestCronDoesTheWorkOfAPeriodOnce(t *testing.T) {
+func TestCronDoesWorkOfPeriodOnce(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	// No period of a century ends while the test runs, as a day may.

@@ -18,7 +18,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }
 
-func TestMonthIsClosedByOneAtATime(t *testing.T) {
+func TestMonthIsClosedByOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		var now, most int // number that close at the same time
@@ -68,7 +68,7 @@ func TestMonthIsWaitedForNoLongerThanContext(t *testing.T) {
 	})
 }
 
-func TestClosingAMonthStopsWhenTheLockIsStolen(t *testing.T) {
+func TestClosingMonthStopsWhenLockIsStolen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})

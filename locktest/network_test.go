@@ -44,7 +44,7 @@ func TestDisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
 	})
 }
 
-func TestShortCutIsSurvived(t *testing.T) {
+func TestShortDisconnectIsSurvived(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k")
@@ -59,7 +59,7 @@ func TestShortCutIsSurvived(t *testing.T) {
 	})
 }
 
-func TestRequestOfADisconnectedClientIsNeverDelivered(t *testing.T) {
+func TestRequestOfDisconnectedClientIsNeverDelivered(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		env.Disconnect(locks)

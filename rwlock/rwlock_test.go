@@ -47,7 +47,7 @@ func write(t *testing.T, l *rwlock.RWLock) *leasehold.Group {
 	return group
 }
 
-func TestReadersHoldTogetherUpToTheirNumber(t *testing.T) {
+func TestReadersHoldTogetherUpToLimit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var held []*leasehold.Lock
 		for range readers {
@@ -147,7 +147,7 @@ func TestWriteLockInsideReadLockIsDeadlock(t *testing.T) {
 	})
 }
 
-func TestDoOfReadWriteLocks(t *testing.T) {
+func TestDoReadAndDoWriteHoldLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)
 		failed := errors.New("no paper")
@@ -177,7 +177,7 @@ func TestDoOfReadWriteLocks(t *testing.T) {
 	})
 }
 
-func TestNewRefusesWhatCannotBeALock(t *testing.T) {
+func TestNewRefusesInvalidArguments(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, of := range map[string]struct {

@@ -46,7 +46,7 @@ func closed(t *testing.T, clients ...*leasehold.Client) {
 	}
 }
 
-func TestSemaphoreIsHeldByNAtATime(t *testing.T) {
+func TestSemaphoreIsHeldByAtMostN(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const n = 3
 		var mu sync.Mutex
@@ -84,7 +84,7 @@ func TestSemaphoreIsHeldByNAtATime(t *testing.T) {
 	})
 }
 
-func TestSemaphoresOfDifferentNumbersShareTheFirstPermits(t *testing.T) {
+func TestSemaphoresOfDifferentSizesShareFirstPermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -234,7 +234,7 @@ func TestDoHoldsPermitWhileFunctionRuns(t *testing.T) {
 	})
 }
 
-func TestNewRefusesWhatCannotBeSemaphore(t *testing.T) {
+func TestNewRefusesInvalidArguments(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, of := range map[string]struct {

@@ -56,7 +56,7 @@ func newLocker(t *testing.T, locks *leasehold.Client) *leaseholdgocron.Locker {
 	return locker
 }
 
-func TestJobRunsInOneProcessAtATimeInEveryLayout(t *testing.T) {
+func TestJobRunsInOneProcessInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {

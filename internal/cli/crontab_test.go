@@ -82,7 +82,7 @@ func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
 
 // This is the line that names the local hour, in the night when the clocks go back: half
 // past two comes twice.
-func TestCrontabHourThatComesTwiceRunsOnce(t *testing.T) {
+func TestCrontabRepeatedHourRunsOnce(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")
 	if len(lines) != 1 || !strings.HasSuffix(lines[0], " -- hourly.sh") {

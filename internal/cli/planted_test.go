@@ -153,7 +153,7 @@ func TestLinkInPathIsFollowedIfMadeByRootOrCaller(t *testing.T) {
 }
 
 // A user may be allowed to search such a directory but not to open it, as os.Root does.
-func TestStoreBehindDirectoryThatCannotBeListed(t *testing.T) {
+func TestStoreBehindUnreadableDirectoryOpens(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
 	drop := filepath.Join(p.dir, "drop")

@@ -141,7 +141,7 @@ func TestTableUsedProbeAddressIsErrorBeforeAcquire(t *testing.T) {
 	first.ends(128 + int(syscall.SIGTERM))
 }
 
-func TestAnswerToAProbeSendsNothing(t *testing.T) {
+func TestProbeAnswerSendsNoRequest(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -172,7 +172,7 @@ var (
 )
 
 // This runs the manifest's command, at an address of this machine, with the test's CMD.
-func TestPageForKubernetesHasProbesThatItsCommandAnswers(t *testing.T) {
+func TestKubernetesPageHasProbesOfItsCommand(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
 	var args []string

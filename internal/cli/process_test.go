@@ -567,7 +567,7 @@ func TestTableDeadOrStoppedWatchdogIsReplaced(t *testing.T) {
 }
 
 // Each watchdog is killed, as by a limit of its memory.
-func TestWatchdogThatAlwaysDiesIsReplacedWithinLeasehold(t *testing.T) {
+func TestDyingWatchdogIsReplacedWithinLeasehold(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)

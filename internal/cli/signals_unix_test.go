@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 )
 
-func TestHelpNamesTheSignalsThatArePassedOn(t *testing.T) {
+func TestHelpNamesForwardedSignals(t *testing.T) {
 	help := strings.Join(strings.Fields(environmentText), " ")
 	_, listed, _ := strings.Cut(help, "CMD runs in its own process group. ")
 	listed, rest, ok := strings.Cut(listed, " are passed on to it. PIPE is not: ")

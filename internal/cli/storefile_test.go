@@ -28,7 +28,7 @@ func TestMachineStoreIsSharedEvenIfNamed(t *testing.T) {
 	}
 }
 
-func TestErrorOfALocalStoreNamesItsFile(t *testing.T) {
+func TestErrorOfLocalStoreNamesItsFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env, file := bare(dir), filepath.Join(dir, "locks.db")

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestPageForOperatorsListsEveryLineOfALostLock(t *testing.T) {
+func TestPageForOperatorsListsEveryLineOfLostLock(t *testing.T) {
 	t.Chdir(root)
 	page, err := os.ReadFile("docs/operating.md")
 	if err != nil {

@@ -104,7 +104,7 @@ func TestWaitThatEndsTakesNoSlot(t *testing.T) {
 }
 
 // Otherwise, requests that were never sent would be given a slot that was never freed.
-func TestHeadThatLeavesTheQueueFreesNoSlot(t *testing.T) {
+func TestHeadThatLeavesQueueFreesNoSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
 		leave, _ := l.Take(t.Context())

@@ -88,7 +88,7 @@ func says(t *testing.T, what string, err error, want string) {
 	}
 }
 
-func TestOpenAcceptsOnlyARegularFile(t *testing.T) {
+func TestOpenAcceptsOnlyRegularFile(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(filepath.Join(elsewhere, "file"), filepath.Join(dir, "link")),
 		os.Mkdir(filepath.Join(dir, "sub"), 0o700), syscall.Mkfifo(filepath.Join(dir, "fifo"), 0o600))

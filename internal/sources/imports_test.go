@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestLockPackagesImportTheAWSSDKAlone(t *testing.T) {
+func TestLockPackagesImportOnlyTheAWSSDK(t *testing.T) {
 	t.Chdir(root)
 	out, err := exec.Command("go", "list", "-deps", "-f", "{{if not .Standard}}{{.ImportPath}}{{end}}",
 		"github.com/leasehold-go/leasehold", "github.com/leasehold-go/leasehold/layout", "github.com/leasehold-go/leasehold/contrib/byname").Output()

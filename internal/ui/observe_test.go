@@ -201,7 +201,7 @@ func seen(f holders.Found, beat liveness.Beat) Lock {
 	return Lock{Found: f, Holder: &Holder{Record: f.Record, Beat: beat}, Look: at(0)}
 }
 
-func TestHistoryHasASpanForEachGrant(t *testing.T) {
+func TestHistoryHasSpanForEachGrant(t *testing.T) {
 	var h History
 	var before *Lock
 	look := func(when time.Duration, f holders.Found) {

@@ -10,7 +10,7 @@ import (
 )
 
 // The page needs nothing from other servers.
-func TestPageIsAsSmallAsTheDocumentsSay(t *testing.T) {
+func TestPageIsAsSmallAsDocumented(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)
 	inline := regexp.MustCompile(`(?i)<script>|<style|\sstyle=|\son[a-z]+=|innerHTML\s*=|insertAdjacentHTML|eval\(`)

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestSecretsAndNamesAreLongAndDiffer(t *testing.T) {
+func TestSecretsAndNamesAreLongAndUnique(t *testing.T) {
 	if a, b := NewSecret(), NewSecret(); len(a) < 40 || a == b {
 		t.Errorf("secrets %q and %q", a, b)
 	}

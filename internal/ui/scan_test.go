@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestPageSeesALockChange(t *testing.T) {
+func TestPageSeesLockChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
@@ -184,7 +184,7 @@ func TestScanShowsAllLayouts(t *testing.T) {
 	}
 }
 
-func TestScanShowsSessionsAsSuch(t *testing.T) {
+func TestScanShowsSessions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		shared, _ := w.Client(lab.SharedConfig())
@@ -201,7 +201,7 @@ func TestScanShowsSessionsAsSuch(t *testing.T) {
 	})
 }
 
-func TestLocksUnderASessionDieWithIt(t *testing.T) {
+func TestLocksUnderSessionDieWithIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, wire := w.Client(lab.SharedConfig())

@@ -88,7 +88,7 @@ func TestSignalEndsTheWaitAtTheGate(t *testing.T) {
 	g.open() // no process is left to run CMD
 }
 
-func TestGateSaysWhyCMDCannotBeExecuted(t *testing.T) {
+func TestGateReportsWhyCMDCannotBeExecuted(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
 	if err := os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700); err != nil {
 		t.Fatal(err)

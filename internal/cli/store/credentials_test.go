@@ -26,7 +26,7 @@ func refusedBy(code string) requests.Request {
 	return requests.Request{Err: &smithy.GenericAPIError{Code: code}}
 }
 
-func TestCredentialSourceLoadsAnew(t *testing.T) {
+func TestCredentialSourceReloadsAfterRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loads := 0
 		var fails error

@@ -97,7 +97,7 @@ func contest(t *testing.T, scenario string, progress func(string, ...any)) *Cont
 
 func silent(string, ...any) {}
 
-func TestContestMeasuresWhatACycleCosts(t *testing.T) {
+func TestContestMeasuresCostOfCycle(t *testing.T) {
 	r, err := contest(t, "cycle", silent).Play(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -108,7 +108,7 @@ func TestPictureHasBarsOnlyForMeasurements(t *testing.T) {
 	wellFormed(t, svg)
 }
 
-func TestPictureNamesLibrariesThatWereNotMeasured(t *testing.T) {
+func TestPictureNamesUnmeasuredLibraries(t *testing.T) {
 	r := three()
 	r.Absent = append(r.Absent, contest.Absence{Contender: "nobody's, tuned", Reason: "it is not to be had"})
 	svg := Contention(r).SVG()

@@ -195,7 +195,7 @@ func formerText(f *leasehold.Former, at func(time.Time) string) string {
 	if until := at(f.Until); until != "" {
 		parts = append(parts, "until "+until)
 	}
-	return strings.Join(append(parts, string(f.Ended)), ", ")
+	return strings.Join(append(parts, f.Ended), ", ")
 }
 
 // brokenText describes the break of a grant with the grant's token; empty if none was

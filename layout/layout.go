@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// Layout is one of the structs of this package, and nothing else.
+// Layout is implemented by the structs of this package, and by no other type.
 type Layout interface {
 	Name() string // the value of the command's --layout
 	Capabilities() Capabilities

@@ -10,13 +10,13 @@ import (
 	"strings"
 )
 
-// WithAccessKey makes ServeHTTP answer only requests that are signed with this access
-// key, by Signature Version 4, as every SDK signs: so another user of the machine gets
-// nothing. The other requests get DynamoDB's errors for unknown credentials. Clients of
-// this process, RoundTrip and Client, need no key.
+// WithAccessKey makes ServeHTTP answer only requests that are signed with this access key,
+// by Signature Version 4, as every SDK signs: another user of the machine is refused.
+// Unsigned requests get DynamoDB's errors for unknown credentials. Clients of this process,
+// RoundTrip and Client, need no key.
 //
-// The time in a signature is not checked, so that programs whose clock is not the
-// machine's work too: whoever has recorded a request can send that one again.
+// The time in a signature is not checked, so that programs whose clock is not the machine's
+// work too: a recorded request can be sent again.
 func WithAccessKey(id, secret string) Option {
 	return func(e *Engine) { e.key = &accessKey{id, secret} }
 }

@@ -12,7 +12,7 @@ import (
 
 const (
 	smallBody     = 64 << 10         // bytes of a body that never waits for others: a lock's has hundreds
-	maxLarge      = 64 << 20         // bytes of larger bodies that are under way at once
+	maxLarge      = 64 << 20         // bytes of larger bodies in flight at once
 	largePatience = 30 * time.Second // how long a large body waits for them
 	maxDrained    = 4 * maxBody      // bytes of a body that are read after its request was refused
 	drainPatience = 5 * time.Second  // how long that may take

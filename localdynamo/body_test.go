@@ -116,9 +116,9 @@ func storedBy(t testing.TB, e *Engine) map[string]string {
 	return all
 }
 
-// FuzzBody sends bodies to every operation. Each answer is one of the API, an error
-// says what is wrong and has changed nothing, and every item that was stored can be
-// read and stored again.
+// FuzzBody sends bodies to every operation. Each answer has the form of the API, an error
+// names the problem and has changed nothing, and every stored item can be read and stored
+// again.
 func FuzzBody(f *testing.F) {
 	for n, operation := range operations {
 		if len(bodySeeds[operation]) == 0 {

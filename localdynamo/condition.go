@@ -142,8 +142,8 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition refuses what is wrong with any item: placeholders without a value
-// or name, and operands of types that cannot fit.
+// checkCondition returns the errors that are independent of the item: placeholders without
+// a value or name, and operands of types that cannot fit.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:

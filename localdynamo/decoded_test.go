@@ -19,7 +19,7 @@ func TestBodyThatIsNestedAsDeepAsItIsLongEndsNothing(t *testing.T) {
 	}
 }
 
-// It counts what is allocated, whether or not it has been freed since.
+// It counts all allocations, whether or not they have been freed since.
 func TestDecodedBodyIsNotHundredsOfTimesItsSize(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{

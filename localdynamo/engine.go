@@ -125,12 +125,12 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey
-// is given: serve it on loopback only. It refuses pages of browsers, which would otherwise reach loopback
-// from anywhere. Set the time-outs of the http.Server: it waits for a body as long as
-// that does. Of bodies of more than 64 KB at most 64 MB are under way at once: the
-// others wait, for up to 30 seconds, and smaller ones for nobody. A client whose
-// body is too large has its answer before the connection is closed.
+// ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey is
+// given: serve it on loopback only. It refuses pages of browsers, which could otherwise
+// reach loopback from anywhere. Set the time-outs of the http.Server: they bound its wait
+// for a body. Bodies of more than 64 KB are limited to 64 MB at once: others of that size
+// wait, for up to 30 seconds, and smaller ones do not. A client whose body is too large
+// gets its answer before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
@@ -235,9 +235,9 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	return refused.status, errorReply(refused), nil
 }
 
-// panicked is the error of a request in which the engine, or its store, has panicked.
-// A store has undone what the request changed. It is logged once for each operation,
-// as clients try again.
+// panicked returns the error of a request in which the engine, or its store, has panicked.
+// A store has undone the changes of the request. It is logged once for each operation, as
+// clients try again.
 func (e *Engine) panicked(target string, p any) *apiError {
 	if _, before := e.panics.LoadOrStore(target, true); !before {
 		slog.Error("localdynamo: a request made the engine panic; nothing of it was stored", "operation", target, "panic", p, "stack", string(debug.Stack()))
@@ -267,7 +267,7 @@ func (e *Engine) call(ctx context.Context, target, body string) ([]byte, error) 
 	return nil, newError(typeUnknown, "localdynamo does not know the operation "+name)
 }
 
-// itemCalls are the operations on items, tableCalls those on tables.
+// itemCalls are the operations on items, tableCalls the operations on tables.
 var (
 	itemCalls = map[string]func(*Engine, context.Context, *request) ([]byte, error){
 		"GetItem":            (*Engine).getItem,

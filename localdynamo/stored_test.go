@@ -17,9 +17,8 @@ var storedSeeds = []string{
 	`{"deep":` + strings.Repeat(`{"L":[`, maxNesting-1) + `{"S":"x"}` + strings.Repeat(`]}`, maxNesting-1) + `}`,
 }
 
-// FuzzStored holds the stored form of items to this: what is stored reads back, what
-// is damaged is an error or an item that can be stored again, and what is cut off is
-// an error.
+// FuzzStored checks the stored form of items: a stored item reads back, a damaged one is an
+// error or an item that can be stored again, and a truncated one is an error.
 func FuzzStored(f *testing.F) {
 	for _, seed := range storedSeeds {
 		f.Add([]byte(seed))
@@ -61,7 +60,7 @@ func reads(t *testing.T, b []byte, want item) {
 	}
 }
 
-// A file whose bytes have changed may nest what it holds as deep as it is long.
+// A damaged file may nest values as deep as it is long.
 func TestDamagedItemIsAnErrorHoweverDeepItIsNested(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {

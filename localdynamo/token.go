@@ -48,9 +48,9 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember stores that the request with this token is executed now. It reports
-// whether the same request was executed within the last ten minutes, and fails if
-// another request was. Without a token it does nothing.
+// remember stores that the request with this token is executed now. It reports whether the
+// same request was executed within the last ten minutes, and fails if another request was.
+// Without a token it does nothing.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

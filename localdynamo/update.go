@@ -10,7 +10,7 @@ import (
 type update struct {
 	tree    *expr.Update
 	scope   *scope
-	targets []expr.Path // what it writes, names resolved
+	targets []expr.Path // the written paths, names resolved
 }
 
 var (
@@ -36,7 +36,7 @@ func (e *Engine) update(source option[string], s *scope) (*update, error) {
 	return u, nil
 }
 
-// check refuses what is wrong with any item.
+// check returns the errors that are independent of the item.
 func (u *update) check() error {
 	for _, assignment := range u.tree.Set {
 		if _, err := u.checkTerm(assignment.Value); err != nil {

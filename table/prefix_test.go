@@ -22,8 +22,8 @@ type access struct {
 	keys   []string
 }
 
-// accessesOf are the accesses of a request to the lock table: its operation, or of a
-// transaction those of its items.
+// accessesOf returns the accesses of a request to the lock table: its operation or, for a
+// transaction, the operations of its items.
 func accessesOf(operation string, body []byte, partition string) []access {
 	type keyed struct {
 		TableName                 string

@@ -39,7 +39,7 @@ func askForAll(ctx context.Context, x *trial) (*leasehold.Lock, func() error, er
 	if err != nil {
 		return nil, nil, err
 	}
-	longest := g.Locks()[0] // what was taken over, if any was
+	longest := g.Locks()[0] // the lock that was taken over, if any
 	for _, lock := range g.Locks() {
 		if _, over := lock.TookOver(); over {
 			longest = lock

@@ -33,8 +33,8 @@ func stolen(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// doneByAnother has another client do the work, once more if it is done. An attempt of ours
-// that has landed loses the key to it.
+// doneByAnother has another client do the work, or repeat it. An attempt of ours that has
+// landed loses the key to it.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++

@@ -24,7 +24,7 @@ const (
 // operation is one whose requests meet fates.
 type operation struct {
 	name  string
-	about string // what is there before, and what is asked for
+	about string // the state of the table before, and the call
 	cfg   func() leasehold.Config
 	fits  func(lab.Call) bool
 
@@ -62,13 +62,12 @@ type trial struct {
 	silent     bool
 	unanswered bool // a request that fits had no answer
 
-	locks []*leasehold.Lock // what the client may believe in
+	locks []*leasehold.Lock // locks that the client may trust
 	note  string            // what else the caller saw
 	term  *leasehold.Lock   // the term of another process, which keeps it until asked to step down; nil if there is none
 }
 
-// settles is for how long nobody asks for anything after a call: what is late
-// has come by then.
+// settles is how long nothing is sent after a call: all late requests have arrived by then.
 const settles = arrivesLate + time.Second
 
 // outcome is the result of a trial.
@@ -107,7 +106,7 @@ func (x *trial) mend() {
 	x.armed = false
 }
 
-// always draws what is in the middle: a cell is the same whenever it is played.
+// always draws the middle: a cell is the same whenever it is played.
 var always = lab.Chance(func() float64 { return 0.5 })
 
 // client returns a client of another process, on a good network.
@@ -147,7 +146,7 @@ func (x *trial) run() (o outcome, broken string) {
 	x.armed = true
 	x.mu.Unlock()
 	err := do()
-	time.Sleep(10 * time.Millisecond) // what is sent at the instant of the return is lost yet
+	time.Sleep(10 * time.Millisecond) // a request sent at the instant of the return is still lost
 	x.mend()
 	synctest.Wait()
 	o.sees = x.spell(err)
@@ -233,7 +232,7 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	if held {
 		later = "lost, then " + later
 	}
-	lab.Elapse(2 * arrivesLate) // whatever is late has come
+	lab.Elapse(2 * arrivesLate) // all late requests have arrived
 	if err := end(); err != nil {
 		return later, fmt.Sprintf("whom it was granted to afterwards did not keep it: %v", err)
 	}
@@ -261,7 +260,7 @@ func (x *trial) spell(err error) string {
 	return s
 }
 
-// errorsOf names what the error matches.
+// errorsOf returns the names of the errors that err matches.
 func errorsOf(err error) []string {
 	var names []string
 	for _, known := range []struct {

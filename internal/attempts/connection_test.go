@@ -46,8 +46,9 @@ func (p *pipes) Accept() (net.Conn, error) {
 func (p *pipes) Close() error   { return nil }
 func (p *pipes) Addr() net.Addr { return &net.UnixAddr{Name: "pipe", Net: "unix"} }
 
-// slowToReturn is a connection whose writer goes on only when everybody else waits: by
-// then the reply to the last of a request has come, and the SDK has closed its body.
+// slowToReturn is a connection whose writer continues only when all other goroutines wait:
+// by then the reply to the last part of a request has come, and the SDK has closed its
+// body.
 type slowToReturn struct {
 	net.Conn
 	writes *atomic.Int32

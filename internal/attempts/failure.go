@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Failure is the failure of a request for any reason but its condition. The request
-// can be retried unless it was refused. A wait also retries some of those: see After.
+// Failure is the failure of a request for any reason but its condition. The request can be
+// retried unless it was refused. A wait also retries some refusals: see After.
 //
 //nolint:errname // a failure says what to do next; most are not the end
 type Failure struct {

@@ -25,7 +25,7 @@ const (
 // server, or a broken one.
 type ForeignError struct {
 	Endpoint string
-	Err      error // what is not as DynamoDB's
+	Err      error // the difference from DynamoDB
 }
 
 func (e *ForeignError) Error() string {
@@ -60,7 +60,7 @@ func isProtocol(err error) bool {
 	text := err.Error()
 	return errors.As(err, &record) || strings.Contains(text, "malformed HTTP") || strings.Contains(text, "malformed MIME") ||
 		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
-		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // what came was not asked for
+		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // a reply to no request
 }
 
 // check returns what a response of success has that none of DynamoDB's has. Servers of
@@ -69,7 +69,7 @@ func check(r *http.Response) error {
 	switch {
 	case r.Request != nil && r.Request.Response != nil:
 		return errors.New("it redirects requests")
-	case r.StatusCode < 200 || r.StatusCode >= 300: // the SDK reads those, and proxies send them too
+	case r.StatusCode < 200 || r.StatusCode >= 300: // the SDK reads these, and proxies send them too
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") &&
 		r.Header.Get("X-Amzn-Requestid") == "" && r.Header.Get("X-Amz-Crc32") == "":
 		return fmt.Errorf("a reply of type %q has none of its headers", r.Header.Get("Content-Type"))

@@ -149,7 +149,7 @@ func TestServerThatSpeaksFirstIsNotDynamoDB(t *testing.T) {
 	})
 }
 
-// pagesEndingAt is a server whose pages are empty, and say that the table goes on.
+// pagesEndingAt returns a server whose pages are empty, and have a next page.
 func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	t.Helper()
 	var pages atomic.Int64

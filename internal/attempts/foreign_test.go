@@ -83,8 +83,8 @@ func TestCompressedReplyIsNotUnpacked(t *testing.T) {
 	}
 }
 
-// Those who give credentials, such as a container's agent on a port that somebody else of
-// the machine has taken.
+// A credential provider may be hostile: for example a container's agent on a port that
+// another user of the machine has taken.
 func TestCredentialProviderReplyIsLimited(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, err := io.WriteString(w, `{"AccessKeyId":"`)

@@ -14,8 +14,8 @@ var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
 // Sent is the part of a write that has been sent.
 type Sent interface {
-	// Answered reports whether nothing is under way, or without an answer. A write whose
-	// time is over then returns at once: it begins no other.
+	// Answered reports whether no request is in flight, or without an answer. A write whose
+	// time is over then returns at once: it begins no other request.
 	Answered() bool
 
 	// LastErr returns why the last request that has ended had no effect. It returns nil if
@@ -60,7 +60,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 // Before the first part it counts as answered, and stays so once its time is over.
 type Latest struct{ part atomic.Pointer[Sent] }
 
-// Begin makes part the one that is under way.
+// Begin makes part the current one.
 func (l *Latest) Begin(part Sent) { l.part.Store(&part) }
 
 // Answered reports whether the part in flight has been answered.

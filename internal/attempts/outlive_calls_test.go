@@ -67,7 +67,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 	}
 }
 
-// endedUnseen is a context that had not ended when it was asked for the first time.
+// endedUnseen is a context that had not ended when it was first checked.
 type endedUnseen struct {
 	context.Context
 	asked bool

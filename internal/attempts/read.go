@@ -127,8 +127,8 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// Page reads the next page of a listing, once, and goes on past it. The reads are
-// eventually consistent. The error is a *Failure.
+// Page reads the next page of a listing, once, and moves past it. The reads are eventually
+// consistent. The error is a *Failure.
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -145,7 +145,8 @@ type Listing struct {
 	Prefix    string // only items whose partition key has this prefix
 }
 
-// Page reads the next page, once, and goes on past it. consistent is as in the request.
+// Page reads the next page, once, and moves past it. consistent is the request's
+// ConsistentRead.
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }

@@ -61,15 +61,15 @@ type Reply struct {
 	Err  error
 }
 
-// once turns the SDK's retries off: a write that is sent again must be a new
-// attempt, with a new version and a condition that names those before.
+// once turns the SDK's retries off: a write that is sent again must be a new attempt, with
+// a new version and a condition that names the earlier attempts.
 func once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	Bounded(o)
 }
 
-// Write sends w once. If somebody must know the effect of the write, pass a ctx that
-// does not end with the caller's.
+// Write sends w once. If the outcome of the write must be known, pass a ctx that does not
+// end with the caller's.
 func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Duration) Reply {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()

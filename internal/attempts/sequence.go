@@ -198,8 +198,8 @@ func (q *Sequence[A]) Settle(version string) {
 	}
 }
 
-// Keep drops all attempts but the newest n, as a condition cannot name any number of
-// them. It returns what it dropped, oldest first.
+// Keep drops all attempts but the newest n, as a condition can name only a limited number.
+// It returns the dropped ones, oldest first.
 func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()

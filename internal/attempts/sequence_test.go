@@ -47,7 +47,7 @@ var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, c
 type network struct {
 	*dynamodb.Client
 	fates []fate // outcomes of the next requests; later ones are answered
-	late  func() // one that is on its way yet
+	late  func() // an attempt that is still in flight
 	sent  int
 	reads int
 	blind bool // conditions that fail show no item
@@ -193,7 +193,7 @@ func TestOutcomesOfThreeAttemptsAreExact(t *testing.T) {
 	})
 }
 
-// play runs one sequence, and says what is wrong with how it ended.
+// play runs one sequence, and returns the problem with its end, or "".
 func play(n *network, s *Sender, course []fate) string {
 	n.put("base")
 	n.fates, n.sent, n.late = slices.Clone(course), 0, nil

@@ -341,7 +341,7 @@ func TestTryIsGrantedAKeyThatWasFreedAfterItsRefusal(t *testing.T) {
 		other := w.Acquire(a, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.ShowNothing(r)
-			w.Release(other) // before b looks at the record
+			w.Release(other) // before b reads the record
 			return res, err
 		}))
 		lock, err := b.TryAcquire(t.Context(), "job")

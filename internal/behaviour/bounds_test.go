@@ -30,8 +30,8 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// Bounds of calls whose context has no end. Beyond them a request that is under way ends,
-// and what was sent is undone within the release grace.
+// Bounds of calls whose context has no end. Beyond them the request in flight ends, and its
+// effect is undone within the release grace.
 const (
 	tries    = 10 * time.Second // the bound that NoWait and Get document
 	trust    = 18 * time.Second
@@ -123,7 +123,7 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }),
 }
 
-// replies are those of a server that lies, which are read before they are found wrong.
+// replies come from a server that lies; they are read before they are found wrong.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
 		return answered(io.NopCloser(&trickle{r.Context()})), nil
@@ -140,7 +140,7 @@ func answered(body io.ReadCloser) *http.Response {
 	return reply
 }
 
-// trickle is the beginning of a reply, a byte a second, for as long as somebody waits for
+// trickle is the beginning of a reply, a byte a second, for as long as the client waits for
 // its end.
 type trickle struct{ ctx context.Context }
 

@@ -191,7 +191,7 @@ const (
 	month      = 30 * 24 * time.Hour
 )
 
-// fleet is a month of somebody's locks.
+// fleet is a month of a user's locks.
 type fleet struct {
 	name string
 	uses map[string]float64 // number of requests by operation

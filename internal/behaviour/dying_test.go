@@ -50,7 +50,7 @@ func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
 			}
 		}
 		for range 4 {
-			begin() // they live: else nobody watches a dead holder for a lease
+			begin() // holders are live: otherwise the waiters observe a dead holder for a lease
 		}
 		var kills []func() bool
 		for range 8 {

@@ -83,8 +83,8 @@ func TestReadSeesTheGrantStanding(t *testing.T) {
 	})
 }
 
-// Of a grant whose record another grant has replaced, a late copy may land once the key is
-// free again. It has a new token, which the old guard does not name.
+// A late copy of a replaced grant may land once the key is free again. It has a new token,
+// which the old guard does not name.
 func TestLateCopyOfGrantDoesNotBringItsGuardBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()

@@ -455,7 +455,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 		if n := l.waiting(); n > 0 {
 			t.Errorf("%d stand there yet", n)
 		}
-		again := w.Queue(l.holder, "job") // whoever has left a queue joins it again before it asks
+		again := w.Queue(l.holder, "job") // a client that has left a queue joins it again before it asks
 		if n := lab.Count(l.wire.Sent(), joins); n > 0 {
 			t.Errorf("%d joins of the releaser", n)
 		}

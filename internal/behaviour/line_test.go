@@ -28,9 +28,9 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request asks for a place in line.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// The limit is the section itself, and the two round trips of a grant and a release. A line
-// of 64 has no room for all in a record below a kilobyte, nor one of 16 for the names of
-// hosts: those outside come in as places are left, who has waited longest most likely first.
+// The limit is the section itself, and the two round trips of a grant and a release. A
+// queue of 64 does not fit into a record below a kilobyte, and one of 16 does not with the
+// names of hosts: the others join as entries leave, the longest waiting most likely first.
 func TestQueueGrantsInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		clients   int
@@ -190,7 +190,7 @@ func TestDeadHeadBlocksForShortLeaseAndWholeQueueAsksAgain(t *testing.T) {
 		for _, leave := range l.leave {
 			leave()
 		}
-		lab.Elapse(15 * time.Second) // what the dead send ends without a reply
+		lab.Elapse(15 * time.Second) // requests of the dead clients end without a reply
 	})
 }
 
@@ -210,7 +210,7 @@ func TestQueueIsLeftByWaiterThatGivesUp(t *testing.T) {
 	})
 }
 
-// Each that leaves moves those behind it, who may be on their way out themselves.
+// Each client that leaves moves the later ones, which may be leaving themselves.
 func TestQueueIsLeftByAllWaitersThatGiveUpAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, inLine())

@@ -18,7 +18,7 @@ func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
 		runtime.GC()
-		runtime.GC() // what the first one has finalized
+		runtime.GC() // frees what the first one has finalized
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)

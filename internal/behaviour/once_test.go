@@ -526,8 +526,8 @@ func TestDoneCallIsAnEventOfItsOwn(t *testing.T) {
 	})
 }
 
-// The next goroutine is handed the key without being asked what was done. So one that asks
-// is handed none.
+// The next goroutine is handed the key without a check of the mark. So a goroutine that
+// asks for work done once is not handed it.
 func TestKeyIsNotHandedToAGoroutineWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
@@ -634,7 +634,7 @@ func TestOnceWaitsInTheQueue(t *testing.T) {
 	})
 }
 
-// The head of the line is handed the key by a write that does not look at the mark.
+// The head of the queue is handed the key by a write that does not read the mark.
 func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 	for name, handed := range map[string]bool{"it is handed the key": true, "it stands in line yet": false} {
 		t.Run(name, func(t *testing.T) {

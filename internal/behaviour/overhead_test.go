@@ -26,17 +26,16 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside is an acquisition with its release, and beside it the same two requests sent by
-// the SDK alone, with inputs that are ready-made. Both go over loopback by the SDK's own
-// HTTP client to a server that costs next to nothing: what differs is what the client adds.
+// beside is an acquisition with its release, and the same two requests sent by the SDK
+// alone, with ready-made inputs. Both go over loopback by the SDK's own HTTP client to a
+// server that costs next to nothing: the difference is the client's cost.
 type beside struct {
 	client *leasehold.Client
 	bare   *dynamodb.Client
 	writes []*dynamodb.UpdateItemInput
 }
 
-// recorder is a DB that keeps the writes that it is asked for, and their replies as they
-// come over the wire.
+// recorder is a DB that keeps its writes, and their replies as they come over the wire.
 type recorder struct {
 	*dynamodb.Client
 	engine  *localdynamo.Engine

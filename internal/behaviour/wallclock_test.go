@@ -20,9 +20,9 @@ func TestWallClockThatIsSetChangesNeitherTrustNorDeath(t *testing.T) {
 		"a lock":         {lab.Config(), plain},
 		"a shared lease": {lab.SharedConfig(), plain},
 	} {
-		// course has a holder cut off after a minute, and a waiter, while every 700 ms
-		// somebody sets the wall clocks of both. It returns when trust ended, and when the
-		// key was taken over.
+		// course cuts off a holder after a minute, with a waiter, while the wall clocks of
+		// both are set every 700 ms. It returns when trust ended, and when the key was
+		// taken over.
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

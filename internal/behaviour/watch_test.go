@@ -43,7 +43,7 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 	return s
 }
 
-// end ends the Watch and returns what it has shown.
+// end ends the Watch and returns its sightings.
 func (s *sightings) end() ([]leasehold.Sighting, error) {
 	s.stop()
 	<-s.over

@@ -46,9 +46,8 @@ var mishaps = []mishap{
 	}},
 }
 
-// Every operation, alone and with each mishap, sends what testdata/wire.txt has:
-// whoever changes how requests come about sees what changes on the wire. After a
-// change that is meant, look at the diff of
+// Every operation, alone and with each mishap, sends the requests in testdata/wire.txt: a
+// change of how requests are made shows there. After an intended change, read the diff of
 //
 //	go test -run '^TestWireIsAsRecorded$' ./internal/behaviour -rewrite
 func TestWireIsAsRecorded(t *testing.T) {
@@ -94,8 +93,8 @@ func TestWireIsAsRecorded(t *testing.T) {
 	}
 }
 
-// transcribe runs an operation whose first request meets m, and returns what it
-// has sent, request by request.
+// transcribe runs an operation whose first request meets m, and returns its requests, one
+// by one.
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -107,7 +106,7 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // always x: x and y are sent in any order
 		}
 		op.what(w, p)
-		lab.Elapse(time.Second) // what it leaves to the background
+		lab.Elapse(time.Second) // for its requests in the background
 		names := &pseudonyms{}
 		for _, c := range byKey(p.wire.Sent()) {
 			b.WriteString(names.spell(c))
@@ -144,7 +143,7 @@ func keyOf(c lab.Call) string {
 	return in.Key.Key.S
 }
 
-// pseudonyms gives what is random in requests the same name in every run.
+// pseudonyms gives random strings in requests the same names in every run.
 type pseudonyms struct{ known []string }
 
 var (
@@ -153,7 +152,7 @@ var (
 	anID     = regexp.MustCompile(`^[a-z2-7]{26}$`)
 )
 
-// of returns the name of a string; what is not random names itself.
+// of returns the name of a random string, and any other string unchanged.
 func (p *pseudonyms) of(s string) string {
 	if prefix, id, ok := strings.Cut(s, "session/"); ok && anID.MatchString(id) {
 		return prefix + "session/" + p.of(id)

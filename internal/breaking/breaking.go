@@ -73,8 +73,8 @@ func (c *Client) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends the break until it is answered. maybe: the error does not say whether the
-// grant is broken. now holds the attempts that are under way.
+// free sends the break until it is answered. maybe means that the error leaves open whether
+// the grant is broken. now holds the attempts in flight.
 func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -110,7 +110,7 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 		case r.Unrenewed || ctx.Err() != nil:
 			return false, c.Errors.Changed(found)
 		}
-		r.Grant = found // what it contains now says whether TTL may delete it
+		r.Grant = found // its content now decides whether TTL may delete it
 	}
 }
 

@@ -1,6 +1,7 @@
-// Package bridge is how the packages election and holders reach what the root has inside.
-// Leaders who are asked to step down and onlookers need more of it than users may have. The
-// root sets what is here when it is initialized, which is before the packages that import it.
+// Package bridge gives the packages election and holders access to the internals of the
+// root. Leaders that are asked to step down, and observers, need more of them than users
+// may have. The root sets the variables here when it is initialized, before the packages
+// that import it.
 package bridge
 
 import "github.com/leasehold-go/leasehold/internal/protocol"

@@ -36,7 +36,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		switch e.Kind { // a renewal comes when it comes: no two lives have the same number
+		switch e.Kind { // the number of renewals differs between lives
 		case leasehold.EventRenewed:
 			renewals.Add(1)
 		case leasehold.EventRenewError:

@@ -173,9 +173,9 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitOutcomeIsTrue tries every course of three requests: what it says
-// was written once was, and what it says was not written never is, even when
-// all that was late arrives.
+// TestCommitOutcomeIsTrue tries every course of three requests: a write that is reported as
+// written once was, and one that is reported as not written never is, even when all late
+// requests arrive.
 func TestCommitOutcomeIsTrue(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {

@@ -73,7 +73,7 @@ func TestCommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
 		wire.Sent()
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
-			keys.pause.Store(int64(11 * time.Minute)) // behind the look at the token's age, before the signing
+			keys.pause.Store(int64(11 * time.Minute)) // between the check of the token's age and the signing
 			return nil, lab.ErrReset
 		}))
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {

@@ -43,7 +43,7 @@ func Of(err error) (Fault, bool) {
 }
 
 // In reads the fault from the text of an error: the engine answers as a server does, so
-// nothing else of the error comes through.
+// only the text of the error comes through.
 func In(text string) (Fault, bool) {
 	for _, f := range faults {
 		if strings.Contains(text, f.err.Error()) {
@@ -60,10 +60,10 @@ func (f Fault) Passes() bool { return f.passes }
 func (f Fault) String() string { return f.is + ": " + f.do }
 
 // Code is the error code of a request that the engine refuses because its store cannot be
-// used until somebody has mended it.
+// used until an operator has repaired it.
 const Code = "StoreUnusableException"
 
-// Lasting marks the error of a store that cannot be used until somebody has mended it.
+// Lasting marks the error of a store that cannot be used until an operator has repaired it.
 func Lasting(err error) error { return &lasting{err} }
 
 // IsLasting reports whether an error is marked by Lasting.

@@ -13,7 +13,7 @@ type Kind string
 const (
 	KindLock    Kind = "lock"
 	KindSession Kind = "session" // the row that is renewed for all locks of a client
-	KindDamaged Kind = "damaged" // not a lock, and nothing else that is known
+	KindDamaged Kind = "damaged" // not a lock, and of no known kind
 )
 
 // Found is one item as it was decoded.

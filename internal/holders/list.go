@@ -12,7 +12,7 @@ import (
 // Listing is which records List reads.
 type Listing struct {
 	Scope
-	Released bool // those of free keys too
+	Released bool // includes records of free keys
 	Bare     bool // without attributes, and data but a remark: a record may have 400 KB of them
 }
 

@@ -56,8 +56,8 @@ type Scope = attempts.Listing
 // listsAll reports whether the listing shows every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList lets the items be read by listing what was listed just now, with so many
-// requests and read units.
+// MayList lets the items be read by repeating the last listing, with so many requests and
+// read units.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
 	r.requests, r.units = requests, 2*units // a consistent reading
@@ -145,7 +145,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 	}
 }
 
-// page reads the next page of a listing, and goes on past it.
+// page reads the next page of a listing, and moves past it.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, readLimit)
 	defer cancel()

@@ -28,9 +28,9 @@ func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error
 	return r.sessionIn(items, id)
 }
 
-// UnderSessions gives records that are under a session the lease of that, which is the
-// one that counts. It reads the row of each session once. A row that is not there, or
-// cannot be read, changes nothing: the record shows what it has.
+// UnderSessions replaces the lease of records under a session by the session's, which is
+// the one that counts. It reads the row of each session once. If a row does not exist, or
+// cannot be read, the record keeps its lease.
 func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
 	if r.sharing == nil {
 		return nil

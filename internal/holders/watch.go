@@ -16,14 +16,14 @@ import (
 // errObservedEnough ends an observation that has taken its time.
 var errObservedEnough = errors.New("observed for long enough")
 
-// watch is an observation under way. Its times are since it began.
+// watch is an observation in progress. Its times are since it began.
 type watch struct {
 	Observer
 	began time.Time
 	open  []*subject // not settled yet, in the order of the records
 
 	failed error         // error of the last reading
-	since  time.Duration // when the first of those in a row that failed was over
+	since  time.Duration // when the first of the current failures in a row was over
 }
 
 // mayPass notes that a reading failed, and reports whether the next may succeed.
@@ -178,7 +178,7 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 			s.found.Record.Lease = r.Lease
 		}
 	}
-	// The first look is this one, not the listing, which may show what is old.
+	// The first reading is this one, not the listing, which may be out of date.
 	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
 	switch beat := s.found.Beat; {
 	case beat.Dead:
@@ -204,7 +204,7 @@ func (w *watch) later(due []*subject) {
 	}
 }
 
-// end settles what is left as unknown.
+// end settles the remaining subjects as unknown.
 func (w *watch) end(why error, settled func(int, Observation)) {
 	if errors.Is(why, errObservedEnough) {
 		why = w.failed

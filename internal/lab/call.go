@@ -35,8 +35,7 @@ func (c Call) Writes(op string) bool {
 	return len(parts) > 0 && parts[0].Op == op
 }
 
-// Parts returns the writes of a request, which are those of its transaction if
-// it is one.
+// Parts returns the writes of a request: of its transaction if it is one.
 func (c Call) Parts() []Call {
 	if c.Op != "TransactWriteItems" {
 		return []Call{c}
@@ -130,8 +129,8 @@ func (c Call) Reads() bool {
 	return c.Op == "GetItem" || c.Op == "BatchGetItem" || c.Op == "TransactGetItems"
 }
 
-// Random matches what is made of random bits, anew in every run: versions and
-// the ids of clients and sessions.
+// Random matches strings of random bits, which are new in every run: versions and the ids
+// of clients and sessions.
 var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
 
 // Keys returns the keys that the request names, in order, sessions without their ids.

@@ -1,6 +1,6 @@
-// Package lab is what tests of clients need: a DynamoDB in this process with a
-// lock table (World), clients that have a machine and a network of their own
-// (World.Client), and networks that misbehave (Wire, Fault).
+// Package lab is the equipment of tests of clients: a DynamoDB in this process with a lock
+// table (World), clients that have a machine and a network of their own (World.Client), and
+// networks that misbehave (Wire, Fault).
 //
 //	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 //		c, wire := w.Client(lab.Config())
@@ -9,6 +9,6 @@
 //		...
 //	})
 //
-// Methods of a World end the test that fails to do what they say: they belong on
-// its goroutine. Those of a Wire may be called by several goroutines.
+// Methods of a World end the test if they fail: they belong on its goroutine. Methods of a
+// Wire may be called by several goroutines.
 package lab

@@ -14,7 +14,7 @@ import (
 // and return any answer.
 type Fault func(*Request) (*http.Response, error)
 
-// Request is a request on its way.
+// Request is a request in flight.
 type Request struct {
 	Call
 	ctx  context.Context
@@ -93,7 +93,7 @@ func Far(roundTrip time.Duration) Fault {
 	}
 }
 
-// Late does at once what the fault does, and answers late.
+// Late applies the fault at once, and answers late.
 func Late(d time.Duration, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		res, err := fault(r)

@@ -100,7 +100,7 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal has somebody else hold the key, whatever its holder believes.
+// Steal has another client hold the key, whatever its holder believes.
 func (w *World) Steal(key string) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{

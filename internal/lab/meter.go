@@ -17,7 +17,7 @@ type Meter struct {
 	used Units
 }
 
-// ask has the reply say what the request consumed.
+// ask has the reply contain the consumed capacity.
 func (m *Meter) ask(body []byte) []byte {
 	if m == nil {
 		return body
@@ -51,7 +51,7 @@ func (m *Meter) count(op string, res *http.Response) {
 	}
 }
 
-// Reset returns what was used since the last Reset.
+// Reset returns the capacity used since the last Reset.
 func (m *Meter) Reset() Units {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -2,7 +2,7 @@ package lab
 
 import "encoding/json"
 
-// TransactItem is an item of a transaction on its way.
+// TransactItem is an item of a transaction in flight.
 type TransactItem struct{ Update, Delete, ConditionCheck *TransactWrite }
 
 // TransactWrite is a write of a transaction, or a check.

@@ -69,7 +69,7 @@ func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Log returns what was appended to an item of table work.
+// Log returns the list that was appended to an item of table work.
 func (w *World) Log(id string) []string {
 	w.T.Helper()
 	return Log(w.WorkItem(id))
@@ -80,7 +80,7 @@ func Get(id string) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
 }
 
-// Log returns what was appended to an item of table work.
+// Log returns the list that was appended to an item of table work.
 func Log(item map[string]types.AttributeValue) []string {
 	var out []string
 	if list, ok := item["log"].(*types.AttributeValueMemberL); ok {

@@ -65,7 +65,7 @@ func changesContents(e *env) {
 	c, _ := e.client()
 	caps := e.caps()
 	if !caps.Attributes {
-		return // another check covers what is unsupported
+		return // another check covers unsupported features
 	}
 	is := func(lock *leasehold.Lock, want Item) {
 		e.Helper()
@@ -117,7 +117,7 @@ func changesContents(e *env) {
 
 func sortKeys(e *env) {
 	if !e.caps().SortKey {
-		return // another check covers what is unsupported
+		return // another check covers unsupported features
 	}
 	c, _ := e.client()
 	one, two := "7", "8"

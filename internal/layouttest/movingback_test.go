@@ -39,7 +39,7 @@ func (d *dynamolock) acquire(key string) error {
 		if old["isReleased"] == nil {
 			return errDynamolockHeld
 		}
-		item = maps.Clone(old) // what it does not know it carries forward
+		item = maps.Clone(old) // it carries unknown attributes forward
 		delete(item, "isReleased")
 	}
 	d.n++

@@ -20,7 +20,7 @@ type Client struct {
 	Now           func() decide.Instant // both clocks
 	Requests      *attempts.Sender
 	Queue         *renewals.Queue // schedules renewals in the background
-	ThroughOutage bool            // trust goes on after the lease while DynamoDB answers that it cannot
+	ThroughOutage bool            // trust continues after the lease while DynamoDB answers that it is unavailable
 
 	sending atomic.Int64
 }
@@ -48,7 +48,7 @@ type Holder interface {
 	// Decode reads an item as the record of the grant.
 	Decode(item protocol.Item) (protocol.Record, error)
 
-	// Stands reports whether an item, nil for none, shows that the grant stands.
+	// Stands reports whether an item, nil for none, shows that the grant is current.
 	Stands(item protocol.Item) bool
 
 	// Lost is called when the lease is lost. It must call Lease.End with the

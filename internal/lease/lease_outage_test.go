@@ -246,8 +246,8 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// Another client may be granted what is held through an outage that it does not have. A
-// client knows of its own locks.
+// Another client that does not have the outage may be granted the key. A client knows its
+// own locks.
 func TestOutageKeepsClientFromTakingOverItsOwnLock(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){

@@ -37,7 +37,7 @@ type world struct {
 	mu        sync.Mutex    // guards what follows
 	suspended time.Duration // by how much the clock that runs on in suspend is ahead
 	version   string        // in the record
-	named     []string      // by the renewal under way
+	named     []string      // by the renewal in flight
 	next      string        // version of that
 	spelled   func()        // called for each renewal, before it is sent; may be nil
 	fate      fate          // fate of renewals; nil to apply and answer them
@@ -95,7 +95,7 @@ func item(version string) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: version}}
 }
 
-// set changes or reads the world while renewals are under way.
+// set changes or reads the world while renewals are in flight.
 func (w *world) set(change func()) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,7 +245,7 @@ func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
 func TestSuspendedHolderFirstReadsTheTruth(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		w.suspend(18 * time.Second) // no timer has fired: for those no time has passed
+		w.suspend(18 * time.Second) // no timer has fired: for timers no time has passed
 		if err := w.lease.Ended(); err == nil {
 			t.Error("trusted by the clock that stands still")
 		}

@@ -62,7 +62,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 	return unknown, err
 }
 
-// Answered reports whether no renewal is under way, and none has had no answer.
+// Answered reports whether no renewal is in flight, and none is without an answer.
 func (l *Lease) Answered() bool {
 	return len(l.renews) == 0 && len(l.pending.Unanswered()) == 0
 }
@@ -275,7 +275,8 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 }
 
 // shows returns the attempt that a record shows, after the condition of a renewal has
-// failed. None: somebody else has the key, or has resumed our grant and renews it.
+// failed. If it shows none, another client has the key, or has resumed our grant and renews
+// it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -339,10 +340,10 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	return now.Remaining(l.trustEnds())
 }
 
-// settleByReading reads the record when too many attempts have had no answer. If it shows one
-// of them, those up to it are settled. If it shows none, that proves nothing, and the
-// oldest are dropped: should one of these still be applied, the lease is lost, but no
-// key is held twice. It returns the number of requests.
+// settleByReading reads the record when too many attempts have had no answer. If it shows
+// one of them, that and all earlier ones are settled. If it shows none, that proves
+// nothing, and the oldest are dropped: should one of these still be applied, the lease is
+// lost, but no key is held twice. It returns the number of requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

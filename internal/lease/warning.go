@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning is given once each time less than a given trust remains, and when the lease is
-// lost.
+// Warning is called once each time that less than a given trust remains, and when the lease
+// is lost.
 type Warning struct {
 	l     *Lease
 	left  time.Duration

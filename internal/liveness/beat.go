@@ -14,7 +14,7 @@ type Reading struct{ Asked, Answered time.Time }
 type Beat struct {
 	Version  string
 	Since    time.Time     // when the version was first read; zero if never
-	Until    time.Time     // the holder is dead if the version still stands by then
+	Until    time.Time     // the holder is dead if the version is unchanged by then
 	Lease    time.Duration // from full to empty
 	Renewals int           // seen since the first sight of the grant
 	Dead     bool

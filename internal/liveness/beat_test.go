@@ -23,7 +23,7 @@ func TestHolderIsDeadOnlyAfterALookAskedForAfterItsLease(t *testing.T) {
 		asked time.Time
 		dead  bool
 	}{
-		{seen.Add(lease - 1), false}, // it may have been renewed while the answer was under way
+		{seen.Add(lease - 1), false}, // it may have been renewed while the answer was in flight
 		{seen.Add(lease), true},
 	} {
 		if b := by.Next(first, r, liveness.Reading{Asked: c.asked, Answered: seen.Add(lease + time.Second)}); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {

@@ -35,8 +35,8 @@ type world struct {
 	now   time.Duration
 }
 
-// network counts reads, and does not answer while it is cut. While it is odd, what it
-// answers cannot be read.
+// network counts reads, and does not answer while it is cut. While it is odd, its answers
+// cannot be read.
 type network struct {
 	*dynamodb.Client
 	reads    int
@@ -94,7 +94,7 @@ func (w *world) observer() *liveness.Observer {
 	return o
 }
 
-// send sends a write, which must be applied, and returns what it has written.
+// send sends a write, which must be applied, and returns the written item.
 func (w *world) send(write *protocol.Write) protocol.Item {
 	w.Helper()
 	r := w.observer().Requests.Write(w.Context(), write, time.Minute)
@@ -104,7 +104,7 @@ func (w *world) send(write *protocol.Write) protocol.Item {
 	return r.Item
 }
 
-// grant grants key to somebody, under a version of that name.
+// grant grants key to a client, under a version of that name.
 func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	w.Helper()
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))

@@ -20,7 +20,7 @@ type Session struct {
 	o     *Observer
 	proto protocol.Native
 	key   protocol.Key
-	used  time.Duration  // monotonic: when somebody last asked for it; sessions.mu guards it
+	used  time.Duration  // monotonic: when a caller last asked for it; sessions.mu guards it
 	busy  ctxmutex.Mutex // for reading or writing the row; guards the rest
 
 	readAt time.Duration   // monotonic; when the row was read last
@@ -38,8 +38,8 @@ type sessions struct {
 	many int // from this number on, unused sessions are dropped
 }
 
-// With fewer than fewSessions none is dropped, and none that was asked for within
-// keepSession: a waiter asks every PollMax, and so does an election's observer.
+// With fewer than fewSessions no session is dropped, and never one that was asked for
+// within keepSession: a waiter asks every PollMax, and so does an election's observer.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -103,7 +103,7 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 	return s.record, s.deadAt, err
 }
 
-// observe records what the row shows. s.busy is taken.
+// observe records the row. s.busy is taken.
 func (s *Session) observe(item protocol.Item) error {
 	wall, now := s.o.Wall(), s.o.Now()
 	before, watched := s.record.Version, s.known
@@ -144,7 +144,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if !s.known || s.o.Now().Mono < s.deadAt {
-		return false, nil // somebody else has read a newer version since, or what cannot be read
+		return false, nil // another caller has read a newer version since, or one that cannot be read
 	}
 	if protocol.IsNoRow(s.record.Version) {
 		s.setDead()

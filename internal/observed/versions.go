@@ -40,7 +40,7 @@ func New(most int) *Versions {
 	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), watchers: map[protocol.Key]int{}}
 }
 
-// Watch keeps what is known of a key, now or later, until Unwatch was called as often.
+// Watch keeps the version of a key, known now or later, until Unwatch was called as often.
 func (v *Versions) Watch(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -83,7 +83,7 @@ func (v *Versions) Note(key protocol.Key, o Version) Version {
 	return o
 }
 
-// Forget drops what is known of a key that is free, or whose record is gone.
+// Forget drops the version of a key that is free, or whose record is gone.
 func (v *Versions) Forget(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

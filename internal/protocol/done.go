@@ -28,8 +28,8 @@ func (o Once) IsDone(d *Done) bool {
 	return !d.Period.IsZero() && !d.Period.Before(o.Period)
 }
 
-// Done is the mark of a record: what was done last under its key. The release that ends
-// the work writes it, so it is there only if the lock was held until then.
+// Done is the mark of a record: the last work done under its key. The release that ends the
+// work writes it, so a record has it only if the lock was held until then.
 type Done struct {
 	Once   string    // the start of the period; zero if it had a label
 	Period time.Time // the start of the period; zero if the work had a label

@@ -194,8 +194,8 @@ type Reading interface {
 	// Decode reads an item. The error is a *DecodeError if it is not a lock.
 	Decode(item Item) (Record, error)
 
-	// Grantable returns ErrLastToken if no grant of a key can follow what its record
-	// shows, whoever holds it.
+	// Grantable returns ErrLastToken if no grant of a key can follow the one that its
+	// record shows, whether it is held or not.
 	Grantable(item Item) error
 }
 
@@ -224,7 +224,7 @@ type Protocol interface {
 	// nothing.
 	Guard(h Hold) *Write
 
-	// Break frees the key, whoever holds it, if the record still shows the grant
+	// Break frees the key, whatever client holds it, if the record still shows the grant
 	// and the version of r.
 	Break(r Record, b Break) *Write
 }

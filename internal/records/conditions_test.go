@@ -24,7 +24,7 @@ const (
 	skew    = 2 * time.Second // default
 )
 
-// Versions of grants and renewals of ours.
+// Versions of leasehold's grants and renewals.
 const (
 	g1 = "a0000000-0000-4000-8000-000000000001"
 	g2 = "a0000000-0000-4000-8000-000000000002"

@@ -27,13 +27,13 @@ func mustProtocol(t testing.TB, l layout.Layout) protocol.Protocol {
 	return p
 }
 
-// Versions of a grant and a renewal of ours.
+// Versions of a grant and a renewal by leasehold.
 const (
 	g1 = "a0000000-0000-4000-8000-000000000001"
 	v1 = "b0000000-0000-4000-8000-000000000001"
 )
 
-// heldItem is a record as a grant of ours leaves it.
+// heldItem returns a record as a grant by leasehold leaves it.
 func heldItem() protocol.Item {
 	return protocol.Item{
 		"key":         text("job"),

@@ -173,7 +173,7 @@ func (p versioned) isRecord(w *protocol.Write, r protocol.Record) string {
 	return p.unreleased(w) + w.Name(p.owner) + " = " + w.Text(r.Owner) + " AND " + w.In(p.version, []string{r.Version})
 }
 
-// unreleased returns what begins a condition on a record that is held.
+// unreleased returns the beginning of a condition on a held record.
 func (p versioned) unreleased(w *protocol.Write) string {
 	if !p.keeps() {
 		return ""

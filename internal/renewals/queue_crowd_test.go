@@ -129,9 +129,9 @@ func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// Those that were held up are thrown at random into a period, on top of the others, who
-	// share what is left of it: if few have a place in a stall, 70 are wanted in each of these
-	// windows. More than is allowed comes by chance once in some million runs. Without the
+	// The delayed leases are spread at random over a period, on top of the others, which
+	// share the rest of it: if few have a place in a stall, each of these windows has 70.
+	// More than the limit comes by chance once in some million runs. Without the
 	// displacement it is 100 and more, and over 300 if few have a place.
 	for name, tc := range map[string]struct {
 		places int

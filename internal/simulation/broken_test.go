@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// The simulation is itself tested: what it would not find is not tested by it.
+// The simulation is itself tested: a violation that it cannot find is not excluded by it.
 
 // broken is a variant of the product that breaks a promise.
 type broken struct {
@@ -233,7 +233,7 @@ func TestPhilosophersOfBadMannersAreFound(t *testing.T) {
 	)
 }
 
-// oneByOne waits for each key in the order given while it holds those before.
+// oneByOne waits for each key in the order given while it holds the earlier ones.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock

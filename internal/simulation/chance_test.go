@@ -73,10 +73,10 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// oneAfterTheOther lets goroutines go on at instants of their own that one event has woken
-// at the same, as when the turns of several keys are passed: a call draws before it looks
-// for its turns, so it does not matter which goroutine the scheduler runs first. It returns
-// the worker whose call this goroutine goes about.
+// oneAfterTheOther lets goroutines that one event has woken continue at instants of their
+// own, as when the turns of several keys are passed: a call draws before it checks its
+// turns, so the order in which the scheduler runs them does not matter. It returns the
+// worker whose call this goroutine works for.
 func (c *process) oneAfterTheOther(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()

@@ -68,7 +68,7 @@ func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration
 	c.end(call, lock.Commit(c.asks(ctx, "commit"), []types.TransactWriteItem{write}))
 }
 
-// committed looks at what a transaction changed. c.mu is held.
+// committed checks the changes of a transaction. c.mu is held.
 func (c *checker) committed(r *request) {
 	for _, item := range lab.TransactItems(r.Body) {
 		if item.Update != nil && item.Update.TableName == "work" {

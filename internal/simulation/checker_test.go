@@ -126,7 +126,7 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	})
 }
 
-// sent looks at a request as it leaves.
+// sent records a request as it leaves.
 func (c *checker) sent(r *request) {
 	if c.clocked {
 		return // a renewal does not look like one of native's there

@@ -251,7 +251,7 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window numbers the seconds in which something is in trouble or is not.
+// window returns the number of the current period, in which something is in trouble or not.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts

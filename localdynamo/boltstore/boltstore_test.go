@@ -160,14 +160,14 @@ func TestFileHasEveryAcknowledgedWriteAfterAKill(t *testing.T) {
 	acknowledged := 0
 	for round := range 12 {
 		cmd, lines := start(t, path, "k", 0)
-		// It goes on writing while it is killed.
+		// It continues to write while it is killed.
 		for seen := 0; seen < 5+round && lines.Scan(); seen++ {
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for lines.Scan() { // what it said before it died
+		for lines.Scan() { // its output before it died
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
 		_ = cmd.Wait() // it was killed

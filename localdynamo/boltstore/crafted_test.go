@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// crafted is the content of a store whose pages somebody changes who knows bbolt's
-// format: its sums are right again afterwards.
+// crafted is the content of a store whose pages an attacker with knowledge of bbolt's
+// format has changed: its checksums are valid again.
 type crafted struct {
 	t *testing.T
 	b []byte

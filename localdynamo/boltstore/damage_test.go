@@ -57,7 +57,7 @@ func found(t *testing.T, path string) (int, error) {
 	return len(out.Items), nil
 }
 
-// isRefused fails the test unless err says what is wrong with which file.
+// isRefused fails the test unless err names the file and its problem.
 func isRefused(t *testing.T, what, path string, err error) {
 	t.Helper()
 	said := err.Error()

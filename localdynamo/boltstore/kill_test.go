@@ -28,7 +28,7 @@ func numbered(key string, n int, expires int64) map[string]types.AttributeValue 
 	return item
 }
 
-// writes are the kinds of writes that a file may be killed in: what the nth does.
+// writes are the kinds of writes that a file may be killed in: each function sends the nth.
 var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int) error{
 	"put": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered("a", n, 0)})
@@ -58,7 +58,7 @@ var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int
 		})
 		return err
 	},
-	// Each removes what the one before has let expire, in the same transaction.
+	// Each removes the expired item of the one before, in the same transaction.
 	"TTL": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		long := time.Now().Add(-2 * time.Hour).Unix()
 		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
@@ -169,7 +169,7 @@ func TestProcessKilledInAnyKindOfWriteLosesAndHalvesNothing(t *testing.T) {
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				for lines.Scan() { // what it said before it died
+				for lines.Scan() { // its output before it died
 					acknowledged = atoi(t, lines.Text())
 				}
 				_ = cmd.Wait() // it was killed

@@ -15,9 +15,9 @@ import (
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
-// Make makes a new store, unless there is a file of that name. The file appears as a
-// whole: whoever opens it meanwhile finds a store, or none. prepare, nil for nothing, may
-// give it another mode than 0600 before.
+// Make creates a new store, unless the file exists. The file appears complete: a process
+// that opens it meanwhile finds a store, or no file. prepare may give it another mode than
+// 0600 first; it may be nil.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {

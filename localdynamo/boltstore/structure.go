@@ -84,8 +84,8 @@ func newestMeta(b []byte) (meta, bool) {
 	return newest, true
 }
 
-// checkStructure returns an error unless bbolt can read all of a file, and finds in it
-// what is there.
+// checkStructure returns an error unless bbolt can read the whole file, and finds every
+// item.
 func checkStructure(b []byte) error {
 	m, ok := newestMeta(b)
 	if !ok {
@@ -126,7 +126,7 @@ func (s *structure) use(id uint64) error {
 	return nil
 }
 
-// page marks a page and those behind that belong to it, and returns them.
+// page marks a page and the following pages that belong to it, and returns them.
 func (s *structure) page(id uint64) ([]byte, error) {
 	if err := s.use(id); err != nil {
 		return nil, err
@@ -148,10 +148,10 @@ func (s *structure) page(id uint64) ([]byte, error) {
 // means no bound.
 type interval struct{ from, to []byte }
 
-// item looks at an item of a leaf.
+// item checks an item of a leaf.
 type item func(flags uint32, key, value []byte) error
 
-// tree checks a page and those below it. each is called for every item.
+// tree checks a page and the pages below it. It calls each for every item.
 func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	if depth > maxDepth {
 		return damagef("page %d is too deep in its tree", id)

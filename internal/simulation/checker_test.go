@@ -183,8 +183,8 @@ func (c *checker) believed(r *request) []*belief {
 	return out
 }
 
-// applied has the table answer a request and looks at what that changed. One
-// request is applied at a time.
+// applied has the table answer a request and checks the changes. One request is applied at
+// a time.
 func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

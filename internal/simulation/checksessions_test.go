@@ -13,8 +13,8 @@ type sessionState struct {
 	dead    bool
 }
 
-// isDead reports whether the session of that id is marked dead: what is held
-// under it is free. c.mu is held.
+// isDead reports whether the session of that id is marked dead: the keys of its locks are
+// free. c.mu is held.
 func (c *checker) isDead(session string) bool {
 	s := c.sessions[session]
 	return s != nil && s.dead

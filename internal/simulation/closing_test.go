@@ -18,7 +18,7 @@ func closing(seed uint64) world {
 	}
 }
 
-// sectionBeforeClose is section, until somebody has closed the client.
+// sectionBeforeClose is section, until another goroutine has closed the client.
 func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
 		c.section(r)
@@ -32,7 +32,7 @@ func (c *process) sectionBeforeClose(r *worker) {
 		over()
 		if err == nil {
 			c.believes(c, lock)
-			c.commit(r, lock, time.Second) // it may be left on its way
+			c.commit(r, lock, time.Second) // it may be left in flight
 		}
 	}
 	began, most := time.Now(), 4*time.Second+100*time.Millisecond // or the release grace

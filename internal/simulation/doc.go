@@ -1,5 +1,5 @@
 // Package simulation runs clients in worlds that misbehave, and checks that the
-// promises hold. It is tests alone.
+// promises hold. It contains only tests.
 //
 //	go test -run '^TestSimulation' ./internal/simulation                         200 seeds of the first world, fewer of others
 //	LEASEHOLD_SEEDS=100000 go test -run '^TestSimulation$' ./internal/simulation   more seeds

@@ -104,7 +104,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		}
 		time.Sleep(2 * faultsLast)
 		close(s.quit)
-		time.Sleep(6 * time.Second) // what was delayed arrives
+		time.Sleep(6 * time.Second) // delayed requests arrive
 
 		join(lastClient) // nobody else may be left
 		var last *leasehold.Lock
@@ -217,7 +217,7 @@ func (v *voter) ends() {
 	v.running--
 }
 
-// asks is an operator, who asks whoever leads to step down, as long as there are faults.
+// asks is an operator that asks the leader to step down, as long as there are faults.
 func (v *voter) asks(ctx context.Context) {
 	r := newWorker(v.seed, v.id, "asks")
 	for v.goesOn() {

@@ -66,7 +66,7 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 		time.Sleep(faultsLast)
 		close(s.quit)
 		wg.Wait()
-		time.Sleep(6 * time.Second) // what was delayed arrives
+		time.Sleep(6 * time.Second) // delayed requests arrive
 		s.closeAll()
 		s.checkLiveness(t, seed)
 		time.Sleep(20*time.Second + s.plan.net.copies) // late duplicates arrive

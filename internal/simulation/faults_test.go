@@ -59,8 +59,8 @@ const (
 	misled    fault = "wrong advice on a queue"
 )
 
-// injected is a fault of a run. Its id is the same in every run of a seed, and in
-// runs that have other faults, as long as what it happens to is done.
+// injected is a fault of a run. Its id is the same in every run of a seed, and in runs with
+// other faults, as long as the faulted operation takes place.
 type injected struct {
 	id    string
 	fault fault
@@ -70,7 +70,7 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether a fault is to be: each is, or those of the plan are.
+// happens reports whether the plan has a fault. Without a plan every fault happens.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

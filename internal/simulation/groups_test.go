@@ -76,11 +76,11 @@ func (c *process) allOf(r *worker) {
 		call.beside = locks[1:]
 		c.end(call, g.Commit(c.asks(limited, "commit under several"), lab.Writes(lab.Note(call.key, value))))
 		cancel()
-		// A renewal that waited for the commit goes on at the same instant: whether
-		// before the release that follows is not for the scheduler to say.
+		// A renewal that waited for the commit continues at the same instant: the scheduler
+		// must not decide whether it precedes the release that follows.
 		time.Sleep(time.Microsecond)
 	}
-	if r.IntN(3) == 0 { // what is on its way must not land without it
+	if r.IntN(3) == 0 { // a request in flight must not land without it
 		c.releases(r, locks[len(locks)-1])
 		c.rest(r, 8000)
 	}

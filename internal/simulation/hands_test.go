@@ -98,9 +98,9 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted: by hand whatever they show, which gives up promise 2 of
-// that grant, and by TTL once they are released and their time has come. Both
-// give up the order of tokens against copies of old requests, and nothing else.
+// Records are deleted: by hand whatever they show, which gives up promise 2 of that grant,
+// and by TTL once they are released and their time has come. Both give up the order of
+// tokens against copies of old requests, and no other promise.
 func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
@@ -133,7 +133,7 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record, at the instant of the look at it.
+// deleteNow deletes a record, at the instant at which it is read.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {

@@ -27,7 +27,7 @@ const (
 	loadLocks  = 300
 	loadLease  = 12 * time.Second
 	loadPeriod = loadLease / 4
-	// A period before the trouble is what is held against it.
+	// The period before the trouble is the standard of comparison.
 	loadTrouble = 2 * loadPeriod
 	loadMended  = loadTrouble + 30*time.Second
 	loadSpread  = loadMended + 2*loadPeriod

@@ -79,7 +79,7 @@ func (c *process) section(r *worker) {
 		return
 	}
 	if r.IntN(3) == 0 {
-		c.commit(r, lock, time.Second) // it may be left on its way
+		c.commit(r, lock, time.Second) // it may be left in flight
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()

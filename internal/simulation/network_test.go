@@ -23,7 +23,7 @@ import (
 // requests for a moment.
 type troubles struct {
 	refusals bool          // some requests are not allowed, whether or not they have landed
-	noOld    bool          // a failed condition does not show what it met
+	noOld    bool          // a failed condition does not return the item
 	copies   time.Duration // how late the latest copies of requests are
 	keys     bool          // writes of some keys alone are throttled for seconds
 	table    bool          // everything is throttled for seconds
@@ -36,7 +36,7 @@ type troubles struct {
 type fate struct {
 	percent     int
 	odd         int           // the chance in 1000 of faults that only some networks have
-	late        time.Duration // what is late, by how much
+	late        time.Duration // the delay, if it is late
 	there, back time.Duration
 	rng         *rand.Rand    // draws its other faults
 	to          string        // names the request
@@ -210,7 +210,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		return c.refuse(ctx, f, lab.Refusal(400, refusalCodes[what]))
 	case expired:
 		return c.refuse(ctx, f, lab.Refusal(400, "ExpiredTokenException"))
-	case inPause: // it goes out when the process goes on
+	case inPause: // it is sent when the process continues
 		return pass(c.isPaused()+f.there, f.back)
 	case deniedAfter:
 		_, _ = pass(f.there, f.back)

@@ -19,7 +19,7 @@ func likewise(of func(seed uint64) world) simulation {
 	}
 }
 
-// watchedAs is the world as somebody watches it.
+// watchedAs returns the world with the hooks and the faults of by.
 func (w world) watchedAs(by world) world {
 	w.tamper, w.misread, w.report, w.told, w.injected = by.tamper, by.misread, by.report, by.told, by.injected
 	w.only, w.kinds, w.wrote = by.only, by.kinds, by.wrote
@@ -39,24 +39,24 @@ func oddNetworks(seed uint64) world {
 	}
 }
 
-// The writes of single keys are throttled, while those of sessions and of other
-// keys get through. Nothing is given up.
+// The writes of single keys are throttled, while the writes of sessions and of other keys
+// get through. All promises hold.
 func TestSimulationOfFailingKeys(t *testing.T) { forSeeds(t, worldSeeds, likewise(failingKeys)) }
 
 func failingKeys(seed uint64) world {
 	return world{shared: seed%3 > 0, net: troubles{keys: true}}
 }
 
-// Machines are suspended for longer than a lease, and for longer than DynamoDB
-// remembers the token of a transaction. Nothing is given up.
+// Machines are suspended for longer than a lease, and for longer than DynamoDB remembers
+// the token of a transaction. All promises hold.
 func TestSimulationOfSuspends(t *testing.T) { forSeeds(t, worldSeeds, likewise(suspends)) }
 
 func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
 }
 
-// sectionWithSuspends is section, or a commit by somebody who has all the time
-// in the world, on a machine that may be suspended meanwhile.
+// sectionWithSuspends is section, or a commit by a very patient caller, on a machine that
+// may be suspended meanwhile.
 func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
 		c.section(r)

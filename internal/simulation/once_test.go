@@ -36,8 +36,8 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 	}
 }
 
-// Clients are closed while others of their goroutines do work once: Close releases what they
-// hold, and the release that comes after it says whether the mark is stored.
+// Clients are closed while others of their goroutines do work once: Close releases their
+// locks, and a later release returns whether the mark is stored.
 func TestSimulationOfClosingAmongWorkThatIsDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
@@ -151,8 +151,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone looks at a grant of a task: while it stands, the record's mark is that which its
-// condition has met.
+// isUndone checks a grant of a task: while it is current, the record's mark is the one that
+// its condition has met.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item := c.table.Item(what.key)
 	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
@@ -174,7 +174,7 @@ func (c *checker) wasDone(key string, d leasehold.Done) {
 	}
 }
 
-// markedForGood looks at the record after a release that has stored a mark.
+// markedForGood checks the record after a release that has stored a mark.
 func (c *checker) markedForGood(lock *leasehold.Lock) {
 	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
 	if mark == nil || lab.Number(mark.Value, "fencingToken") < fmt.Sprint(lock.Token()) {

@@ -64,7 +64,7 @@ func dine(t *testing.T, seed uint64, plan world, take manners) {
 		time.Sleep(philosopherFaults)
 		close(s.quit)
 		wg.Wait()
-		time.Sleep(6 * time.Second) // what was delayed arrives
+		time.Sleep(6 * time.Second) // delayed requests arrive
 		for _, c := range clients {
 			_ = c.client.Close(context.Background())
 		}

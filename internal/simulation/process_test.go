@@ -38,7 +38,7 @@ type process struct {
 	drewAt    time.Time
 	draws     map[string]int    // number of draws at that instant, by their purpose
 	workers   map[string]string // the worker that a goroutine works for, by goroutine; empty for none
-	lastAsked map[string]asking // what goroutines have asked for last, by the goroutine
+	lastAsked map[string]asking // the last request, by goroutine
 	dead      bool
 	closed    bool
 }
@@ -144,7 +144,7 @@ func (c *process) rest(r *worker, ms int) {
 	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
 	for d := c.isPaused(); d > 0; d = c.isPaused() {
 		time.Sleep(d)
-		time.Sleep(upTo(r, time.Millisecond)) // others of its goroutines go on as well
+		time.Sleep(upTo(r, time.Millisecond)) // others of its goroutines continue as well
 	}
 }
 

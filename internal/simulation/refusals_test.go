@@ -132,7 +132,7 @@ func (c *process) wasAccepted() bool {
 	return c.accepted
 }
 
-// onEvent looks at waits that have ended, and at locks that were lost.
+// onEvent checks waits that have ended, and locks that were lost.
 func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	switch e.Kind {
 	case leasehold.EventGaveUp:
@@ -144,7 +144,7 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp looks at a wait that has ended by a refusal, and not by its context.
+// gaveUp checks a wait that a refusal has ended, and not its context.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)
@@ -162,8 +162,8 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired looks at a lock that was lost because no renewal got through: where there are no
-// other faults it can have been a refusal alone, that went on until too late.
+// expired checks a lock that was lost because no renewal got through: without other faults
+// the reason can only be a refusal that lasted too long.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // the longest pause between renewals, and a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {
@@ -183,8 +183,8 @@ func (c *process) refused() fault {
 	return what
 }
 
-// Nothing goes wrong but that AWS refuses for a while. Holders lose what they could not
-// renew, and nothing else.
+// The only fault is that AWS refuses requests for a while. Holders lose the locks that they
+// could not renew, and no others.
 func TestSimulationOfRefusals(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateRefusals)
 }

@@ -157,8 +157,8 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 	return all
 }
 
-// runLane runs rounds until one fails or the lane is ended, and writes what it has done
-// so far after each.
+// runLane runs rounds until one fails or the lane is ended, and writes its totals after
+// each.
 func runLane(t *testing.T, lane string) {
 	var i, of uint64
 	if _, err := fmt.Sscanf(lane, "%d/%d", &i, &of); err != nil {

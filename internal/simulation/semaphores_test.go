@@ -59,7 +59,7 @@ func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners
 		time.Sleep(faultsLast)
 		close(s.quit)
 		wg.Wait()
-		time.Sleep(6 * time.Second) // what was delayed arrives
+		time.Sleep(6 * time.Second) // delayed requests arrive
 		s.checkPermitsLiveness(seed)
 		for _, p := range sharers {
 			_ = p.client.Close(context.Background())

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// tally counts what was asked for, and what went wrong.
+// tally counts operations, and their faults.
 type tally struct {
 	Operations map[string]int // number of operations by name
 	Faulted    map[string]int // number of operations with a faulted request
@@ -91,8 +91,8 @@ func (t *tally) of(o *operation, f fault) {
 	}
 }
 
-// alone enters a request that nobody has asked for. Those that repeat one that met a
-// fault are of the same operation.
+// alone records a request of the client itself. Requests that repeat a faulted one belong
+// to the same operation.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]

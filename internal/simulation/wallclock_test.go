@@ -78,8 +78,7 @@ func simulateByTheClock(t *testing.T, seed uint64, plan world) {
 	})
 }
 
-// The wall clocks of processes differ, by all but what is declared. Nothing is given
-// up.
+// The wall clocks of processes differ by almost the declared skew. All promises hold.
 func TestSimulationOfSkewedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
@@ -112,8 +111,8 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	return upTo(rng, skew).Truncate(time.Millisecond) - skew/2
 }
 
-// setWall has somebody set the wall clock of the process: right, or, where records do
-// not say when they expire, wrong by up to ten seconds or a day.
+// setWall sets the wall clock of the process: right, or, in layouts without an expiry time,
+// wrong by up to ten seconds or a day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
 	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {
@@ -125,8 +124,8 @@ func (c *process) setWall(r *worker) {
 	}
 }
 
-// Where records do not say when they expire, wall clocks are set while processes run:
-// of some of their tries they say who looks dead. Nothing is given up.
+// In layouts without an expiry time, wall clocks are set while processes run: some tries
+// use them to see which holder appears dead. All promises hold.
 func TestSimulationOfWallClocksThatAreSet(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
 }

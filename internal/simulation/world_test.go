@@ -28,17 +28,17 @@ type world struct {
 	refusalsAlone bool                                     // nothing goes wrong but refusals for a while
 	believes      bool                                     // beyond the lease, in an outage
 	hears         time.Duration                            // within which holders learn of a break, once faults have stopped; 0 if some do not
-	forgets       bool                                     // clients observe what they watch, and remember nothing else
+	forgets       bool                                     // clients observe the keys that they watch, and remember no others
 	config        func(*leasehold.Config, *rand.Rand)
 	work          func(*process, *worker)               // the work of each goroutine; nil for section
-	beside        func(t *testing.T, s *run, r *worker) // goes on beside the clients, until the network is mended
+	beside        func(t *testing.T, s *run, r *worker) // runs beside the clients, until the network is repaired
 	tamper        func(*http.Request, []byte) []byte    // changes requests on their way
-	yields        bool                                  // goroutines go on in any order at all
+	yields        bool                                  // goroutines run in any order at all
 	misread       func([]byte) []byte                   // changes replies on their way
 	report        func(problem string)                  // instead of failing the test
-	told          func(history []string)                // is given what happened
-	wrote         func(key string, lines []string)      // is given what was written of each key, for the models
-	injected      func([]injected)                      // is given the faults
+	told          func(history []string)                // receives the events
+	wrote         func(key string, lines []string)      // receives the writes of each key, for the models
+	injected      func([]injected)                      // receives the faults
 	only          []string                              // ids of the faults that happen; nil for all
 	kinds         []fault                               // kinds of faults that happen; nil for all
 }
@@ -103,7 +103,7 @@ func simulate(t *testing.T, seed uint64, plan world) {
 		time.Sleep(faultsLast)
 		close(s.quit)
 		wg.Wait()
-		time.Sleep(6 * time.Second) // what was delayed arrives
+		time.Sleep(6 * time.Second) // delayed requests arrive
 
 		closeAll := func() {
 			for _, c := range clients {

@@ -35,9 +35,9 @@ type writes struct {
 	logs  map[string]int          // how long each is
 	asks  map[*request][]ask      // what requests ask for
 	names map[string]string       // names of random ids
-	trust map[*belief]bool        // beliefs that go on, as far as the history says
+	trust map[*belief]bool        // current beliefs, according to the history
 	known map[[2]string]bool      // attempts of keys that were entered
-	last  map[string]attributeMap // what the table shows
+	last  map[string]attributeMap // the contents of the table
 }
 
 // ask is a request's operation on one key.
@@ -102,7 +102,7 @@ func (c *checker) wrote(r *request) {
 	}
 }
 
-// met enters what the arrival of a request has done. c.mu is held.
+// met records the effect of a request's arrival. c.mu is held.
 func (c *checker) met(r *request, res *http.Response) {
 	if c.writes == nil {
 		return

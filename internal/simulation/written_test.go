@@ -8,8 +8,8 @@ import (
 )
 
 // TestWritesAreHandedToTheModels writes the histories of seeds to the file that
-// LEASEHOLD_WRITES names, for proof/spec to ask the models whether they have them. With
-// LEASEHOLD_BROKEN they are those of a variant that is broken on purpose.
+// LEASEHOLD_WRITES names, so that proof/spec can ask the models whether they allow them.
+// With LEASEHOLD_BROKEN they are the histories of a variant that is broken on purpose.
 func TestWritesAreHandedToTheModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {

@@ -93,7 +93,7 @@ func (a *Attempts[K]) Settle(k K, version string) {
 	a.remove(k, version)
 }
 
-// expire forgets what is too old to matter. a.mu is held.
+// expire forgets attempts that are too old to matter. a.mu is held.
 func (a *Attempts[K]) expire(now time.Duration) {
 	for e := a.byAge.Front(); e != nil && durations.Less(now, e.Value.(attempt[K]).at) > kept; e = a.byAge.Front() {
 		a.removeOldest()

@@ -147,8 +147,7 @@ const longestMessage = 1000
 // Message returns OneLine of an error of others. Of a long one the middle is left out.
 func Message(text string) string { return OneLine(Middle(text, longestMessage)) }
 
-// OneLine joins the lines of text, such as those of errors.Join, into one on which all
-// shows.
+// OneLine joins the lines of text, such as an errors.Join, into one that shows entirely.
 func OneLine(text string) string {
 	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }

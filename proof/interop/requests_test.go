@@ -61,8 +61,8 @@ func value() *rapid.Generator[types.AttributeValue] {
 	return rapid.OneOf(scalar(), scalar(), list(), dict(), stringSet(), numberSet())
 }
 
-// valueOf is any value that may be put where name is. For what is updated
-// inside that is not null, which dynoxide takes for an empty map or list.
+// valueOf draws a value for name. A value with nested updates is never null, which dynoxide
+// treats as an empty map or list.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered(), list(), dict(), stringSet(), numberSet())
@@ -231,11 +231,11 @@ func update() *rapid.Generator[conformance.Update] {
 	})
 }
 
-// actions is an update expression in which every attribute is written once.
+// actions draws an update expression in which every attribute is written once.
 //
-// Inside lists and maps only l[0] and m.x are written, and nothing is removed:
-// dynoxide fills a gap in a list with nulls, removes several elements one after
-// another, and lets pass what is removed inside a map that is not there.
+// Inside lists and maps only l[0] and m.x are written, and nothing is removed: dynoxide
+// fills a gap in a list with nulls, removes several elements one after another, and accepts
+// a removal inside a missing map.
 func actions(t *rapid.T, v *values) string {
 	var set, remove, add, del []string
 	for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(attributes), 1, 3, rapid.ID).Draw(t, "attributes") {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/byname"
 )
 
-// Storage keeps certificates where another storage of certmagic's does, and locks with
-// leasehold. TryLock and RenewLockLease are those of Locker.
+// Storage keeps certificates in another storage of certmagic's, and locks with leasehold.
+// TryLock and RenewLockLease are Locker's.
 type Storage struct {
 	certmagic.Storage
 	*byname.Locker

@@ -20,7 +20,7 @@ import (
 )
 
 // newManager makes a manager that watches nothing, so that it needs no cluster, and runs
-// what it is given.
+// the function.
 func newManager(run func(ctx context.Context) error) (manager.Manager, error) {
 	stopIn := time.Second // well within the margin of a lease of 20 s
 	mgr, err := manager.New(&rest.Config{Host: "127.0.0.1:1"}, manager.Options{

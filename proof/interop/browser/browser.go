@@ -42,7 +42,7 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// A name that somebody else has given this machine, as DNS rebinding does.
+		// A name that an attacker has given this machine, as DNS rebinding does.
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
 	if os.Getuid() == 0 { // the sandbox wants another user, and the pages are our own
 		options = append(options, chromedp.NoSandbox)
@@ -122,7 +122,7 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	return p
 }
 
-// hear keeps what the page complains of: exceptions, what a policy has blocked.
+// hear keeps the page's complaints: exceptions, and violations of its policy.
 func (p *Page) hear(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -136,7 +136,7 @@ func (p *Page) hear(event any) {
 	}
 }
 
-// Problems returns what the page has complained of since the last call.
+// Problems returns the page's complaints since the last call.
 func (p *Page) Problems() []string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -239,7 +239,7 @@ func (p *Page) WaitFor(d time.Duration, expression string) {
 		case ok:
 			return
 		case err != nil && time.Now().Before(end) && strings.Contains(err.Error(), "navigated"):
-			continue // another document is loaded: the wait goes on there
+			continue // another document is loaded: the wait continues there
 		case err != nil:
 			p.t.Fatalf("wait for %s: %v", expression, err)
 		}

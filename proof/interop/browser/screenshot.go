@@ -16,7 +16,7 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// Screenshot writes what the page shows to a small PNG.
+// Screenshot writes an image of the page to a small PNG.
 func (p *Page) Screenshot(file string) {
 	p.t.Helper()
 	shot, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())

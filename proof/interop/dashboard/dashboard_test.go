@@ -282,7 +282,7 @@ func TestPageOfTheMetricsIsTrue(t *testing.T) {
 	named := regexp.MustCompile(`\bleasehold_\w+`)
 	for _, name := range named.FindAllString(page, -1) {
 		if strings.HasPrefix(name, "leasehold_run_") {
-			continue // those of the command: its own tests compare them with the page
+			continue // the command's metrics: its own tests compare them with the page
 		}
 		_, plain := exported[name]
 		if _, histogram := exported[name+"_count"]; !plain && !histogram {

@@ -53,7 +53,7 @@ func (e Engine) Install(ctx context.Context) (string, error) {
 	return install.Once(ctx, e.Name+"-"+e.Version, e.install)
 }
 
-// Start installs the engine if need be and starts it with no tables, or those of
+// Start installs the engine if need be and starts it with no tables, or with the tables in
 // [Engine.In]. It returns when the server answers; ctx bounds the install and the wait, not the
 // server's life, which ends with [Server.Stop] or with this process.
 func (e Engine) Start(ctx context.Context) (*Server, error) {

@@ -27,7 +27,7 @@ type Server struct {
 
 	process *process.Process
 	stdin   io.Closer     // closing it ends the process in a namespace
-	output  *process.Tail // what it printed last
+	output  *process.Tail // its last output
 }
 
 // Run starts an engine for a test and stops it when the test ends. A missing server fails

@@ -201,13 +201,13 @@ func readHCL(text string) (described, error) {
 	return d, errors.Join(errs...)
 }
 
-// readers read a text, by the program whose it is.
+// readers parse a description of a table, by the program that the text is for.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },
 }
 
-// created makes the table in the embedded engine, and looks at it.
+// created makes the table in the embedded engine, and reads its description.
 func created(t *testing.T, s table.Spec) described {
 	t.Helper()
 	engine := localdynamo.New()

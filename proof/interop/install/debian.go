@@ -31,7 +31,7 @@ func DebianFile(ctx context.Context, path string, packages ...string) error {
 	}, packages)
 }
 
-// debian installs packages until what they bring is found.
+// debian installs packages until found returns true.
 func debian(ctx context.Context, what string, found func() bool, packages []string) error {
 	if found() {
 		return nil

@@ -56,7 +56,7 @@ func Once(ctx context.Context, name string, fill func(ctx context.Context, dir s
 	return dir, nil
 }
 
-// Run runs a command in dir and, when it fails, returns what it printed.
+// Run runs a command in dir and, when it fails, returns its output.
 func Run(ctx context.Context, dir, name string, args ...string) error {
 	cmd := exec.CommandContext(ctx, name, args...)
 	cmd.Dir = dir

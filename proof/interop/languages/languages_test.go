@@ -39,7 +39,7 @@ func newMachine(t *testing.T) *machine {
 	return m
 }
 
-// program is one that holds a lock, and what it says.
+// program is a running program that holds a lock, with its output.
 type program struct {
 	*process.Process
 	t     *testing.T
@@ -78,7 +78,7 @@ func (p *program) said(want string) string {
 	return strings.TrimSpace(line)
 }
 
-// held reports whether somebody holds the key, by trying for it.
+// held reports whether the key is held, by trying to acquire it.
 func (m *machine) held(key string) bool {
 	m.t.Helper()
 	return m.leasehold("run", "-n", "-E", "1", key, "--", "true") == 1

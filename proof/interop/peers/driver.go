@@ -35,7 +35,7 @@ type Driver struct {
 	writing chan struct{} // has a token while a line is written
 }
 
-// Call is a request on its way.
+// Call is a request in flight.
 type Call struct {
 	ID int64
 

@@ -47,7 +47,7 @@ type kase struct {
 	heartbeat bool            // wait until the background has renewed
 }
 
-// record does what the case says on a table of its own.
+// record runs the case on a table of its own.
 func (c kase) record(ctx context.Context, server *engines.Server) (golden, error) {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Minute)
 	defer cancel()

@@ -50,7 +50,7 @@ func dynoxide() map[string]*Difference {
 	})
 	maps.Copy(all, worded("it checks values and keys in places of its own and names fewer of them", map[string]string{
 		"items/DeleteItem takes no other return values":        "1 validation error detected: Value 'UPDATED_OLD' at 'returnValues' failed to satisfy constraint: Member must satisfy enum value set: [ALL_OLD, NONE]",
-		"updates/list_append of no list":               "list_append requires two list operands",
+		"updates/list_append of no list":                       "list_append requires two list operands",
 		"updates/an update that fails halfway changes nothing": "Operands for + must be numbers",
 		"paths/ADD inside a map that is not there":             "An operand in the update expression has an incorrect data type",
 		"arithmetic/SET adds nothing to a string":              "Operands for + must be numbers",

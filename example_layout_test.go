@@ -110,8 +110,8 @@ func Example_shareATableWithPython() {
 }
 
 // The stage in the middle of a move to another table: both locks, the old one
-// first, in every process. Processes of the stage before hold the old one
-// alone, those of the stage after the new one alone. Tokens of two tables do not
+// first, in every process. Processes of the previous stage hold only the
+// old one, and processes of the next stage only the new one. Tokens of two tables do not
 // compare: a fenced target keeps the greatest of each, and here checks both.
 func Example_moveToAnotherTable() {
 	ctx := context.Background()

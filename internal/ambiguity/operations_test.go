@@ -97,7 +97,7 @@ var operations = []*operation{
 	{
 		name:     "wait in line",
 		acquires: true,
-		about:    "`Acquire` with `Config.Line` of a key that another holds and releases after 3 s. The requests are those that join the line.",
+		about:    "`Acquire` with `Config.Line` of a key that another client holds and releases after 3 s. The requests join the queue.",
 		cfg:      inLine,
 		fits: func(c lab.Call) bool {
 			return c.Writes("UpdateItem") && strings.Contains(string(c.Body), "list_append")
@@ -120,7 +120,7 @@ var operations = []*operation{
 	},
 	{
 		name:  "hand-over to the head of a line",
-		about: "`Release` with `Config.Line`, while another client stands in line for the key, for 15 s at most.",
+		about: "`Release` with `Config.Line`, while another client waits in the queue of the key, for 15 s at most.",
 		cfg:   inLine,
 		fits:  lab.Call.HandsOver,
 		prepare: func(x *trial) func() error {
@@ -199,7 +199,7 @@ var operations = []*operation{
 	},
 	{
 		name:  "forgetting what was done",
-		about: "`ForgetDone` of what another has done. Another's write: it is done again.",
+		about: "`ForgetDone` of another client's work. Another's write: the work is done again.",
 		fits: func(c lab.Call) bool {
 			return c.Op == "UpdateItem" && strings.Contains(string(c.Body), "REMOVE") && strings.Contains(string(c.Body), "lastDone")
 		},
@@ -252,7 +252,7 @@ var operations = []*operation{
 	{
 		name:     "resume",
 		acquires: true,
-		about:    "`Resume` of what `Detach` returned.",
+		about:    "`Resume` of the grant that `Detach` returned.",
 		fits:     lab.Call.Renews,
 		prepare: func(x *trial) func() error {
 			g := x.Detach(x.Acquire(x.c, "job"))

@@ -123,18 +123,16 @@ type Config struct {
 	// had, or if it dies, the key is granted to whoever of them looks first, most often
 	// the first. Native layout only; set it on every client that waits for a key.
 	//
-	// Some 16 stand in line, or 10 if their names (Owner) have 30 letters; others wait as
-	// without it, and so do calls of AcquireAny and AcquireAll. Those in line read the record
-	// at least once a second, the first of them four times, whatever PollMax is. A waiter
-	// that dies there costs the others one hand-over lease when its turn has come: half of
-	// Lease, from 3 s to 10 s. If it has never been seen with the key, nobody stands in line
-	// for six leases after that, and all wait as without it.
+	// 16 stand in line; who finds no room waits outside, and looks more rarely the longer it
+	// has to wait. AcquireAll waits in line for one key after the other, AcquireAny for two of
+	// its keys or more. Those in line read the record at least once a second, the first of them
+	// four times, whatever PollMax is. A waiter that dies there costs the others one hand-over
+	// lease when its turn has come: half of Lease, from 3 s to 10 s. If it has never been seen
+	// with the key, nobody stands in line for six leases after that, and all wait as without it.
 	//
-	// Every 16th release is for anybody, so that TryAcquire and AcquireAll are granted the key
-	// now and then. While nobody stands in line, and goroutines of one client hand the key to
-	// each other, it is every 128th, or about one in ten seconds if they hold the key for
-	// longer. A key that was handed over has the hand-over lease until its first renewal,
-	// after a tenth of that: call Renew first if your work counts back from
+	// While others wait, the key is never free: TryAcquire is refused, and a client without Line
+	// may wait for ever. A key that was handed over has the hand-over lease until its first
+	// renewal, after a tenth of that: call Renew first if your work counts back from
 	// Lock.TrustedUntil, or if an expiry warning is to come longer before the end than that
 	// lease.
 	Line bool

@@ -182,7 +182,7 @@ func recordOverhead(owner string, inLine bool) int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(owner)
 	if inLine {
-		size += 60 + protocol.MostLineBytes
+		size += 60 + protocol.MostWaitersBytes
 	}
 	return size
 }

@@ -2,6 +2,8 @@ package behaviour_test
 
 import (
 	"fmt"
+	"math/rand/v2"
+	"net/http"
 	"sync"
 	"testing"
 	"time"
@@ -39,8 +41,7 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 			own.Owner += fmt.Sprint("c", i)
 			client, wire := w.Client(own)
 			wire.Meter = &lab.Meter{}
-			// No two are equally far: where two requests arrive at once, the scheduler says whose is first.
-			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond))
+			wire.SetFault(unevenlyFar(uint64(i)))
 			section := func() (another bool) {
 				since := time.Now()
 				mu.Lock()
@@ -83,6 +84,19 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 		c.requests, c.used.Write, c.used.Read = c.requests/n, c.used.Write/n, c.used.Read/n
 	})
 	return c
+}
+
+// unevenlyFar is a way whose round trips differ by a tenth. If all were equal, clients that
+// pause by rule would fall into step.
+func unevenlyFar(seed uint64) lab.Fault {
+	var mu sync.Mutex // guards chance
+	chance := rand.New(rand.NewPCG(1, seed))
+	return func(r *lab.Request) (*http.Response, error) {
+		mu.Lock()
+		far := roundTrip*9/10 + time.Duration(chance.Int64N(int64(roundTrip/5)))
+		mu.Unlock()
+		return lab.Far(far)(r)
+	}
 }
 
 // A tenth more is let pass, since chance has its part: the fewer clients, the more sections it

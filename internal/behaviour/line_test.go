@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -28,9 +30,9 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request asks for a place in line.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// The limit is the section itself, and the two round trips of a grant and a release. A
-// queue of 64 does not fit into a record below a kilobyte, and one of 16 does not with the
-// names of hosts: the others join as entries leave, the longest waiting most likely first.
+// The limit is the section itself, and the two round trips of a grant and a release. A queue
+// has no room for 64: those outside come in as places are left, who has waited longest most
+// likely first.
 func TestQueueGrantsInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		clients   int
@@ -39,11 +41,11 @@ func TestQueueGrantsInOrder(t *testing.T) {
 		overtaken int
 		units     float64
 	}{
-		{2, "", 8 * limit, 4, 5},
-		{4, "", 8 * limit, 8, 7},
-		{16, "", 20 * limit, 24, 9},
-		{16, "host.example/", 55 * limit, 54, 10},
-		{64, "", 220 * limit, 200, 17},
+		{2, "", 3 * limit, 3, 4.5},
+		{4, "", 6 * limit, 6, 6},
+		{16, "", 29 * limit, 28, 9},
+		{16, "host.example/", 29 * limit, 28, 9},
+		{64, "", 141 * limit, 141, 17},
 	} {
 		cfg := inLine()
 		cfg.Owner = tc.names
@@ -467,27 +469,38 @@ func TestHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
 }
 
 // A join that DynamoDB refuses would end the wait.
-func TestLargestRecordHasRoomForALine(t *testing.T) {
+func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(inLine())
+		cfg := inLine()
+		cfg.Owner = strings.Repeat("n", 255)
+		holder, _ := w.Client(cfg)
 		most := 400<<10 - refusedBytes(t, holder, "job", leasehold.WithData(make([]byte, 400<<10))) + 400<<10
 		lock := w.Acquire(holder, "job", leasehold.WithData(make([]byte, most)))
 		ctx, cancel := context.WithCancel(t.Context())
-		for range 15 {
-			c, _ := w.Client(inLine())
+		for range protocol.MostWaiters - protocol.LastPlaces {
+			c, _ := w.Client(cfg)
 			go func() {
 				if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.Canceled) {
 					t.Error(err)
 				}
 			}()
-			lab.Elapse(3 * time.Second) // then the last places are for it, too
+			lab.Elapse(time.Second)
 		}
-		if n := (&lined{World: w}).waiting(); n != 15 {
-			t.Errorf("%d of 15 stand in line", n)
+		// They would take the last places if they had waited longer.
+		list := w.Item("job")["waiters"].(*types.AttributeValueMemberL).Value
+		for _, entry := range list[:protocol.LastPlaces] {
+			another := slices.Clone(entry.(*types.AttributeValueMemberB).Value)
+			another[15]++
+			list = append(list, &types.AttributeValueMemberB{Value: another})
+		}
+		w.Update("job", map[string]types.AttributeValue{"waiters": &types.AttributeValueMemberL{Value: list}})
+		if n := (&lined{World: w}).waiting(); n != protocol.MostWaiters {
+			t.Errorf("%d stand in line", n)
 		}
 		cancel()
 		lab.Elapse(time.Second)
 		w.Release(lock)
+		lab.Elapse(30 * time.Second)
 	})
 }
 
@@ -557,6 +570,31 @@ func TestJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
 		next := <-got
 		if next.Token() != lock.Token()+1 {
 			t.Errorf("token %d after %d", next.Token(), lock.Token())
+		}
+		w.Release(next)
+	})
+}
+
+// It may stand first, and nobody is handed a key twice.
+func TestJoinWithoutReplyIsLookedForSoon(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		lock := w.Acquire(holder, "job")
+		lab.Elapse(time.Minute) // behind so old a grant who has no place looks each twelve seconds
+		c, wire := w.Client(inLine())
+		wire.SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
+			defer func() {
+				if err := lock.Renew(context.Background()); err != nil { // its reply shows the entry
+					t.Error(err)
+				}
+				w.Release(lock)
+			}()
+			return lab.LoseReply(r)
+		}))
+		began := time.Now()
+		next := w.Acquire(c, "job")
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("it was handed the key, and has not looked for %v", took)
 		}
 		w.Release(next)
 	})

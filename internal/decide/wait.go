@@ -15,10 +15,12 @@ type View struct {
 	Dead    time.Duration // when the holder is dead if the record does not change, in monotonic time
 	PollMin time.Duration
 	PollMax time.Duration
-	Line    *Place // in the record's line; nil: none, and pauses are random
+	Looked  time.Duration // when a reply last showed the record, in monotonic time
+	Place   *Place        // in the record's queue; nil: none
+	Outside *Outside      // it has no place there; nil: it has, or polls with random pauses
 }
 
-// Place is where a waiter stands in the line of a record, or would stand if it had room.
+// Place is where a waiter stands in the queue of a record.
 type Place struct {
 	Ahead     int           // how many come before it
 	RoundTrip time.Duration // as measured last
@@ -97,6 +99,25 @@ func (j *Joins) Take(now time.Duration) bool {
 	return true
 }
 
+// queuesAtOnce is in how many queues a call for one of several keys stands at first, and
+// queuesMore after how long it joins one more. Each entry costs the holder of that key the
+// time of a hand-over that may be given back.
+const (
+	queuesAtOnce = 2
+	queuesMore   = time.Second
+)
+
+// Queues returns in how many queues a call stands that has waited so long for one of
+// several keys: two, and one more each time its wait has doubled. A key that is held for
+// hours does not hold up who has chosen its queue.
+func Queues(waited time.Duration) int {
+	n := queuesAtOnce
+	for ; waited >= queuesMore; waited /= 2 {
+		n++
+	}
+	return n
+}
+
 // Move is what a waiter does next.
 type Move int
 
@@ -107,9 +128,13 @@ const (
 	Look                 // read the record, after the pause
 )
 
+// lately is how long ago a waiter has looked at most that takes a key over without another
+// look. Those who look rarely may be thousands, and mostly another was first.
+const lately = time.Second
+
 // Next returns what a waiter does next, and the pause before it; u is uniform in
 // [0,1). Pauses grow with the age of the grant, as Pause says. Once the holder is dead,
-// the waiter does not read first: it writes the conditional takeover.
+// a waiter that has looked lately does not read first: it writes the conditional takeover.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
 	case !v.Known, v.Free:
@@ -118,11 +143,17 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 		return TakeOver, 0
 	}
 	if now >= v.Dead {
+		if durations.Less(now, v.Looked) > lately {
+			return Look, 0
+		}
 		return TakeOver, 0
 	}
 	pause := Pause(durations.Less(now, v.Grant), v.PollMin, v.PollMax, u)
-	if v.Line != nil {
-		pause = v.Line.pause(durations.Less(now, v.Grant))
+	switch age := durations.Less(now, v.Grant); {
+	case v.Place != nil:
+		pause = v.Place.pause(age)
+	case v.Outside != nil:
+		pause = v.Outside.pause(age, u)
 	}
 	if left := durations.Less(v.Dead, now); pause >= left {
 		return TakeOver, left

@@ -10,7 +10,7 @@ import (
 
 func TestWhatAWaiterDoesNext(t *testing.T) {
 	const second = time.Second
-	held := View{Known: true, Grant: 10 * second, Dead: DeadByVersion(10*second, 20*second), PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
+	held := View{Known: true, Grant: 10 * second, Dead: DeadByVersion(10*second, 20*second), Looked: 29*second + second/2, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
 	with := func(change func(*View)) View {
 		v := held
 		change(&v)
@@ -31,6 +31,8 @@ func TestWhatAWaiterDoesNext(t *testing.T) {
 		{"an old grant cheaply", with(func(v *View) { v.Grant = 0 }), 11 * second, 0.5, Look, 500 * time.Millisecond},
 		{"a moment before the lease ends", held, 30*second - 10*time.Millisecond, 0.9, TakeOver, 10 * time.Millisecond},
 		{"the lease has ended", held, 30 * second, 0.5, TakeOver, 0},
+		{"the lease has ended, a second after the last look", held, 30*second + second/2, 0.5, TakeOver, 0},
+		{"later, when others may have taken over", held, 30*second + second/2 + 1, 0.5, Look, 0},
 		{"a lease for ever", with(func(v *View) { v.Dead = DeadByVersion(10*second, 1<<63-1) }), 1000 * time.Hour, 0.5, Look, 500 * time.Millisecond},
 	} {
 		move, wait := Next(tc.view, tc.now, tc.u)
@@ -72,11 +74,15 @@ func TestNoTakeoverBeforeTheVersionStoodStillForItsLease(t *testing.T) {
 		v.Dead = DeadByVersion(since, lease)
 		v.Grant = since - time.Duration(rapid.Int64Range(0, int64(since)).Draw(t, "older"))
 		now := since + time.Duration(rapid.Int64Range(0, 1e12).Draw(t, "later"))
+		lately := rapid.Bool().Draw(t, "looked lately")
+		if v.Looked = now; !lately {
+			v.Looked = now - time.Second - 1
+		}
 		move, wait := Next(v, now, rapid.Float64Range(0, 0.999).Draw(t, "u"))
 		if wait < 0 {
 			t.Fatalf("waits %v", wait)
 		}
-		if over := now+wait >= since+lease; over != (move == TakeOver) {
+		if over := now+wait >= since+lease; over != (move == TakeOver) && (lately || move == TakeOver) {
 			t.Fatalf("move %v at %v, lease over %v", move, now+wait, over)
 		}
 	})
@@ -135,7 +141,7 @@ func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
 	if got := (Place{Most: LongestLinePause}).pause(0); got < time.Millisecond {
 		t.Errorf("beside the table it looks every %v", got)
 	}
-	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Line: &Place{RoundTrip: rt, Most: time.Second}}
+	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Place: &Place{RoundTrip: rt, Most: time.Second}}
 	for _, u := range []float64{0, 0.99} {
 		if move, wait := Next(v, 0, u); move != Look || wait != rt {
 			t.Errorf("%v after %v", move, wait)
@@ -278,6 +284,16 @@ func TestJoinsAreSixteenAndOneMoreEveryFourSeconds(t *testing.T) {
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {
 			t.Errorf("from %v to %v: %d, want %d", tc.from, tc.to, n, tc.want)
+		}
+	}
+}
+
+func TestQueuesGrowByOneAsTheWaitDoubles(t *testing.T) {
+	for waited, want := range map[time.Duration]int{
+		0: 2, time.Second - 1: 2, time.Second: 3, 2*time.Second - 1: 3, 2 * time.Second: 4, time.Hour: 2 + 12, math.MaxInt64: 2 + 34,
+	} {
+		if got := Queues(waited); got != want {
+			t.Errorf("after %v: %d, want %d", waited, got, want)
 		}
 	}
 }

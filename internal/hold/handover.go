@@ -15,8 +15,13 @@ func (f *releaser) handOver() (ended bool) {
 	if h.token >= protocol.MaxToken { // the next one is told so
 		return false
 	}
+	// A resumed lock has no session. If this client's locks share one, it is not
+	// handed over: the next holder's lock must be under the session.
+	if (h.session != nil) != h.c.Shares() {
+		return false
+	}
 	for {
-		next := h.c.Seek.Lines.Successor(h.key, h)
+		next := h.c.Seek.Lines.Successor(h.key, h, f.hasQueue())
 		if next == nil {
 			return false
 		}
@@ -41,6 +46,9 @@ func (f *releaser) handOver() (ended bool) {
 		f.hold, f.record, f.stored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // none can be applied any more: the record does not show what they name
 		f.passed = true
+		if f.handToHead() { // the hand-over has shown whoever joined meanwhile
+			return true
+		}
 	}
 }
 

@@ -2,53 +2,22 @@ package hold
 
 import (
 	"slices"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// openEvery is how often a key is released for anybody, though others stand in line: who
-// does not stand there, as with NoWait, would never find it free. The token counts, as
-// each hand-over is a grant.
-const openEvery = 16
-
-// openAlone is how often it is if nobody stands in line, so that short sections follow each
-// other at once. Of longer ones it is as many as pass in openWithin, or each.
-const (
-	openAlone  = 128
-	openWithin = 10 * time.Second
-)
-
 // hasQueue reports whether waiters of other clients stand in the queue of the record, if any
 // wait. While it is suspended they poll, and the release is as if there were none.
 func (f *releaser) hasQueue() bool { return f.h.c.Seek.HasQueue(f.record) }
 
-// showsOthers reports whether the record shows who waits in other processes. Those that
-// want one of several keys, or all, stand in no line, and whoever wants this one so is
-// among such.
-func (f *releaser) showsOthers() bool { return f.hasQueue() && !f.h.want.OneOfSeveral }
-
-// isAlone reports whether the key may go on from goroutine to goroutine.
-func (f *releaser) isAlone() bool { return f.showsOthers() && len(f.record.Waiters) == 0 }
-
-// isOpen reports whether the key is released for anybody, whoever waits here or in line.
-func (f *releaser) isOpen() bool {
-	every := int64(openEvery)
-	if len(f.record.Waiters) == 0 {
-		held := max(f.started.Mono-f.h.granted.Mono, 1)
-		every = min(max(int64(openWithin/held), 1), openAlone)
-	}
-	return f.hasQueue() && f.hold.Token%every == 0
-}
-
 // mostHeads is how many heads a release tries: each may leave while the write is under way.
 const mostHeads = 3
 
-// handToHead hands the key to the head of the record's line, in one write that ends this
+// handToHead hands the key to the head of the record's queue, in one write that ends this
 // grant and begins theirs. It ends the release, unless there is no head: then the grant
-// must still be released.
+// must still be handed on here, or released.
 //
 // The head may trust its grant as soon as it reads the record. So no later attempt of the
 // release may replace one that has had no answer, nor may anybody else of this client.
@@ -66,10 +35,9 @@ func (f *releaser) handToHead() (ended bool) {
 	return false
 }
 
-// head is the first in the line that the record showed last; false: there is none, or the
-// key is released for anybody.
+// head is the first in the queue that the record showed last; false: there is none.
 func (f *releaser) head() (protocol.Waiter, bool) {
-	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.isOpen() || f.hold.Token >= protocol.MaxToken {
+	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
 		return protocol.Waiter{}, false
 	}
 	return f.record.Waiters[0], true
@@ -93,6 +61,7 @@ func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	})
 	switch r.Outcome {
 	case attempts.Applied:
+		h.c.Seek.Left.Note(h.key, r.Item, r.Attempt.Sent)
 		return true, nil
 	case attempts.Rejected:
 		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false) {

@@ -57,29 +57,25 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 	})
 }
 
-// However many goroutines of one or two processes wait. Every 16th hand-over in a row ends
-// the row as well: the two may coincide.
-func TestEverySixteenthReleaseIsForAnybody(t *testing.T) {
-	for _, tc := range []struct{ processes, goroutines, least int }{{4, 1, 10}, {1, 20, 3}, {2, 20, 30}} {
+// It is refused while the key is held, and a key that others wait for is.
+func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
+	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, inLine(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
 			other, _ := w.Client(inLine())
-			granted := 0
-			for began := time.Now(); time.Since(began) < 15*time.Second; time.Sleep(2 * time.Millisecond) {
+			for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(2 * time.Millisecond) {
 				if lock, err := other.TryAcquire(context.Background(), "job"); err == nil {
-					granted++
+					t.Errorf("%+v: the key was free after %v", tc, time.Since(began))
 					w.Release(lock)
+					return
 				}
-			}
-			if granted < tc.least {
-				t.Errorf("%+v: a try each 2 ms was granted the key %d times", tc, granted)
 			}
 		})
 	}
 }
 
-// However long their sections are: at a minute each, 128 of them take two hours.
-func TestGoroutinesThatHandTheKeyOnLeaveItToAnybodyAboutEveryTenSeconds(t *testing.T) {
-	for _, section := range []time.Duration{time.Second, 7 * time.Second, time.Minute} {
+// The line of goroutines has no end, and each hand-over shows who has joined meanwhile.
+func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
+	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				ctx, stop := context.WithCancel(t.Context())
@@ -96,19 +92,15 @@ func TestGoroutinesThatHandTheKeyOnLeaveItToAnybodyAboutEveryTenSeconds(t *testi
 						}
 					})
 				}
-				lab.Elapse(section / 2)
+				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(inLine())
-				began := time.Now()
-				for {
-					if lock, err := other.TryAcquire(t.Context(), "job"); err == nil {
-						w.Release(lock)
-						break
-					}
-					if time.Since(began) > 10*time.Second+section {
-						t.Errorf("in %v the key was free at no try", time.Since(began))
-						break
-					}
-					time.Sleep(5 * time.Millisecond)
+				// It joins in one section, which may not show that any more.
+				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
+				defer cancel()
+				if lock, err := theJob(limit, other); err != nil {
+					t.Error(err)
+				} else {
+					w.Release(lock)
 				}
 				stop()
 				all.Wait()
@@ -118,14 +110,117 @@ func TestGoroutinesThatHandTheKeyOnLeaveItToAnybodyAboutEveryTenSeconds(t *testi
 	}
 }
 
-// They stand in no line, so none of them says that nobody waits.
-func TestWhoWantsOneOfSeveralKeysHasItsTurnAmongGoroutinesThatDo(t *testing.T) {
+func TestAcquireAnyHasItsTurnAmongOthers(t *testing.T) {
 	keys := []leasehold.Key{{Partition: "job"}, {Partition: "job 2"}}
 	one := func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 		return c.AcquireAny(ctx, keys)
 	}
-	amongCrowd(t, inLine(), 1, 8, one, func(w *lab.World) {
-		waitsAtMost(t, w, 2*time.Second, one)
+	t.Run("that want any, too", func(t *testing.T) {
+		amongCrowd(t, inLine(), 1, 8, one, func(w *lab.World) { waitsAtMost(t, w, 2*time.Second, one) })
+	})
+	t.Run("that want one key", func(t *testing.T) {
+		other := 0
+		either := func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
+			return c.Acquire(ctx, keys[other%2].Partition)
+		}
+		for ; other < 2; other++ {
+			amongCrowd(t, inLine(), 4, 4, either, func(w *lab.World) {
+				holder, _ := w.Client(inLine())
+				held := w.Acquire(holder, keys[1-other%2].Partition)
+				waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), one)
+				w.Release(held)
+			})
+		}
+	})
+}
+
+func TestAcquireAllHasItsTurnAmongOthers(t *testing.T) {
+	both := func(ctx context.Context, c *leasehold.Client) (*leasehold.Group, error) {
+		return c.AcquireAll(ctx, []leasehold.Key{{Partition: "another"}, {Partition: "job"}})
+	}
+	for _, tc := range []struct{ processes, goroutines int }{{8, 1}, {1, 8}, {4, 4}} {
+		amongCrowd(t, inLine(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
+			c, wire := w.Client(inLine())
+			wire.SetFault(lab.Far(roundTrip))
+			for range 20 {
+				limit, cancel := context.WithTimeout(context.Background(), 40*(sectionTakes+2*roundTrip))
+				group, err := both(limit, c)
+				cancel()
+				if err != nil {
+					t.Errorf("%+v: %v", tc, err)
+					return
+				}
+				time.Sleep(sectionTakes)
+				if err := group.Release(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+}
+
+func TestAcquireAllThatGivesUpLeavesTheQueue(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		lock := w.Acquire(holder, "job")
+		c, _ := w.Client(inLine())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.AcquireAll(ctx, []leasehold.Key{{Partition: "another"}, {Partition: "job"}}); err == nil {
+			t.Error("granted")
+		}
+		lab.Elapse(time.Second)
+		if err := lock.Renew(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if n := len(lock.Record().Waiting); n != 0 {
+			t.Errorf("%d stand there yet", n)
+		}
+		w.Release(lock)
+	})
+}
+
+// Both may be handed to it at once: one is given back.
+func TestAcquireAnyStandsInTheTwoShortestQueues(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(inLine())
+		keys := []leasehold.Key{{Partition: "a"}, {Partition: "b"}, {Partition: "c"}}
+		locks := map[string]*leasehold.Lock{}
+		for _, key := range keys {
+			locks[key.Partition] = w.Acquire(holder, key.Partition)
+		}
+		first, _ := w.Client(inLine())
+		before := w.Queue(first, "a")
+		lab.Elapse(100 * time.Millisecond)
+		c, _ := w.Client(inLine())
+		got := make(chan *leasehold.Lock, 1)
+		go func() {
+			lock, err := c.AcquireAny(t.Context(), keys)
+			if err != nil {
+				t.Error(err)
+			}
+			got <- lock
+		}()
+		lab.Elapse(500 * time.Millisecond)
+		for key, want := range map[string]int{"a": 1, "b": 1, "c": 1} {
+			if err := locks[key].Renew(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(locks[key].Record().Waiting); n != want {
+				t.Errorf("%d wait for %s", n, key)
+			}
+		}
+		w.Release(locks["b"])
+		w.Release(locks["c"])
+		one := <-got
+		lab.Elapse(time.Second)
+		free := map[string]string{"b": "c", "c": "b"}[one.Key().Partition]
+		if !w.IsReleased(free) {
+			t.Errorf("%s was handed to it too, and is not given back: %v", free, w.Item(free))
+		}
+		w.Release(one)
+		w.Release(locks["a"])
+		w.Release(<-before)
 	})
 }
 

@@ -81,19 +81,13 @@ func (r *release) releaser() *releaser {
 	return f
 }
 
-// free hands the key over or releases it. A lock that was not trusted any more gets
-// one conditional release: its record may still be there.
+// free hands the key over or releases it: to the first in the record's queue, or else to the
+// next goroutine. A lock that was not trusted any more gets one conditional release: its
+// record may still be there.
 func (r *release) free() {
 	f := r.releaser()
-	// A resumed lock has no session. If this client's locks share one, it is not
-	// handed over: the next holder's lock must be under the session.
-	alike := (f.h.session != nil) == f.h.c.Shares()
-	if f.isAlone() {
-		f.h.c.Seek.Lines.KeepOn(f.h.key, f.h)
-	}
 	f.marks = f.marks || r.terms.Done
-	handsOver := alike && !f.isOpen()
-	if f.inTime && !r.terms.Delete && !f.marks && r.terms.Changes.None() && (handsOver && f.handOver() || f.handToHead()) {
+	if f.inTime && !r.terms.Delete && !f.marks && r.terms.Changes.None() && (f.handToHead() || f.handOver()) {
 		return
 	}
 	f.settle(f.release())
@@ -108,24 +102,13 @@ func (f *releaser) settle(err error) {
 	f.r.end(err)
 }
 
-// passTurn lets the next in the local line seek the key. Other processes go first if there
-// may be any: who stands in the record's line is seen there, and has had its turn. Where the
-// key was released for anybody, the next gives them time to find it free.
+// passTurn lets the next in the local line seek the key.
 func (f *releaser) passTurn() {
-	h := f.h
-	if seek := h.c.Seek; f.hasQueue() {
-		if len(f.record.Waiters) > 0 && f.record.HasRoom(protocol.LastPlaces, h.owner) {
-			seek.Crowds.Leave(h.key)
-		}
-		if f.showsOthers() || len(f.record.Waiters) > 0 {
-			seek.Lines.KeepOn(h.key, h)
-		}
+	if f.hasQueue() {
+		f.h.c.Seek.Lines.PassQueued(f.h.key, f.h)
+	} else {
+		f.h.passTurn()
 	}
-	if f.isOpen() {
-		h.c.Seek.Lines.PassAfter(h.key, h, h.c.Seek.PollMin)
-		return
-	}
-	h.passTurn()
 }
 
 // leaveToOthers takes care of what a release that failed may have left. No client

@@ -4,13 +4,17 @@ import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // Successor takes the waiter out of the line to which a release of the grant may hand
 // the key. Nil: there is none, or it is other processes' turn. The grant keeps the
-// turn until HandOver or LetSeek.
-func (l *Lines[C, G]) Successor(key protocol.Key, grant G) *Waiter[C, G] {
+// turn until HandOver or LetSeek. queued says that the record has a queue, and that
+// nobody stands there: other processes poll for nothing, and hand-overs do not count.
+func (l *Lines[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	ln := l.byKey[key]
 	if ln == nil || ln.grant != grant {
 		return nil
+	}
+	if queued {
+		ln.handOvers, ln.longest = 0, 0
 	}
 	ln.longest = max(ln.longest, grant.Age())
 	if ln.handOvers >= l.handOvers || len(ln.waiting) == 0 || ln.waiting[0].SeeksItself {

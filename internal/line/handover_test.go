@@ -9,7 +9,7 @@ import (
 // handOn hands the key of a grant of that age over to the next, w.
 func handOn(t *testing.T, l *lines, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
-	if got := l.Successor(at("key"), from); got != w {
+	if got := l.Successor(at("key"), from, false); got != w {
 		t.Fatalf("the successor is %+v, want %s", got, w.Caller)
 	}
 	to := &grant{holder: w.Caller, age: age}
@@ -42,7 +42,7 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
 	}
-	if next := l.Successor(at("key"), held); next != nil {
+	if next := l.Successor(at("key"), held, false); next != nil {
 		t.Fatalf("handed over a fourth time, to %s", next.Caller)
 	}
 	l.Pass(at("key"), held)
@@ -63,6 +63,36 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	l.Pass(at("key"), nil)
 }
 
+func TestHandOversInQueueHaveNoEnd(t *testing.T) {
+	l, held, ws := holding(t, 3, time.Second, 9)
+	for _, w := range ws[:8] {
+		if to := l.Successor(at("key"), held, true); to != w {
+			t.Fatalf("the successor is %+v, want %s", to, w.Caller)
+		}
+		next := &grant{age: time.Second}
+		l.HandOver(w, next)
+		hasTurn(t, w)
+		held = next
+	}
+	l.PassQueued(at("key"), held)
+	if given := hasTurn(t, ws[8]); given.Delay != 0 {
+		t.Errorf("the turn after them: %+v", given)
+	}
+}
+
+func TestTurnsPassedInQueueHaveNoDelay(t *testing.T) {
+	l, held, _ := holding(t, 2, time.Second, 0)
+	for i := range 5 {
+		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
+		l.PassQueued(at("key"), held)
+		if given := hasTurn(t, next); given.Granted != nil || given.Delay != 0 {
+			t.Errorf("turn %d: %+v", i, given)
+		}
+		held = &grant{age: time.Second}
+		l.Granted(at("key"), held)
+	}
+}
+
 func TestHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
@@ -76,7 +106,7 @@ func TestWhoWantsOneOfSeveralKeysSeeksIt(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{SeeksItself: true})
 	enter(l, "key", "behind")
-	if to := l.Successor(at("key"), held); to != nil {
+	if to := l.Successor(at("key"), held, false); to != nil {
 		t.Fatalf("handed over to %s", to.Caller)
 	}
 	l.Pass(at("key"), held)
@@ -90,7 +120,7 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 	var given turn
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
-		if to := l.Successor(at("key"), held); to != nil {
+		if to := l.Successor(at("key"), held, false); to != nil {
 			t.Fatalf("handed over to %s", to.Caller)
 		}
 		l.Pass(at("key"), held)
@@ -118,7 +148,7 @@ func TestTurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T)
 
 func TestSuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
-	if to := l.Successor(at("key"), held); to != ws[0] {
+	if to := l.Successor(at("key"), held, false); to != ws[0] {
 		t.Fatal("the first is not the successor")
 	}
 	if _, had := l.Leave(ws[0]); had {
@@ -128,7 +158,7 @@ func TestSuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	if to := l.Successor(at("key"), held); to != ws[1] { // the turn is still its predecessor's
+	if to := l.Successor(at("key"), held, false); to != ws[1] { // the turn is still its predecessor's
 		t.Fatal("the second is not the successor then")
 	}
 	if !l.LetSeek(ws[1]) {
@@ -145,7 +175,7 @@ func TestSuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 
 func TestHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
-	to := l.Successor(at("key"), held)
+	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
 		t.Fatal("the first has left")
 	}
@@ -164,7 +194,7 @@ func TestSuccessorHasItsTurnOnceTheLineKnowsItsGrant(t *testing.T) {
 			t.Error("its turn came before")
 		}
 	}}
-	if !l.HandOver(l.Successor(at("key"), held), to) {
+	if !l.HandOver(l.Successor(at("key"), held, false), to) {
 		t.Fatal("the first has left")
 	}
 	hasTurn(t, ws[0])
@@ -172,10 +202,10 @@ func TestSuccessorHasItsTurnOnceTheLineKnowsItsGrant(t *testing.T) {
 
 func TestOnlyTheHolderHasASuccessor(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
-	if to := l.Successor(at("key"), &grant{}); to != nil {
+	if to := l.Successor(at("key"), &grant{}, false); to != nil {
 		t.Errorf("of another grant it is %s", to.Caller)
 	}
-	if to := l.Successor(at("another key"), held); to != nil {
+	if to := l.Successor(at("another key"), held, false); to != nil {
 		t.Errorf("of another key it is %s", to.Caller)
 	}
 }

@@ -161,13 +161,14 @@ func (l *Lines[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 // nothing.
 func (l *Lines[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
-// KeepOn says that no other process waits, or that one has had its turn: the hand-overs so
-// far do not count.
-func (l *Lines[C, G]) KeepOn(key protocol.Key, grant G) {
+// PassQueued is Pass where the record has a queue: other processes stand there, so none
+// needs time to find the key free.
+func (l *Lines[C, G]) PassQueued(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if ln := l.byKey[key]; ln != nil && ln.grant == grant {
 		ln.handOvers, ln.longest = 0, 0
+		l.pass(ln, key, 0)
 	}
 }
 

@@ -12,25 +12,14 @@ type Place struct {
 	Of    Waiter
 }
 
-// The limits of a record's queue. Within them a record without data stays below a kilobyte,
-// which costs one write unit (AWS, "Read and write capacity mode").
-const (
-	MostWaiters   = 32
-	MostLineBytes = 640
-	waiterBytes   = 16 + 17 + 1 // an entry without the owner's name
-)
+// MostWaiters is how many entries a record's queue has at most. If names of owners are
+// short, a record with all of them, and without data, stays below a kilobyte, which costs one
+// write unit (AWS, "Read and write capacity mode").
+const MostWaiters = 16
 
-// LastPlaces are reserved for clients that have waited: otherwise a client that comes back
-// at once would take the place that it has just left.
+// LastPlaces are left for those who have waited longer than most in the queue. Otherwise a
+// client that comes back at once would take the place that it has just left.
 const LastPlaces = 3
 
-// HasRoom reports whether the queue has room for so many more entries of that owner's
-// length.
-func (r Record) HasRoom(more int, like string) bool {
-	bytes := func(owner string) int { return waiterBytes + max(len(owner)-1-clientIDLen, 0) }
-	all := more * bytes(like)
-	for _, w := range r.Waiters {
-		all += bytes(w.Owner)
-	}
-	return len(r.Waiters)+more <= MostWaiters && all <= MostLineBytes
-}
+// MostWaitersBytes is what a full queue adds to a record at most.
+const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

@@ -59,10 +59,13 @@ func clientID(owner string) (string, bool) {
 // NewVersion returns a UUID of this time and 74 random bits (RFC 9562, version 7).
 // Every attempt to write uses a new one, so that no version is ever used twice.
 // The time is for people, and says whether a holder looks dead: see VersionTime.
-func NewVersion() string {
+func NewVersion() string { return NewVersionAt(time.Now()) }
+
+// NewVersionAt is NewVersion of another time.
+func NewVersionAt(t time.Time) string {
 	var b [16]byte
 	rand.Read(b[6:]) // never fails, crypto/rand since Go 1.24
-	ms := time.Now().UnixMilli()
+	ms := t.UnixMilli()
 	binary.BigEndian.PutUint32(b[:4], uint32(ms>>16))
 	binary.BigEndian.PutUint16(b[4:6], uint16(ms))
 	b[6] = b[6]&0x0f | 0x70

@@ -140,7 +140,7 @@ func TestRecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
 	g.Dead = &protocol.Record{Owner: another, Version: v0, Token: 12}
 	b.lands(b.Grant(g))
 	p := b.Protocol.(protocol.Native)
-	for i := 0; b.record().HasRoom(1, nth(i).Owner); i++ {
+	for i := range protocol.MostWaiters {
 		b.lands(p.Join(b.lockKey(), nth(i)))
 	}
 	if size := sizeOf(b.item()); len(b.line()) < 16 || size > 1024 {

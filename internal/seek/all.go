@@ -30,7 +30,7 @@ type allWaiter struct {
 func newAllWaiter(ctx context.Context, c *Client, wants []*Want) *allWaiter {
 	w := &allWaiter{c: c, task: newTask(ctx), began: c.Now()}
 	for _, want := range wants {
-		w.parts = append(w.parts, w.waiter(c, want))
+		w.parts = append(w.parts, w.waiter(c, want, w.began))
 	}
 	w.at.Store(w.parts[0])
 	return w
@@ -113,6 +113,9 @@ func (w *allWaiter) take(part *waiter, left []*waiter) (Holding, error) {
 		return nil, w.ctx.Err() // nobody reads it
 	}
 	one := w.only(part, w.began)
+	if err := part.record.recall(); err != nil {
+		return nil, err
+	}
 	if !part.view.Known {
 		h, err := part.take()
 		if h != nil {
@@ -190,15 +193,17 @@ func (w *allWaiter) passTurn(part *waiter) {
 	}
 }
 
-// giveUpUnanswered frees what attempts without an answer may have taken. From here
-// on they are unsettled. If one of them turns out to hold the key, it is taken over
+// giveUpUnanswered frees what attempts without an answer may have taken, and leaves the
+// queue. From here on they are unsettled. If one of them turns out to hold the key, it is taken over
 // and never used: its release may still be on its way.
 func (w *allWaiter) giveUpUnanswered() {
 	var wg sync.WaitGroup
 	for _, part := range w.parts {
-		tried := part.tried.Keep(0)
-		w.c.leaveUnsettled(part.want.Key, attempts.Versions(tried))
-		wg.Go(func() { w.c.freeUnsettled(w.values, part.want, tried) })
+		tried := part.leaveTried()
+		wg.Go(func() {
+			w.c.freeUnsettled(w.values, part.want, tried)
+			part.record.giveUp()
+		})
 	}
 	wg.Wait()
 }

@@ -42,7 +42,7 @@ type Client struct {
 	Listener   Listener
 
 	Unsettled unsettled.Attempts[protocol.Key] // to be granted
-	Crowds    Crowds
+	Left      Left
 }
 
 // Sessions are the shared leases of a client, one at a time.

@@ -1,6 +1,7 @@
 package seek
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -35,7 +36,7 @@ type anyWaiter struct {
 func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
 	w := &anyWaiter{c: c, task: newTask(ctx), began: c.Now(), turns: make(chan turn, len(wants))}
 	for _, want := range wants {
-		of := w.waiter(c, want)
+		of := w.waiter(c, want, w.began)
 		of.place = c.newPlace(ctx, want, w.turns)
 		w.waiters = append(w.waiters, of)
 	}
@@ -45,7 +46,7 @@ func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
 // newOneWaiter returns a task for one key, whose caller has the turn of its local line.
 func (c *Client) newOneWaiter(ctx context.Context, want *Want, delay time.Duration, began decide.Instant) *anyWaiter {
 	t := newTask(ctx)
-	of := t.waiter(c, want)
+	of := t.waiter(c, want, began)
 	of.ready = true
 	w := t.only(of, began)
 	w.delay = delay
@@ -172,7 +173,9 @@ type pause struct {
 func (w *anyWaiter) first(u float64) (*waiter, pause, error) {
 	p := pause{wait: math.MaxInt64}
 	var anyLook, repeated bool
-	for _, of := range w.candidates() {
+	ready := w.candidates()
+	w.chooseQueues(ready)
+	for _, of := range ready {
 		if err := w.failed(of, refreshing, of.refresh()); err != nil {
 			return nil, p, err
 		}
@@ -191,6 +194,33 @@ func (w *anyWaiter) first(u float64) (*waiter, pause, error) {
 	// A request that is repeated may take long again: look at the other keys before.
 	p.look = p.look || repeated && anyLook
 	return nil, p, nil
+}
+
+// chooseQueues says which of several queues the call joins next: the shortest, once the
+// records of all keys are known. While nobody knows whether a key was granted it joins none.
+func (w *anyWaiter) chooseQueues(ready []*waiter) {
+	if len(w.waiters) == 1 {
+		return
+	}
+	left := decide.Queues(durations.Less(w.c.Now().Mono, w.began.Mono))
+	var apart []*waiter
+	for _, of := range w.waiters {
+		of.record.holdsBack = true
+	}
+	for _, of := range ready {
+		switch {
+		case of.record.stands():
+			left--
+		case !of.view.Known, of.unclear:
+			return
+		case of.seen != nil:
+			apart = append(apart, of)
+		}
+	}
+	slices.SortStableFunc(apart, func(a, b *waiter) int { return cmp.Compare(len(a.seen.Waiters), len(b.seen.Waiters)) })
+	for _, of := range apart[:min(max(left, 0), len(apart))] {
+		of.record.holdsBack = false
+	}
 }
 
 // isLate reports whether a call with NoWait has waited long enough for answers.

@@ -52,14 +52,16 @@ type waiter struct {
 	lastErr atomic.Pointer[error]           // why the last request failed, for the caller; nil if it did not
 }
 
-// waiter returns the waiter for one key of a task, which knows nothing of it yet.
-func (t *task) waiter(c *Client, want *Want) *waiter {
+// waiter returns the waiter for one key of a task, whose call began then. It knows nothing
+// of the key yet.
+func (t *task) waiter(c *Client, want *Want, began decide.Instant) *waiter {
 	w := &waiter{
 		task: t, c: c, want: want,
 		view:   decide.View{PollMin: c.PollMin, PollMax: c.PollMax},
 		pauses: c.Pauses(),
 	}
-	w.record = &plainRecord{waiter: w, since: c.Now(), place: -1}
+	since := c.Wall().Add(-durations.Less(c.Now().Mono, began.Mono))
+	w.record = &plainRecord{waiter: w, began: began, since: since, place: -1}
 	return w
 }
 
@@ -77,6 +79,9 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
 	if w.turn != nil {
 		view.PollMin, view.PollMax = max(view.PollMin, pace.Rare), max(view.PollMax, pace.Rare)
+	}
+	if w.failing == looking { // nobody takes a key over later because it cannot read
+		view.Looked = now
 	}
 	move, wait := decide.Next(view, now, u)
 	if move != decide.TakeOver {
@@ -233,7 +238,7 @@ func (w *waiter) shown(item protocol.Item) error {
 // observe notes what a reply has shown.
 func (w *waiter) observe(item protocol.Item) error {
 	w.trouble.Passed()
-	w.answered = true
+	w.answered, w.view.Looked = true, w.c.Now().Mono
 	w.lastErr.Store(nil)
 	if err := w.record.observe(item); err != nil || item == nil {
 		return err

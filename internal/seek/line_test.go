@@ -37,7 +37,7 @@ func TestWithoutRenewalAKeyThatIsHandedToACallerWhoLeavesIsFreeWhenTheCallReturn
 			c.running.Go(func() { time.Sleep(time.Second); undo() })
 		}
 		ctx := leaving{context.WithoutCancel(t.Context()), func() {
-			next := c.Lines.Successor(h.want.Key, h)
+			next := c.Lines.Successor(h.want.Key, h, false)
 			if !c.Lines.HandOver(next, next.Caller.Want.Hold(t.Context(), h.grant)) {
 				t.Error("it has left already")
 			}

@@ -15,12 +15,20 @@ import (
 // session's.
 type plainRecord struct {
 	*waiter
-	since   decide.Instant
-	entries []Attempt    // of this waiter in the record's line: a release may grant the key by one
-	place   int          // of the last of them, as the record was last shown; -1: it is not in line
-	joining bool         // it was sent, and the record has not been seen since
-	joins   decide.Joins // that may be sent yet
-	told    int          // the place that the listener knows, from 1
+	began      decide.Instant // of the call
+	since      time.Time      // the same, by this client's wall clock
+	entries    []Attempt      // of this waiter in the record's line: a release may grant the key by one
+	place      int            // of the last of them, as the record was last shown; -1: it is not in line
+	joining    bool           // it was sent, and the record has not been seen since
+	joins      decide.Joins   // that may be sent yet
+	front      time.Time      // of the queue, as the record was last shown
+	firstFront time.Time      // the one that was seen first
+	firstAt    time.Duration  // monotonic: when
+	lookedAt   time.Duration  // monotonic: when the last look was sent
+	last       time.Duration  // from the look before to that one
+	told       int            // the place that the listener knows, from 1
+
+	holdsBack bool // it does not join: its call has joined the shorter queues of other keys
 }
 
 func (t *plainRecord) watch()   { t.c.Observer.Records.Watch(t.want.Key) }
@@ -94,6 +102,9 @@ func (t *plainRecord) sessionOf() *liveness.Session {
 
 // refresh finds out until when the holder lives, and takes a place in the record's line.
 func (t *plainRecord) refresh() error {
+	if err := t.recall(); err != nil {
+		return err
+	}
 	if err := t.lookAtSession(); err != nil {
 		return err
 	}

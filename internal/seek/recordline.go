@@ -2,7 +2,6 @@ package seek
 
 import (
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -18,9 +17,20 @@ import (
 // request whose reply did not show it, for the shorter of the lease in the record and the
 // waiter's own.
 
-// mayStand reports whether the waiter may stand in line: it waits for this key alone.
-func (t *plainRecord) mayStand() bool {
-	return t.c.Line != nil && !t.want.NoWait && !t.want.OneOfSeveral && !t.want.InOrder
+// mayStand reports whether the waiter may stand in the queue.
+func (t *plainRecord) mayStand() bool { return t.c.Line != nil && !t.want.NoWait }
+
+// recall begins a wait from the record that this client has left to another a moment ago.
+func (t *plainRecord) recall() error {
+	if !t.mayStand() || t.view.Known {
+		return nil
+	}
+	item, sent, ok := t.c.Left.Take(t.want.Key, t.c.Now())
+	if !ok {
+		return nil
+	}
+	t.asked = sent
+	return t.waiter.observe(item)
 }
 
 // isEntry reports whether a grant is that of an entry of this waiter, or of one that its
@@ -33,12 +43,15 @@ func (t *plainRecord) isEntry(grant string) bool {
 // join takes a place in line if there is room, and the record has not shown one. What
 // happens to it meanwhile, the reply or the next look shows.
 func (t *plainRecord) join() error {
-	if !t.mayStand() || t.joining || !t.wantsPlace() || !t.joins.Take(t.c.Now().Mono) {
+	if !t.mayStand() || t.holdsBack || t.joining || !t.wantsPlace() || !t.joins.Take(t.c.Now().Mono) {
 		return nil
 	}
 	a := t.c.Attempt(t.want.Timing.Lease, nil)
+	a.Version = protocol.NewVersionAt(t.since) // which says how long others have to wait
 	t.entries = append(t.entries, a)
 	t.joining, t.asked = true, a.Sent
+	// Until the record has been seen it may stand first, and be handed the key.
+	t.view.Place = &decide.Place{RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, t.seen.Lease)}
 	t.requests++
 	r := t.c.Requests.Write(t.values, t.c.Line.Join(t.want.Key, waiterOf(a)), attempts.Limit)
 	t.took = t.c.Now().Mono - a.Sent.Mono
@@ -58,25 +71,20 @@ func (t *plainRecord) join() error {
 }
 
 // wantsPlace reports whether the record, as far as it is known, is held by another and has
-// room in line. Who left a crowd a moment ago need not ask whether it is held.
+// room in its queue.
 func (t *plainRecord) wantsPlace() bool {
-	if !t.view.Known {
-		return t.c.Crowds.Left(t.want.Key)
-	}
-	return !t.view.Free && !t.view.Ours && t.place < 0 && t.c.HasQueue(*t.seen) && t.seen.HasRoom(t.placesLeft(), t.c.Owner)
+	return t.view.Known && !t.view.Free && !t.view.Ours && t.place < 0 && t.c.HasQueue(*t.seen) && t.hasRoom()
 }
 
-// placesLeft is how many places must be left for a waiter to take one: who has waited for a
-// second takes the last, who has for half of that the last but one.
-func (t *plainRecord) placesLeft() int {
-	left := 1
-	for enough := time.Second; left < protocol.LastPlaces && t.waited() < enough; enough /= 2 {
-		left++
+// hasRoom reports whether the queue has room for the waiter: one that is overdue takes the
+// last place, others leave some free.
+func (t *plainRecord) hasRoom() bool {
+	places := protocol.MostWaiters
+	if !t.since.Before(t.front) {
+		places -= protocol.LastPlaces
 	}
-	return left
+	return len(t.seen.Waiters) < places
 }
-
-func (t *plainRecord) waited() time.Duration { return t.c.Now().Mono - t.since.Mono }
 
 // noteLine notes what a reply to the request sent at t.asked has shown of the line. held is
 // the record if somebody holds it.
@@ -95,6 +103,7 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 			return err
 		}
 	}
+	joined := t.joining
 	t.joining, t.place = false, -1
 	if n := len(t.entries); n > 0 {
 		last := t.entries[n-1].Version
@@ -105,23 +114,40 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 			t.entries[i].Sent = t.asked
 		}
 	}
-	t.view.Line = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, shown.Lease)}
+	t.noteFront(frontOf(shown.Waiters), joined)
+	t.view.Place, t.view.Outside = nil, nil
 	switch {
-	case t.place < 0 && (t.turn != nil || !t.c.HasQueue(shown)):
-		// Of many processes of this machine few read often. While the queue is suspended, all poll.
-		t.view.Line = nil
-	case t.place < 0:
-		t.view.Line.Ahead = t.outside(len(shown.Waiters))
+	case t.place >= 0:
+		t.view.Place = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, shown.Lease)}
+	case t.turn != nil, t.holdsBack, !t.c.HasQueue(shown):
+		// Of many processes of this machine few read often. Who stands in two other queues
+		// takes this key if it sees it free. While the queue is suspended, all poll.
+	default:
+		t.view.Outside = t.outside()
 	}
 	return nil
 }
 
-// outside is the place by which one pauses who has found no room in a line of that length.
-// Who has waited long looks more often, but not as often as those in front: there may be
-// thousands outside.
-func (t *plainRecord) outside(length int) int {
-	const least = 4
-	return max(length/(1+int(t.waited()/time.Second)), least)
+// noteFront notes the front of the queue, and when it was seen. The reply to a join comes
+// right after a look, and says nothing of the pause before that.
+func (t *plainRecord) noteFront(front time.Time, joined bool) {
+	t.front = front
+	switch {
+	case joined:
+	case t.firstFront.IsZero():
+		t.firstFront, t.firstAt, t.lookedAt = front, t.asked.Mono, t.asked.Mono
+	default:
+		t.last, t.lookedAt = durations.Less(t.asked.Mono, t.lookedAt), t.asked.Mono
+	}
+}
+
+// outside is what the waiter knows without a place in the queue.
+func (t *plainRecord) outside() *decide.Outside {
+	return &decide.Outside{
+		Waited: durations.Less(t.c.Now().Mono, t.began.Mono), RoundTrip: t.took,
+		Ahead: t.since.Sub(t.front), Moved: t.front.Sub(t.firstFront),
+		Seen: durations.Less(t.lookedAt, t.firstAt), Last: t.last,
+	}
 }
 
 // handed returns the entry by which the record shows that the key was handed over, if it
@@ -175,6 +201,18 @@ func (t *plainRecord) inLine() *protocol.Place {
 	return &protocol.Place{Index: place, Of: waiterOf(t.entries[len(t.entries)-1])}
 }
 
+// frontOf is the front of a queue, by the times in its entries.
+func frontOf(queue []protocol.Waiter) time.Time {
+	began := make([]time.Time, len(queue))
+	for i, w := range queue {
+		began[i] = protocol.VersionTime(w.Grant)
+	}
+	return decide.Front(began)
+}
+
+// stands reports whether the waiter stands in the queue, as far as it knows.
+func (t *plainRecord) stands() bool { return t.joining || t.place >= 0 }
+
 // forget drops an entry that stands in line no more.
 func (t *plainRecord) forget(version string) {
 	t.entries = slices.DeleteFunc(t.entries, func(a Attempt) bool { return a.Version == version })
@@ -217,32 +255,3 @@ func (t *plainRecord) giveUp() {
 }
 
 func waiterOf(a Attempt) protocol.Waiter { return protocol.Waiter{Grant: a.Version, Owner: a.Owner} }
-
-// Crowds are the keys that this client has handed to others who were in line. It is safe
-// for concurrent use, and the zero Crowds are empty.
-type Crowds struct {
-	mu   sync.Mutex
-	keys map[protocol.Key]struct{}
-}
-
-// mostCrowds is how many keys are remembered.
-const mostCrowds = 1000
-
-// Leave notes that others wait for a key.
-func (c *Crowds) Leave(key protocol.Key) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.keys == nil || len(c.keys) >= mostCrowds {
-		c.keys = map[protocol.Key]struct{}{}
-	}
-	c.keys[key] = struct{}{}
-}
-
-// Left reports whether others have waited for a key, once.
-func (c *Crowds) Left(key protocol.Key) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	_, ok := c.keys[key]
-	delete(c.keys, key)
-	return ok
-}

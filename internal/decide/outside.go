@@ -1,0 +1,58 @@
+package decide
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/durations"
+)
+
+// Constants of a waiter without a place in the queue.
+const (
+	longestOutside = 12 * time.Second
+	leastAhead     = 8       // it pauses as one so far behind the head, at least
+	mostOfWait     = 1. / 32 // and this part of its wait
+	unmoved        = 1. / 10 // this part of its wait, if the front has not moved
+	toFront        = 1. / 2  // this part of the time until the front has come to it
+	spread         = 1. / 4  // more or less, at random
+)
+
+// Outside is what a waiter knows who has found no place in a record's queue. Each entry
+// there says when the call of its waiter began, by the clock of that client. So clocks decide
+// who waits longer; who holds the key, never.
+type Outside struct {
+	Waited    time.Duration
+	RoundTrip time.Duration // as measured last
+	Ahead     time.Duration // from the front to when its own call began; not positive: it is overdue
+	Moved     time.Duration // how far the front has come since the waiter first saw it
+	Seen      time.Duration // for how long it has seen it; 0: there was one look
+	Last      time.Duration // its last pause
+}
+
+// Front returns the time that half of the calls in a queue began before, given when each of
+// them did; the zero time if it is not known of any. A zero time is not known. Who began before
+// the front, and stands outside, is overdue. Of a later time than this there is more chance: with
+// 64 clients, three quarters cost three more reads a section, and longer waits.
+func Front(began []time.Time) time.Time {
+	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
+	if len(known) == 0 {
+		return time.Time{}
+	}
+	slices.SortFunc(known, time.Time.Compare)
+	return known[len(known)/2]
+}
+
+// pause returns the time between two reads of a grant of that age: half of the time until the
+// front will have come to the waiter, as fast as it has moved lately. There may be thousands
+// outside: who has waited for long, or has far to go, looks rarely.
+func (o Outside) pause(age time.Duration, u float64) time.Duration {
+	wait := durations.Scale(o.Waited, unmoved)
+	if o.Moved > 0 && o.Seen > 0 {
+		wait = durations.Scale(max(o.Ahead, 0), toFront*float64(o.Seen)/float64(o.Moved))
+	}
+	if o.Seen > 0 {
+		wait = min(wait, durations.Times(o.Last, 2))
+	}
+	least := max(Place{Ahead: leastAhead, RoundTrip: o.RoundTrip, Most: longestOutside}.pause(age), durations.Scale(o.Waited, mostOfWait))
+	return durations.Scale(min(max(wait, least), longestOutside), 1-spread+2*spread*u)
+}

@@ -1,0 +1,130 @@
+package regions
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+)
+
+const (
+	silence      = time.Second            // without an answer, of a Region that has been quicker
+	shortestWait = 250 * time.Millisecond // for an answer: a caller who waits for less proves nothing
+	noticedLate  = 200 * time.Millisecond // after its end, a silence was a pause of this process
+
+	probeEvery  = 5 * time.Second
+	homeAfter   = 30 * time.Second // of probes that were answered
+	relapse     = 2 * time.Minute  // after a return: home that fails in this time is trusted more slowly
+	longestHome = 8 * time.Minute
+)
+
+// exchange is a request that is over. Its times are since the DB was made.
+type exchange struct {
+	region, moves int // where it was sent, and how often requests had moved by then
+	sent, ended   time.Duration
+	limit         time.Duration // when its context ended, or would have; zero if it had no end
+	err           error
+	brief         bool // a write, or a strongly consistent read of one item
+}
+
+// outcome is what an exchange says of a Region.
+type outcome int
+
+const (
+	saysNothing outcome = iota
+	serves
+	failed
+)
+
+// outcome says what an exchange says of its Region.
+func (e exchange) outcome() outcome {
+	reply := decide.Classify(e.err)
+	silent := errors.Is(e.err, context.DeadlineExceeded)
+	switch {
+	case reply.Cause == decide.None, reply.Cause == decide.ConditionFailed, reply.Cause == decide.Busy:
+		return serves
+	case reply.Cause != decide.Unreachable, reply.Effect != decide.Unknown, errors.Is(e.err, context.Canceled):
+		return saysNothing
+	case silent && (durations.Less(e.ended, e.limit) > noticedLate || durations.Less(e.ended, e.sent) < shortestWait):
+		return saysNothing
+	}
+	return failed
+}
+
+// course says where requests go. It has no clock and sends nothing.
+type course struct {
+	regions int           // their number; home is the first
+	at      int           // the Region that requests go to
+	moves   int           // how often that has changed
+	quick   bool          // the Region has answered within silence since the last move
+	back    time.Duration // when they returned, by probes; zero if they never have
+
+	wait    time.Duration // for how long home must answer probes
+	probed  time.Duration // when the last probe was sent
+	answers bool          // the last probe was answered in time
+	since   time.Duration // when the first of the probes was sent that were answered in a row
+}
+
+// note takes in what an exchange says of the Region that requests go to. Those that were
+// under way at a move say nothing of the Region after it.
+func (c *course) note(e exchange, mayLeave bool) {
+	if e.region != c.at || e.moves != c.moves {
+		return
+	}
+	switch e.outcome() {
+	case serves:
+		c.quick = c.quick || e.brief && durations.Less(e.ended, e.sent) <= silence
+	case failed:
+		if mayLeave {
+			c.leave(e.ended)
+		}
+	}
+}
+
+// leave sends requests to the next Region.
+func (c *course) leave(now time.Duration) {
+	if c.at == 0 {
+		c.probed, c.answers = now, false
+		c.wait = c.nextWait(now)
+	}
+	c.move((c.at + 1) % c.regions)
+}
+
+// nextWait returns for how long home must answer probes after it failed now.
+func (c *course) nextWait(now time.Duration) time.Duration {
+	if c.back == 0 || durations.Less(now, c.back) > relapse {
+		return homeAfter
+	}
+	return min(2*c.wait, longestHome)
+}
+
+func (c *course) move(to int) {
+	c.at, c.moves, c.quick = to, c.moves+1, false
+}
+
+// probes reports whether a request that is sent now brings along a probe of home.
+func (c *course) probes(now time.Duration) bool {
+	if c.at == 0 || durations.Less(now, c.probed) < probeEvery {
+		return false
+	}
+	c.probed = now
+	return true
+}
+
+// noteProbe takes in the answer to a probe of home, which may bring the requests home.
+func (c *course) noteProbe(e exchange) {
+	if c.at == 0 {
+		return
+	}
+	served := e.outcome() == serves
+	if served && !c.answers {
+		c.since = e.sent
+	}
+	c.answers = served
+	if served && durations.Less(e.ended, c.since) >= c.wait {
+		c.back = e.ended
+		c.move(0)
+	}
+}

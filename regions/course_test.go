@@ -1,0 +1,160 @@
+package regions
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+var (
+	errReset  = errors.New("connection reset by peer")
+	errServer = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
+)
+
+func TestExchangeSaysWhetherRegionServes(t *testing.T) {
+	const at = time.Minute
+	for name, c := range map[string]struct {
+		err   error
+		took  time.Duration
+		limit time.Duration // since it was sent
+		want  outcome
+	}{
+		"answered":                   {nil, time.Millisecond, time.Second, serves},
+		"condition failed":           {&types.ConditionalCheckFailedException{}, time.Millisecond, time.Second, serves},
+		"throttled":                  {&types.ProvisionedThroughputExceededException{}, time.Millisecond, time.Second, serves},
+		"conflict of two Regions":    {&types.ReplicatedWriteConflictException{}, time.Millisecond, time.Second, serves},
+		"refused":                    {&smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}, time.Millisecond, time.Second, saysNothing},
+		"reset":                      {errReset, time.Millisecond, time.Second, failed},
+		"server error":               {errServer, time.Millisecond, time.Second, failed},
+		"silent":                     {context.DeadlineExceeded, time.Second, time.Second, failed},
+		"silent, noticed at once":    {context.DeadlineExceeded, time.Second + noticedLate, time.Second, failed},
+		"silent, noticed late":       {context.DeadlineExceeded, time.Second + noticedLate + 1, time.Second, saysNothing},
+		"silent for an instant":      {context.DeadlineExceeded, shortestWait - 1, shortestWait - 1, saysNothing},
+		"cancelled":                  {context.Canceled, time.Second, time.Minute, saysNothing},
+		"reset, noticed late":        {errReset, time.Minute, time.Second, failed},
+		"cancelled at its beginning": {context.Canceled, 0, time.Second, saysNothing},
+	} {
+		t.Run(name, func(t *testing.T) {
+			e := exchange{sent: at, ended: at + c.took, limit: at + c.limit, err: c.err}
+			if got := e.outcome(); got != c.want {
+				t.Errorf("%d, want %d", got, c.want)
+			}
+		})
+	}
+}
+
+// TestCourse plays what happens to three Regions at certain times.
+func TestCourse(t *testing.T) {
+	type step func(*course)
+	fails := func(at time.Duration) step {
+		return func(c *course) {
+			c.note(exchange{region: c.at, moves: c.moves, sent: at, ended: at, err: errReset, brief: true}, true)
+		}
+	}
+	answers := func(at, took time.Duration) step {
+		return func(c *course) {
+			c.note(exchange{region: c.at, moves: c.moves, sent: at, ended: at + took, brief: true}, true)
+		}
+	}
+	scans := func(c *course) { c.note(exchange{region: c.at, moves: c.moves, ended: 1}, true) }
+	probed := func(from, to time.Duration, err error) step {
+		return func(c *course) {
+			for at := from; at <= to; at += probeEvery {
+				c.noteProbe(exchange{sent: at, ended: at + 10*time.Millisecond, limit: at + silence, err: err})
+			}
+		}
+	}
+	const s = time.Second
+	for name, c := range map[string]struct {
+		steps []step
+		at    int
+		quick bool
+	}{
+		"begins at home":                         {nil, 0, false},
+		"a quick answer shortens silence":        {[]step{answers(0, s)}, 0, true},
+		"a slow answer does not":                 {[]step{answers(0, s+1)}, 0, false},
+		"leaves a Region that fails":             {[]step{fails(s)}, 1, false},
+		"nor does a scan":                        {[]step{scans}, 0, false},
+		"a move forgets the quick answer":        {[]step{answers(0, s), fails(s)}, 1, false},
+		"leaves that one too":                    {[]step{fails(s), fails(2 * s)}, 2, false},
+		"comes home when all others fail":        {[]step{fails(s), fails(2 * s), fails(3 * s)}, 0, false},
+		"comes home after 30 s of probes":        {[]step{fails(s), probed(10*s, 40*s, nil)}, 0, false},
+		"not after 25":                           {[]step{fails(s), probed(10*s, 35*s, nil)}, 1, false},
+		"not if one of them failed":              {[]step{fails(s), probed(10*s, 20*s, nil), probed(25*s, 25*s, errReset), probed(30*s, 55*s, nil)}, 1, false},
+		"stays away twice as long after relapse": {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 165*s, nil)}, 1, false},
+		"and then comes home":                    {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 170*s, nil)}, 0, false},
+		"a late failure is no relapse":           {[]step{fails(s), probed(10*s, 40*s, nil), fails(200 * s), probed(210*s, 240*s, nil)}, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			on := course{regions: 3}
+			for _, step := range c.steps {
+				step(&on)
+			}
+			if on.at != c.at || on.quick != c.quick {
+				t.Errorf("at %d, quick %v; want %d, %v", on.at, on.quick, c.at, c.quick)
+			}
+		})
+	}
+}
+
+func TestRequestOfBeforeMoveMovesNothing(t *testing.T) {
+	c := course{regions: 3}
+	before := exchange{sent: 1, ended: 2, err: errReset}
+	c.note(before, true)
+	c.note(before, true)
+	if c.at != 1 {
+		t.Errorf("at %d, after two requests of the Region before", c.at)
+	}
+	round := course{regions: 3}
+	for range 3 {
+		round.leave(3)
+	}
+	if round.note(before, true); round.at != 0 {
+		t.Errorf("at %d, after a request of before all the moves", round.at)
+	}
+	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // of a table that stays home
+	if c.note(home, true); c.at != 1 {
+		t.Errorf("at %d, after a request to another Region", c.at)
+	}
+}
+
+func TestTableThatIsNotProvenIsNotLeft(t *testing.T) {
+	c := course{regions: 3}
+	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
+		t.Errorf("at %d", c.at)
+	}
+}
+
+func TestRelapseWaitsAtMostEightMinutes(t *testing.T) {
+	c := course{regions: 2}
+	now := time.Second
+	for range 10 {
+		c.leave(now)
+		c.back, c.at = now+time.Second, 0
+		now += 2 * time.Second
+	}
+	if c.wait != longestHome {
+		t.Errorf("%v", c.wait)
+	}
+}
+
+func TestProbesGoHomeEveryFiveSeconds(t *testing.T) {
+	c := course{regions: 2}
+	if c.probes(time.Hour) {
+		t.Error("a probe from home")
+	}
+	c.leave(time.Second)
+	var sent []time.Duration
+	for at := time.Second; at < 20*time.Second; at += time.Second {
+		if c.probes(at) {
+			sent = append(sent, at)
+		}
+	}
+	if len(sent) != 3 || sent[0] != time.Second+probeEvery {
+		t.Errorf("probes at %v", sent)
+	}
+}

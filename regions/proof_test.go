@@ -1,0 +1,50 @@
+package regions
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+)
+
+// global is what DescribeTable says of a global table in one Region.
+func global(mode types.MultiRegionConsistency, others ...string) *types.TableDescription {
+	d := &types.TableDescription{MultiRegionConsistency: mode}
+	for _, name := range others {
+		d.Replicas = append(d.Replicas, types.ReplicaDescription{RegionName: aws.String(name), ReplicaStatus: types.ReplicaStatusActive})
+	}
+	return d
+}
+
+func TestProofNeedsStrongTableInEveryRegion(t *testing.T) {
+	strong := types.MultiRegionConsistencyStrong
+	creating := global(strong, "b", "c")
+	creating.Replicas[1].ReplicaStatus = types.ReplicaStatusCreating
+	denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+	outage := errors.New("no such host")
+	for name, c := range map[string]struct {
+		answers []described
+		want    verdict
+		why     string
+	}{
+		"strong":                       {[]described{{"a", global(strong, "b", "c"), nil}}, proven, ""},
+		"strong, and shows itself too": {[]described{{"a", global(strong, "a", "b", "c"), nil}}, proven, ""},
+		"eventual":                     {[]described{{"a", global(types.MultiRegionConsistencyEventual, "b", "c"), nil}}, unproven, "it is no global table with multi-Region strong consistency"},
+		"in one Region":                {[]described{{"a", &types.TableDescription{}, nil}}, unproven, "it is no global table with multi-Region strong consistency"},
+		"one Region missing":           {[]described{{"a", global(strong, "b"), nil}}, unproven, "it has no active replica in c"},
+		"one Region not ready":         {[]described{{"a", creating, nil}}, unproven, "it has no active replica in c"},
+		"denied":                       {[]described{{"a", nil, denied}}, unproven, "DescribeTable in a: " + denied.Error()},
+		"home is out":                  {[]described{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, proven, ""},
+		"home denies":                  {[]described{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, proven, ""},
+		"all are out":                  {[]described{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, unknown, ""},
+		"home is out, another denies":  {[]described{{"a", nil, outage}, {"b", nil, denied}}, unproven, "DescribeTable in b: " + denied.Error()},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got, why := judgeAll(c.answers, []string{"a", "b", "c"}); got != c.want || why != c.why {
+				t.Errorf("%d %q, want %d %q", got, why, c.want, c.why)
+			}
+		})
+	}
+}

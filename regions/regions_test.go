@@ -1,0 +1,346 @@
+package regions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/rand/v2"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"go.uber.org/goleak"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/internal/machine"
+	"github.com/leasehold-go/leasehold/regions"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+var names = []string{"us-east-1", "us-east-2", "us-west-2"}
+
+// world is a table in three Regions. One engine plays their consistency.
+type world struct {
+	*lab.World
+	mode string                              // of consistency, as DescribeTable says it
+	dark [3]atomic.Pointer[lab.Fault]        // how a Region is dark; nil if it serves
+	sent map[string]map[string]*atomic.Int64 // requests, by Region and operation
+	mu   sync.Mutex                          // guards sent
+}
+
+func inRegions(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		test(t, &world{World: w, mode: "STRONG", sent: map[string]map[string]*atomic.Int64{}})
+		lab.Elapse(10 * time.Second) // for the requests that are served late
+	})
+}
+
+func (w *world) count(region, op string) *atomic.Int64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.sent[region] == nil {
+		w.sent[region] = map[string]*atomic.Int64{}
+	}
+	if w.sent[region][op] == nil {
+		w.sent[region][op] = new(atomic.Int64)
+	}
+	return w.sent[region][op]
+}
+
+// process returns the DB of a process whose home is that Region, and a client of it.
+func (w *world) process(home int, cfg leasehold.Config) (*regions.DB, *leasehold.Client) {
+	w.T.Helper()
+	var clients []*dynamodb.Client
+	for i := range names {
+		n := (home + i) % len(names)
+		wire := w.Wire()
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			w.count(names[n], r.Op).Add(1)
+			if dark := w.dark[n].Load(); dark != nil {
+				return (*dark)(r)
+			}
+			time.Sleep(15 * time.Millisecond)
+			if r.Op == "DescribeTable" {
+				return w.describe(n, strings.Contains(string(r.Body), `"eventual"`)), nil
+			}
+			return r.Send()
+		})
+		clients = append(clients, w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Region = wire, names[n] }).Client)
+	}
+	db := regions.New(clients[0], clients[1:]...)
+	onMachine := w.Connect(nil)
+	return db, w.ClientOf(struct {
+		*regions.DB
+		machine.Provider
+	}{db, onMachine}, cfg)
+}
+
+// describe is the answer of DescribeTable in one of the Regions.
+func (w *world) describe(n int, eventual bool) *http.Response {
+	mode := w.mode
+	if eventual {
+		mode = "EVENTUAL"
+	}
+	var replicas []string
+	for i, name := range names {
+		if i != n {
+			replicas = append(replicas, fmt.Sprintf(`{"RegionName":%q,"ReplicaStatus":"ACTIVE"}`, name))
+		}
+	}
+	body := fmt.Sprintf(`{"Table":{"TableName":"locks","MultiRegionConsistency":%q,"Replicas":[%s]}}`, mode, strings.Join(replicas, ","))
+	res := lab.Refusal(200, "")
+	res.Body, res.ContentLength = io.NopCloser(strings.NewReader(body)), int64(len(body))
+	return res
+}
+
+func (w *world) darken(n int, fault lab.Fault) { w.dark[n].Store(&fault) }
+func (w *world) lighten(n int)                 { w.dark[n].Store(nil) }
+
+// ways are ways in which a Region is dark.
+var ways = map[string]lab.Fault{
+	"no connection":       func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset },
+	"no answer":           lab.Cut,
+	"served late":         lab.Delayed(5 * time.Second),
+	"reply lost":          lab.LoseReply,
+	"server error":        lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }),
+	"service unavailable": lab.Out,
+	"slow":                lab.Slow(2 * time.Second),
+}
+
+func TestLocksLiveThroughOutageOfHome(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			inRegions(t, func(t *testing.T, w *world) {
+				db, client := w.process(0, lab.Config())
+				var locks []*leasehold.Lock
+				for n := range 8 {
+					locks = append(locks, w.Acquire(client, fmt.Sprint(n)))
+				}
+				lab.Elapse(10 * time.Second)
+				w.darken(0, way)
+				lab.Elapse(30 * time.Second)
+				if db.Region() == names[0] {
+					t.Error("requests go to the Region that is dark")
+				}
+				began := time.Now()
+				w.Release(locks[0])
+				if took := time.Since(began); took > 1500*time.Millisecond {
+					t.Errorf("a release took %v", took)
+				}
+				w.lighten(0)
+				lab.Elapse(45 * time.Second)
+				if lost := lab.Lost(locks[1:]); lost > 0 || db.Region() != names[0] {
+					t.Errorf("%d locks are lost, and requests go to %s", lost, db.Region())
+				}
+				for _, lock := range locks[1:] {
+					w.Release(lock)
+				}
+			})
+		})
+	}
+}
+
+func TestRequestsStayHomeOnEventualTable(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		w.mode = "EVENTUAL"
+		_, client := w.process(0, lab.Config())
+		w.Release(w.Acquire(client, "a"))
+		lab.Elapse(time.Second)
+		w.darken(0, ways["no connection"])
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, err := client.Acquire(ctx, "a")
+		if err == nil || !strings.Contains(err.Error(), "no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency") {
+			t.Errorf("error %v", err)
+		}
+		for _, away := range names[1:] {
+			for op, n := range w.sent[away] {
+				if op != "DescribeTable" || n.Load() != 1 {
+					t.Errorf("%d %s in %s", n.Load(), op, away)
+				}
+			}
+		}
+	})
+}
+
+func TestProcessThatStartsInOutageAcquires(t *testing.T) {
+	for name, way := range ways {
+		t.Run(name, func(t *testing.T) {
+			inRegions(t, func(t *testing.T, w *world) {
+				w.darken(0, way)
+				_, client := w.process(0, lab.Config())
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				lock, err := client.Acquire(ctx, "a")
+				if err != nil {
+					t.Fatal(err)
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestRegionThatServesIsNotLeft(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		db, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		w.darken(0, lab.Throttled)
+		lab.Elapse(5 * time.Second)
+		w.darken(0, lab.Answer(func() *http.Response { return lab.Refusal(400, "ReplicatedWriteConflictException") }))
+		lab.Elapse(2 * time.Second)
+		w.lighten(0)
+		lab.Elapse(time.Minute)
+		if db.Region() != names[0] || lab.Lost([]*leasehold.Lock{lock}) > 0 {
+			t.Errorf("requests go to %s, lost %v", db.Region(), lab.Lost([]*leasehold.Lock{lock}))
+		}
+		w.Release(lock)
+		if n := w.count(names[1], "UpdateItem").Load(); n > 0 {
+			t.Errorf("%d writes in %s", n, names[1])
+		}
+	})
+}
+
+// TestRegionsDarkInTurnLoseNothing has one Region dark nearly always, while processes with
+// different homes contend for two keys.
+func TestRegionsDarkInTurnLoseNothing(t *testing.T) {
+	for seed := range uint64(4) {
+		t.Run(fmt.Sprint(seed), func(t *testing.T) {
+			inRegions(t, func(t *testing.T, w *world) {
+				rng := rand.New(rand.NewPCG(seed, 0))
+				dark := slices.Sorted(maps.Keys(ways))
+				cfg := lab.Config()
+				cfg.Lease = 5 * time.Second
+				until, stop := context.WithTimeout(t.Context(), 2*time.Minute)
+				defer stop()
+				var believers [2]atomic.Int32
+				var grants, lost atomic.Int32
+				var work sync.WaitGroup
+				for n := range 6 {
+					_, client := w.process(n%2, cfg)
+					work.Go(func() {
+						for until.Err() == nil {
+							key := n % 2
+							lock, err := client.Acquire(until, fmt.Sprint(key))
+							if err != nil {
+								if !errors.Is(err, context.DeadlineExceeded) {
+									t.Error(err)
+								}
+								continue
+							}
+							grants.Add(1)
+							if believers[key].Add(1) > 1 {
+								t.Error("two clients hold the key")
+							}
+							time.Sleep(2 * time.Second)
+							believers[key].Add(-1)
+							if lock.Context().Err() != nil {
+								lost.Add(1)
+							}
+							_ = lock.Release(context.WithoutCancel(until))
+						}
+					})
+				}
+				for until.Err() == nil {
+					n := rng.IntN(3)
+					w.darken(n, ways[dark[rng.IntN(len(dark))]])
+					time.Sleep(4*time.Second + time.Duration(rng.Int64N(int64(5*time.Second))))
+					w.lighten(n)
+					time.Sleep(time.Second)
+				}
+				work.Wait()
+				if lost.Load() > 0 || grants.Load() < 60 {
+					t.Errorf("%d grants, %d lost", grants.Load(), lost.Load())
+				}
+			})
+		})
+	}
+}
+
+func TestTableThatIsNotProvenStaysHomeBesideOne(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		db, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		w.darken(0, ways["no connection"])
+		lab.Elapse(10 * time.Second)
+		before := w.count(names[1], "GetItem").Load()
+		_, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String("eventual"), Key: lab.Key("a")})
+		if n := w.count(names[1], "GetItem").Load(); err == nil || n != before || db.Region() != names[1] {
+			t.Errorf("error %v, %d reads in %s", err, n-before, names[1])
+		}
+		w.lighten(0)
+		w.Release(lock)
+	})
+}
+
+func TestTableNamedByARNStaysHome(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		db, _ := w.process(0, lab.Config())
+		w.darken(0, ways["no connection"])
+		arn := "arn:aws:dynamodb:us-east-1:123456789012:table/locks"
+		for range 3 {
+			_, err := db.GetItem(t.Context(), &dynamodb.GetItemInput{TableName: aws.String(arn), Key: lab.Key("a")})
+			if err == nil || !strings.Contains(err.Error(), "no failover from us-east-1: table "+arn+": its ARN names one Region: use the table's name") {
+				t.Errorf("error %v", err)
+			}
+			lab.Elapse(2 * time.Second)
+		}
+		if db.Region() != names[0] {
+			t.Errorf("requests go to %s", db.Region())
+		}
+	})
+}
+
+func TestTableIsAskedForOnceASecondUntilARegionSays(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		for n := range names {
+			w.darken(n, ways["no connection"])
+		}
+		_, client := w.process(0, lab.Config())
+		acquired := w.Queue(client, "a")
+		lab.Elapse(20 * time.Second)
+		if n := w.count(names[2], "DescribeTable").Load(); n < 5 || n > 21 {
+			t.Errorf("%d times in 20 s", n)
+		}
+		w.lighten(2)
+		lab.Elapse(10 * time.Second)
+		w.Release(<-acquired)
+	})
+}
+
+func TestScanMayTakeLongerThanASecond(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		db, client := w.process(0, lab.Config())
+		w.Release(w.Acquire(client, "a"))
+		w.darken(0, lab.Slow(2*time.Second))
+		if _, err := db.Scan(t.Context(), &dynamodb.ScanInput{TableName: aws.String("locks")}); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A Region that has answered is silent after a second, not after the three of an attempt.
+func TestSilenceOfARegionIsOneSecond(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		db, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		lab.Elapse(time.Second) // the table is proven
+		w.darken(0, ways["no answer"])
+		began := time.Now()
+		w.Release(lock)
+		if took := time.Since(began); took > 1500*time.Millisecond || db.Region() != names[1] {
+			t.Errorf("the release took %v, and requests go to %s", took, db.Region())
+		}
+	})
+}

@@ -1,0 +1,53 @@
+package regions
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+)
+
+// GetItem implements leasehold.DB.
+func (d *DB) GetItem(ctx context.Context, in *dynamodb.GetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error) {
+	return send(ctx, d, in.TableName, in.Key, in, optFns, (*dynamodb.Client).GetItem)
+}
+
+// UpdateItem implements leasehold.DB.
+func (d *DB) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.UpdateItemOutput, error) {
+	return send(ctx, d, in.TableName, in.Key, in, optFns, (*dynamodb.Client).UpdateItem)
+}
+
+// DeleteItem implements leasehold.DB.
+func (d *DB) DeleteItem(ctx context.Context, in *dynamodb.DeleteItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.DeleteItemOutput, error) {
+	return send(ctx, d, in.TableName, in.Key, in, optFns, (*dynamodb.Client).DeleteItem)
+}
+
+// Query implements leasehold.DB.
+func (d *DB) Query(ctx context.Context, in *dynamodb.QueryInput, optFns ...func(*dynamodb.Options)) (*dynamodb.QueryOutput, error) {
+	return send(ctx, d, in.TableName, nil, in, optFns, (*dynamodb.Client).Query)
+}
+
+// Scan implements leasehold.DB.
+func (d *DB) Scan(ctx context.Context, in *dynamodb.ScanInput, optFns ...func(*dynamodb.Options)) (*dynamodb.ScanOutput, error) {
+	return send(ctx, d, in.TableName, nil, in, optFns, (*dynamodb.Client).Scan)
+}
+
+// BatchGetItem implements leasehold.DB.
+func (d *DB) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, optFns ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error) {
+	var table *string
+	for name := range in.RequestItems {
+		table = &name // leasehold names one
+	}
+	return send(ctx, d, table, nil, in, optFns, (*dynamodb.Client).BatchGetItem)
+}
+
+// TransactGetItems implements leasehold.DB. It is sent home: a table in several Regions
+// refuses it in each of them.
+func (d *DB) TransactGetItems(ctx context.Context, in *dynamodb.TransactGetItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactGetItemsOutput, error) {
+	return d.clients[0].TransactGetItems(ctx, in, optFns...)
+}
+
+// TransactWriteItems implements leasehold.DB. It is sent home: a table in several Regions
+// refuses it in each of them.
+func (d *DB) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, optFns ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error) {
+	return d.clients[0].TransactWriteItems(ctx, in, optFns...)
+}

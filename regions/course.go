@@ -97,7 +97,7 @@ func (c *course) nextWait(now time.Duration) time.Duration {
 	if c.back == 0 || durations.Less(now, c.back) > relapse {
 		return homeAfter
 	}
-	return min(2*c.wait, longestHome)
+	return min(durations.Times(c.wait, 2), longestHome)
 }
 
 func (c *course) move(to int) {

@@ -45,12 +45,14 @@ type hostileTables struct {
 	rows    map[string][]map[string]types.AttributeValue // by the layout's name
 	dir     string
 	liar    *liar
+	alone   bool // no other test has processes
 }
 
 func newHostileTables(t testing.TB) *hostileTables {
 	t.Helper()
 	engine := localdynamo.New()
-	h := &hostileTables{db: engine.Client(), rows: map[string][]map[string]types.AttributeValue{}, dir: t.TempDir(), liar: &liar{engine: engine}}
+	_, fuzzes := t.(*testing.F) // targets run after all tests
+	h := &hostileTables{db: engine.Client(), rows: map[string][]map[string]types.AttributeValue{}, dir: t.TempDir(), liar: &liar{engine: engine}, alone: fuzzes}
 	server := httptest.NewServer(h.liar)
 	t.Cleanup(func() {
 		server.Close()
@@ -221,12 +223,12 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command in this process, except for run: it ends the children of its process
-// that are in other groups, as what CMD has left running, and here those are the processes of
-// other tests.
+// runs runs a command in this process, except for run beside other tests: it ends the children
+// of its process that are in other groups, as what CMD has left running, and those are the
+// processes of the other tests.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
-	if args[0] == "run" {
+	if args[0] == "run" && !h.alone {
 		leasehold, err := installed()
 		if err != nil {
 			panic(err)

@@ -80,7 +80,7 @@ func New(db DB, cfg Config) (*Client, error) {
 	c := &Client{
 		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
 		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
-		owner:  owner, overhead: recordOverhead(owner, cfg.Line), log: cfg.Logger, now: on.Now, wall: on.Wall,
+		owner:  owner, overhead: recordOverhead(owner, proto), log: cfg.Logger, now: on.Now, wall: on.Wall,
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger}
 	c.holds = newHolds(c, on.Renewals)

@@ -117,26 +117,6 @@ type Config struct {
 	// not delete them.
 	SharedLease bool
 
-	// Line lets waiters of different clients stand in line, in the lock's record: who
-	// comes first is granted the key first, by the write that releases it, and nobody
-	// asks in vain. A holder knows of those who joined before its last request. If none
-	// had, or if it dies, the key is granted to whoever of them looks first, most often
-	// the first. Native layout only; set it on every client that waits for a key.
-	//
-	// 16 stand in line; who finds no room waits outside, and looks more rarely the longer it
-	// has to wait. AcquireAll waits in line for one key after the other, AcquireAny for two of
-	// its keys or more. Those in line read the record at least once a second, the first of them
-	// four times, whatever PollMax is. A waiter that dies there costs the others one hand-over
-	// lease when its turn has come: half of Lease, from 3 s to 10 s. If it has never been seen
-	// with the key, nobody stands in line for six leases after that, and all wait as without it.
-	//
-	// While others wait, the key is never free: TryAcquire is refused, and a client without Line
-	// may wait for ever. A key that was handed over has the hand-over lease until its first
-	// renewal, after a tenth of that: call Renew first if your work counts back from
-	// Lock.TrustedUntil, or if an expiry warning is to come longer before the end than that
-	// lease.
-	Line bool
-
 	// Logger receives lost locks and failing renewals as Warn (renewals in one line per ten
 	// seconds), renewals that succeed again as Info, and all events as Debug. Default
 	// slog.Default(). For silence: slog.New(slog.DiscardHandler).
@@ -247,9 +227,6 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	}
 	if _, ok := proto.(protocol.Native); cfg.SharedLease && proto != nil && !ok {
 		problems = append(problems, cfg.unsupported("SharedLease"))
-	}
-	if _, ok := proto.(protocol.Native); cfg.Line && proto != nil && !ok {
-		problems = append(problems, cfg.unsupported("Line"))
 	}
 	if cfg.Logger == nil {
 		cfg.Logger = slog.Default()

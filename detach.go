@@ -79,7 +79,7 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends
 // with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
-// expires. Nothing is sent, unless another client has handed the key over (Config.Line) and
+// expires. Nothing is sent, unless another client has handed the key over and
 // it has not been renewed since: then Detach renews it first, while it is trusted, or
 // returns an error.
 //

@@ -51,7 +51,7 @@ type Record struct {
 
 	Done *Done // the last work done with Once or Every; nil if unknown
 
-	Waiting []Waiter // the queue, its head first; see Config.Line
+	Waiting []Waiter // the queue, its head first
 
 	Session string // id of the shared lease that is renewed instead of the record; empty if none. Lease is then for clients that know no shared leases
 

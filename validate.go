@@ -176,12 +176,12 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 }
 
 // recordOverhead returns the size in bytes of a record of this client without key, data and
-// attributes: names, ids and numbers, rounded up, a mark of done work, and the queue with
-// its advice.
-func recordOverhead(owner string, inLine bool) int {
+// attributes: names, ids and numbers, rounded up, a mark of done work, and in the native
+// layout the queue with its advice.
+func recordOverhead(owner string, proto protocol.Protocol) int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(owner)
-	if inLine {
+	if _, native := proto.(protocol.Native); native {
 		size += 60 + protocol.MostWaitersBytes
 	}
 	return size

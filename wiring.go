@@ -64,9 +64,7 @@ func newSeek(c *Client) *seek.Client {
 		Expires: func() time.Time { return c.holds.Expires(true, marks) }, Detach: c.holds.Detach, AwaitGrace: c.holds.AwaitGrace, GiveBack: c.holds.GiveBack,
 		Closing: c.holds.Closing(), Errors: userErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
 	}
-	if c.cfg.Line {
-		s.Line = c.proto.(protocol.Native)
-	}
+	s.Queue, _ = c.proto.(protocol.Native)
 	return s
 }
 

@@ -153,7 +153,7 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 func (e *Election) letOthers(ctx context.Context) {
 	s := e.in.Seeking()
 	longest := s.PollMax
-	if s.Line != nil {
+	if s.Queue != nil {
 		longest = max(longest, decide.LongestLinePause)
 	}
 	pause, cancel := context.WithTimeout(ctx, durations.Times(longest, 2))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/election"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/layout"
 )
@@ -113,7 +114,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 			if err := <-why; !errors.Is(err, election.ErrAsked) {
 				t.Errorf("its function ended with %v", err)
 			}
-			lab.Elapse(polls)
+			lab.Elapse(polls + 2*decide.LongestLinePause) // the time that it leaves to others
 			if _, err := operator.Leader(t.Context()); err != nil {
 				t.Errorf("who leads after that: %v", err)
 			}
@@ -306,15 +307,10 @@ func hears(t *testing.T, why <-chan error) {
 func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
-		cfg.Line = true
 		e, _, _ := elects(w, cfg)
 		next, _, _ := elects(w, cfg)
 		operator, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
-		for term.Token()%16 == 0 { // such a term is released for all clients
-			w.Release(term)
-			term = campaign(w, e, "a")
-		}
 		why, led := make(chan error, 10), make(chan error, 1)
 		ctx, cancel := context.WithCancel(t.Context())
 		go func() { led <- next.Lead(ctx, "b", works(0, why)) }()
@@ -429,38 +425,44 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	})
 }
 
-// A waiter in the queue reads once a second, even if the pauses of other candidates are shorter.
+// A candidate that joins the queue after the leader's last renewal is not seen by its
+// release, and reads four times a second, even if the pauses of others are shorter.
 func TestStepDownLetsQueuedWaitersRead(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
-		cfg.Line = true
-		cfg.PollMax = 50 * time.Millisecond
-		e, _, _ := elects(w, cfg)
-		other, _, _ := elects(w, cfg)
-		operator, _, _ := elects(w, cfg)
-		term := campaign(w, e, "a")
-		for term.Token()%16 != 15 { // the next term is released for all clients
-			w.Release(term)
-			term = campaign(w, e, "a")
-		}
-		w.Release(term)
-		why, led := make(chan error, 10), make(chan error, 2)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() { led <- e.Lead(ctx, "a", works(0, why)) }()
-		lab.Elapse(time.Second)
-		go func() { led <- other.Lead(ctx, "b", works(0, why)) }()
-		lab.Elapse(10 * time.Minute)
-		if err := operator.StepDown(t.Context()); err != nil {
-			t.Error(err)
-		}
-		lab.Elapse(3 * time.Second)
-		if now, err := operator.Leader(t.Context()); err != nil || now.Value != "b" {
-			t.Errorf("%+v leads, %v", now, err)
-		}
-		cancel()
-		<-led
-		<-led
-	})
+	cfg := lab.Config()
+	cfg.PollMax = 50 * time.Millisecond
+	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // whenever it reads
+		lab.InBubble(t, func(t *testing.T, w *lab.World) {
+			e, _, _ := elects(w, cfg)
+			other, _, _ := elects(w, cfg)
+			operator, _, _ := elects(w, cfg)
+			ctx, cancel := context.WithCancel(t.Context())
+			heard, led := make(chan struct{}, 9), make(chan error, 2)
+			go func() {
+				led <- e.Lead(ctx, "a", func(ctx context.Context, _ *leasehold.Lock) error {
+					<-ctx.Done()
+					heard <- struct{}{}
+					time.Sleep(ends)
+					return ctx.Err()
+				})
+			}()
+			lab.Elapse(time.Minute)
+			go func() {
+				if err := operator.StepDown(t.Context()); err != nil {
+					t.Error(err)
+				}
+			}()
+			<-heard
+			lab.Elapse(time.Second)
+			go func() { led <- other.Lead(ctx, "b", works(0, make(chan error, 1))) }()
+			lab.Elapse(3 * time.Second)
+			if now, err := operator.Leader(t.Context()); err != nil || now.Value != "b" {
+				t.Errorf("after %v %+v leads, %v", ends, now, err)
+			}
+			cancel()
+			<-led
+			<-led
+		})
+	}
 }
 
 func TestStepDownListenerRefusesForeignTermAndNil(t *testing.T) {

@@ -16,12 +16,6 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-func inLine() leasehold.Config {
-	cfg := lab.Config()
-	cfg.Line = true
-	return cfg
-}
-
 func vouching() leasehold.Config {
 	cfg := lab.Config()
 	cfg.MaxSkew = time.Second
@@ -97,8 +91,8 @@ var operations = []*operation{
 	{
 		name:     "wait in line",
 		acquires: true,
-		about:    "`Acquire` with `Config.Line` of a key that another client holds and releases after 3 s. The requests join the queue.",
-		cfg:      inLine,
+		about:    "`Acquire` of a key that another client holds and releases after 3 s. The requests join the queue.",
+		cfg:      lab.Config,
 		fits: func(c lab.Call) bool {
 			return c.Writes("UpdateItem") && strings.Contains(string(c.Body), "list_append")
 		},
@@ -120,8 +114,8 @@ var operations = []*operation{
 	},
 	{
 		name:  "hand-over to the head of a line",
-		about: "`Release` with `Config.Line`, while another client waits in the queue of the key, for 15 s at most.",
-		cfg:   inLine,
+		about: "`Release` while another client waits in the queue of the key, for 15 s at most.",
+		cfg:   lab.Config,
 		fits:  lab.Call.HandsOver,
 		prepare: func(x *trial) func() error {
 			lock := x.believes(x.Acquire(x.c, "job"))

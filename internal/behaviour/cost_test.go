@@ -58,12 +58,21 @@ var operations = []priced{
 		w.Release(l)
 		<-next
 	}},
+	{"handing over to the head of the queue", func(w *lab.World, p *process) {
+		l := w.Acquire(p.Client, "job")
+		next := w.Queue(newProcess(w, lab.Config()).Client, "job")
+		lab.Elapse(time.Second)
+		_ = l.Renew(w.T.Context()) // its reply shows the queue
+		p.before()
+		w.Release(l)
+		<-next
+	}},
 	{"`TryAcquire` of a key that another process holds", func(w *lab.World, p *process) {
 		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
 		_, _ = p.TryAcquire(w.T.Context(), "job")
 	}},
-	{"a poll of a waiting process", func(w *lab.World, p *process) {
+	{"a read of a waiting process", func(w *lab.World, p *process) {
 		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
 		_, _ = p.Get(w.T.Context(), "job") // the same request

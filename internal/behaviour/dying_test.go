@@ -19,7 +19,7 @@ func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
 		var worked time.Duration
 		begin := func() (kill func() bool) {
 			holds := false
-			c, wire := w.Client(inLine())
+			c, wire := w.Client(lab.Config())
 			wire.SetFault(lab.Far(roundTrip))
 			own, leave := context.WithCancel(ctx)
 			all.Go(func() {

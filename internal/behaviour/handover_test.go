@@ -16,7 +16,7 @@ import (
 
 // leased is the configuration of a client in the queue with a lease of its own.
 func leased(lease time.Duration) leasehold.Config {
-	cfg := inLine()
+	cfg := lab.Config()
 	cfg.Lease = lease
 	return cfg
 }
@@ -61,7 +61,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrderBehind(t, w, tc.cfg, 1, inLine())
+				l := inOrderBehind(t, w, tc.cfg, 1, lab.Config())
 				l.wires[0].SetFault(lab.Cut)
 				w.Release(l.lock)
 				if ms := lab.Text(w.Item("job"), "leaseDuration"); ms != strconv.FormatInt(tc.want.Milliseconds(), 10) {
@@ -93,7 +93,7 @@ func TestDeadHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
 
 func TestHeadTrustsNoLongerThanTheHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		_, next, unseen := handed(t, w, leased(2*time.Second), inLine())
+		_, next, unseen := handed(t, w, leased(2*time.Second), lab.Config())
 		if got := next.TrustedUntil().Sub(unseen); got != 1800*time.Millisecond {
 			t.Errorf("trusted for %v after the last look that did not show it", got)
 		}
@@ -103,7 +103,7 @@ func TestHeadTrustsNoLongerThanTheHandOver(t *testing.T) {
 
 func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		_, next, unseen := handed(t, w, inLine(), leased(5*time.Second))
+		_, next, unseen := handed(t, w, lab.Config(), leased(5*time.Second))
 		if got := next.TrustedUntil().Sub(unseen); got != 4500*time.Millisecond {
 			t.Errorf("trusted for %v after the last look that did not show it", got)
 		}
@@ -112,7 +112,7 @@ func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
 }
 
 func TestHeadWithLittleTrustLeftReplacesHandOver(t *testing.T) {
-	skewed := inLine()
+	skewed := lab.Config()
 	skewed.MaxSkew = 8200 * time.Millisecond // it trusts 800 ms of a hand-over
 	short := leased(time.Second)             // it trusts 900 ms of a hand-over, and of a grant of its own
 	for name, tc := range map[string]struct {
@@ -120,9 +120,9 @@ func TestHeadWithLittleTrustLeftReplacesHandOver(t *testing.T) {
 		silent  time.Duration // before the look that shows it
 		replace bool
 	}{
-		"most of it":                           {inLine(), 0, false},
-		"more than half of it":                 {inLine(), 2 * time.Second, false},
-		"less than half of it":                 {inLine(), 6 * time.Second, true},
+		"most of it":                           {lab.Config(), 0, false},
+		"more than half of it":                 {lab.Config(), 2 * time.Second, false},
+		"less than half of it":                 {lab.Config(), 6 * time.Second, true},
 		"less than a second":                   {skewed, 0, true},
 		"less than a second, of a short lease": {short, 0, false},
 		"less than half, of a short lease":     {short, 600 * time.Millisecond, true},
@@ -146,8 +146,8 @@ func TestHeadWithLittleTrustLeftReplacesHandOver(t *testing.T) {
 // A waiter must read often enough to be handed a key for as short a lease as the holder's.
 func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 	for name, tc := range map[string]struct{ holds, waits leasehold.Config }{
-		"of the holder": {leased(time.Second), inLine()},
-		"of its own":    {inLine(), leased(time.Second)},
+		"of the holder": {leased(time.Second), lab.Config()},
+		"of its own":    {lab.Config(), leased(time.Second)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -168,7 +168,7 @@ func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 
 func TestHeadReadsFourTimesASecondHoweverLongTheHold(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 2, inLine())
+		l := inOrder(t, w, 2, lab.Config())
 		lab.Elapse(time.Hour)
 		l.wires[0].Sent()
 		l.wires[1].Sent()
@@ -185,7 +185,7 @@ func TestHeadReadsFourTimesASecondHoweverLongTheHold(t *testing.T) {
 
 func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)
 		next := <-l.got[0]
 		l.wires[0].Sent()
@@ -211,7 +211,7 @@ func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
 // The lease of a hand-over is half of that of a grant, and its first renewal comes early.
 func TestEightSecondsOfThrottledWritesAtHandOverLoseNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
 		if err := l.lock.Renew(t.Context()); err != nil {
 			t.Fatal(err)
@@ -236,7 +236,7 @@ func TestEightSecondsOfThrottledWritesAtHandOverLoseNothing(t *testing.T) {
 
 func TestDetachRenewsHandOverFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)
 		next := <-l.got[0]
 		l.wires[0].Sent()
@@ -258,7 +258,7 @@ func TestDetachRenewsHandOverFirst(t *testing.T) {
 
 func TestDetachSendsNothingOnceHandOverIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)
 		next := <-l.got[0]
 		lab.Elapse(2 * time.Second)
@@ -272,7 +272,7 @@ func TestDetachSendsNothingOnceHandOverIsRenewed(t *testing.T) {
 
 func TestDetachOfHandOverThatCannotBeRenewedKeepsHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)
 		next := <-l.got[0]
 		l.wires[0].SetFault(lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }))
@@ -294,7 +294,7 @@ func TestDetachOfHandOverThatCannotBeRenewedKeepsHandle(t *testing.T) {
 // lock of the waiter that takes the key over.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
-	l = inOrder(t, w, 3, inLine())
+	l = inOrder(t, w, 3, lab.Config())
 	l.wires[0].SetFault(lab.Cut)
 	w.Release(l.lock)
 	select {
@@ -336,7 +336,7 @@ func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
 			t.Error("it was handed over")
 		}
 		next = <-l.got[0]
-		behind, wire := w.Client(inLine())
+		behind, wire := w.Client(lab.Config())
 		got := w.Queue(behind, "job")
 		lab.Elapse(30 * time.Second)
 		if n := lab.Count(wire.Sent(), joins); n > 0 {
@@ -363,7 +363,7 @@ func TestTakeoverFromRenewedHolderSuspendsNoQueue(t *testing.T) {
 	for name, before := range map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrder(t, w, 3, inLine())
+				l := inOrder(t, w, 3, lab.Config())
 				dies, rest := l.wire, l.got
 				if before > 0 {
 					w.Release(l.lock)
@@ -405,12 +405,12 @@ func TestSuspensionIsIgnoredFurtherAheadThanSixLeases(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				holder, wire := w.Client(inLine())
+				holder, wire := w.Client(lab.Config())
 				lock := w.Acquire(holder, "job")
 				w.Update("job", map[string]types.AttributeValue{
 					"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(tc.ahead).UnixMilli(), 10)},
 				})
-				c, waits := w.Client(inLine())
+				c, waits := w.Client(lab.Config())
 				got := w.Queue(c, "job")
 				lab.Elapse(time.Second)
 				if n := lab.Count(waits.Sent(), joins); n != tc.joins {
@@ -439,7 +439,7 @@ func TestSuspensionIsIgnoredFurtherAheadThanSixLeases(t *testing.T) {
 // An entry may land after the queue was suspended, by a join that was late.
 func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{
 			"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)},
 		})
@@ -468,7 +468,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 // a queue: who polls is not seen in the record.
 func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(inLine())
+		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
 		w.Update("job", map[string]types.AttributeValue{

@@ -18,12 +18,6 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func inLine() leasehold.Config {
-	cfg := lab.Config()
-	cfg.Line = true
-	return cfg
-}
-
 // handOverLease is the lease of a hand-over by a client with the default lease of 20 s.
 const handOverLease = 10 * time.Second
 
@@ -47,7 +41,7 @@ func TestQueueGrantsInOrder(t *testing.T) {
 		{16, "host.example/", 29 * limit, 28, 9},
 		{64, "", 141 * limit, 141, 17},
 	} {
-		cfg := inLine()
+		cfg := lab.Config()
 		cfg.Owner = tc.names
 		c := contend(t, cfg, tc.clients, 400)
 		if c.each > limit*104/100 || c.longest > tc.longest || c.overtaken > tc.overtaken || c.used.Write+c.used.Read > tc.units {
@@ -72,7 +66,7 @@ type lined struct {
 // inOrder has so many clients join the queue, one after the other.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
-	return inOrderBehind(t, w, inLine(), waiters, cfg, opts...)
+	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
 }
 
 func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
@@ -83,7 +77,7 @@ func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters i
 // inOrderOf is inOrder, of a lock that was acquired with options of its own.
 func inOrderOf(t *testing.T, w *lab.World, waiters int, held ...leasehold.AcquireOption) *lined {
 	t.Helper()
-	return behind(t, w, inLine(), held, waiters, inLine())
+	return behind(t, w, lab.Config(), held, waiters, lab.Config())
 }
 
 func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold.AcquireOption, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
@@ -119,7 +113,7 @@ func (l *lined) waiting() int {
 
 func TestReleaseHandsTheKeyToTheHeadOfTheLine(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 3, inLine())
+		l := inOrder(t, w, 3, lab.Config())
 		if n := l.waiting(); n != 3 {
 			t.Fatalf("%d stand in line", n)
 		}
@@ -148,7 +142,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheLine(t *testing.T) {
 
 func TestHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second) // now the head looks every quarter of a second
 		var asked []time.Time
 		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -175,7 +169,7 @@ func TestHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) {
 
 func TestDeadHeadBlocksForShortLeaseAndWholeQueueAsksAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 6, inLine())
+		l := inOrder(t, w, 6, lab.Config())
 		for i := range 5 {
 			l.wires[i].SetFault(lab.Cut)
 		}
@@ -198,7 +192,7 @@ func TestDeadHeadBlocksForShortLeaseAndWholeQueueAsksAgain(t *testing.T) {
 
 func TestQueueIsLeftByWaiterThatGivesUp(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 3, inLine())
+		l := inOrder(t, w, 3, lab.Config())
 		for _, i := range []int{1, 0} {
 			l.leave[i]()
 			<-l.got[i]
@@ -215,7 +209,7 @@ func TestQueueIsLeftByWaiterThatGivesUp(t *testing.T) {
 // Each client that leaves moves the later ones, which may be leaving themselves.
 func TestQueueIsLeftByAllWaitersThatGiveUpAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 13, inLine())
+		l := inOrder(t, w, 13, lab.Config())
 		for i, leave := range l.leave {
 			l.wires[i].SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond))
 			leave()
@@ -239,7 +233,7 @@ func TestQueueIsLeftThoughFirstRequestsFail(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				l := inOrder(t, w, 2, inLine())
+				l := inOrder(t, w, 2, lab.Config())
 				l.wires[0].SetFault(fault)
 				l.leave[0]()
 				<-l.got[0]
@@ -258,8 +252,8 @@ func TestQueueIsLeftThoughFirstRequestsFail(t *testing.T) {
 
 func TestQueueIsLeftBeforeTheRecordShowsTheEntry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 2, inLine())
-		c, wire := w.Client(inLine())
+		l := inOrder(t, w, 2, lab.Config())
+		c, wire := w.Client(lab.Config())
 		ctx, leave := context.WithCancel(t.Context())
 		wire.SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer leave()
@@ -282,9 +276,9 @@ func TestQueueIsLeftBeforeTheRecordShowsTheEntry(t *testing.T) {
 
 func TestCloseWaitsBrieflyForThrottledLeave(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(inLine())
+		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
-		c, wire := w.Client(inLine())
+		c, wire := w.Client(lab.Config())
 		ended := make(chan error, 1)
 		go func() {
 			_, err := c.Acquire(t.Context(), "job")
@@ -308,7 +302,7 @@ func TestCloseWaitsBrieflyForThrottledLeave(t *testing.T) {
 
 func TestHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
 		if err := l.lock.Renew(t.Context()); err != nil {
 			t.Fatal(err)
@@ -325,7 +319,7 @@ func TestHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 
 func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
 		l.leave[0]()
 		<-l.got[0]
@@ -343,7 +337,7 @@ func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
 
 func TestLineThatIsErasedIsJoinedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 3, inLine())
+		l := inOrder(t, w, 3, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
 		lab.Elapse(2 * time.Second)
 		if n := l.waiting(); n != 3 {
@@ -413,13 +407,13 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
 			&types.AttributeValueMemberL{Value: []types.AttributeValue{&types.AttributeValueMemberB{Value: []byte("short")}}},
 		} {
-			holder, _ := w.Client(inLine())
+			holder, _ := w.Client(lab.Config())
 			lock := w.Acquire(holder, "job")
 			w.Update("job", map[string]types.AttributeValue{"waiters": odd})
 			if err := lock.Renew(t.Context()); err != nil {
 				t.Fatal(err)
 			}
-			c, wire := w.Client(inLine())
+			c, wire := w.Client(lab.Config())
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
 			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // one more every four seconds
@@ -433,16 +427,16 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 
 // A grant of theirs would write what a hand-over does not: so they write it.
 func TestHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
-	shared := inLine()
+	shared := lab.Config()
 	shared.SharedLease = true
 	mine := []byte("mine")
 	for name, tc := range map[string]struct {
 		cfg  leasehold.Config
 		opts []leasehold.AcquireOption
 	}{
-		"data":           {inLine(), []leasehold.AcquireOption{leasehold.WithData(mine)}},
-		"initial data":   {inLine(), []leasehold.AcquireOption{leasehold.WithInitialData(mine)}},
-		"by hand":        {inLine(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}},
+		"data":           {lab.Config(), []leasehold.AcquireOption{leasehold.WithData(mine)}},
+		"initial data":   {lab.Config(), []leasehold.AcquireOption{leasehold.WithInitialData(mine)}},
+		"by hand":        {lab.Config(), []leasehold.AcquireOption{leasehold.WithoutRenewal()}},
 		"a shared lease": {cfg: shared},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -471,7 +465,7 @@ func TestHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
 // A join that DynamoDB refuses would end the wait.
 func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := inLine()
+		cfg := lab.Config()
 		cfg.Owner = strings.Repeat("n", 255)
 		holder, _ := w.Client(cfg)
 		most := 400<<10 - refusedBytes(t, holder, "job", leasehold.WithData(make([]byte, 400<<10))) + 400<<10
@@ -507,7 +501,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 // The head may work as soon as it has read the record, even if the reply is lost.
 func TestHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		l.wire.SetFault(lab.Once(lab.Call.HandsOver, lab.LoseReply))
 		done := make(chan error, 1)
 		go func() { done <- l.lock.Release(t.Context()) }()
@@ -525,9 +519,9 @@ func TestHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
 
 func TestUnansweredHandOverIsNoAttemptOfItsSender(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := inLine()
+		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond
-		l := inOrderBehind(t, w, cfg, 1, inLine())
+		l := inOrderBehind(t, w, cfg, 1, lab.Config())
 		l.wire.SetFault(lab.LoseReply)
 		limit, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 		defer cancel()
@@ -554,9 +548,9 @@ func TestUnansweredHandOverIsNoAttemptOfItsSender(t *testing.T) {
 
 func TestJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(inLine())
+		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
-		c, wire := w.Client(inLine())
+		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(joins, lab.LoseReply))
 		got := w.Queue(c, "job")
 		lab.Elapse(10 * time.Second)
@@ -578,7 +572,7 @@ func TestJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
 // It may stand first by then, and be handed the key.
 func TestJoinWithoutReplyIsLookedForSoon(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(time.Minute) // behind so old a grant who has no place looks each twelve seconds
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {
@@ -601,39 +595,27 @@ func TestJoinWithoutReplyIsLookedForSoon(t *testing.T) {
 	})
 }
 
-// A client without a queue leaves it alone, and acquires the key by chance.
-func TestClientsWithAndWithoutALineShareAKey(t *testing.T) {
+func TestQueueIsOfNativeRecordsAlone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 2, inLine())
-		plain, _ := w.Client(lab.Config())
-		got := w.Queue(plain, "job")
-		w.Release(l.lock)
-		for range 3 {
-			select {
-			case next := <-l.got[0]:
-				w.Release(next)
-			case next := <-l.got[1]:
-				w.Release(next)
-			case next := <-got:
-				w.Release(next)
-			}
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{})
+		holder, _ := w.Client(cfg)
+		lock := w.Acquire(holder, "job")
+		c, wire := w.Client(cfg)
+		got := w.Queue(c, "job")
+		lab.Elapse(20 * time.Second)
+		sent := wire.Sent()
+		if n := lab.Count(sent, lab.Call.Reads); lab.Count(sent, joins) > 0 || n < 30 {
+			t.Errorf("%d joins, and %d reads in twenty seconds", lab.Count(sent, joins), n)
 		}
+		w.Release(lock)
+		w.Release(<-got)
 	})
-}
-
-func TestLineIsOfNativeRecordsAlone(t *testing.T) {
-	cfg := inLine()
-	cfg.Layout = layout.AWSLabs{}
-	var unsupported *leasehold.UnsupportedError
-	if _, err := leasehold.New(lab.New(t).DB, cfg); !errors.As(err, &unsupported) {
-		t.Error(err)
-	}
 }
 
 // A queue may be erased again and again, as by takeovers, while a call waits.
 func TestCallWhoseQueueIsErasedForeverJoinsItAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		l := inOrder(t, w, 1, inLine())
+		l := inOrder(t, w, 1, lab.Config())
 		for range 100 {
 			w.Update("job", map[string]types.AttributeValue{"waiters": nil})
 			lab.Elapse(5 * time.Second)

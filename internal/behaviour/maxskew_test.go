@@ -266,7 +266,6 @@ func TestMarginSeparatesClocksThatAreWrongByMaxSkew(t *testing.T) {
 func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
-		cfg.Line = true
 		holder, wire := w.Client(cfg)
 		head, headWire := w.Client(cfg)
 		lock := w.Acquire(holder, "job")
@@ -305,7 +304,6 @@ func TestHeadIsHandedNoSliverOfTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)
-			cfg.Line = true
 			l := inOrderBehind(t, w, cfg, 1, cfg)
 			w.Release(l.lock)
 			next := <-l.got[0]

@@ -83,7 +83,7 @@ func TestOnceThatFailedIsDoneByTheNext(t *testing.T) {
 }
 
 func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
-	for name, cfg := range map[string]leasehold.Config{"plain": lab.Config(), "with a line": inLine(), "shared": lab.SharedConfig()} {
+	for name, cfg := range map[string]leasehold.Config{"own leases": lab.Config(), "shared": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				a, _ := w.Client(cfg)
@@ -108,11 +108,8 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 				if n != 0 {
 					t.Errorf("ran %d times", n)
 				}
-				calls, most := wire.Sent(), 1
-				if cfg.Line {
-					most = 2 // it leaves the line
-				}
-				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > most {
+				calls := wire.Sent()
+				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // it leaves the queue
 					t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
 				}
 			})
@@ -553,10 +550,10 @@ func TestMarkIsStoredWhoeverComesNext(t *testing.T) {
 	for name, other := range map[string]bool{"another goroutine": false, "the head of the line": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				c, _ := w.Client(inLine())
+				c, _ := w.Client(lab.Config())
 				next := c
 				if other {
-					next, _ = w.Client(inLine())
+					next, _ = w.Client(lab.Config())
 				}
 				lock, err := c.Acquire(t.Context(), "job", leasehold.Once("mon"))
 				if err != nil {
@@ -609,7 +606,7 @@ func TestOnceWaitsInTheQueue(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup
 		for range 3 {
-			c, _ := w.Client(inLine())
+			c, _ := w.Client(lab.Config())
 			others.Go(func() {
 				for ctx.Err() == nil {
 					_ = c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { time.Sleep(2 * time.Second); return nil })
@@ -617,7 +614,7 @@ func TestOnceWaitsInTheQueue(t *testing.T) {
 			})
 		}
 		lab.Elapse(time.Minute)
-		c, _ := w.Client(inLine())
+		c, _ := w.Client(lab.Config())
 		var n runs
 		began := time.Now()
 		wait, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
@@ -639,14 +636,14 @@ func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 	for name, handed := range map[string]bool{"it is handed the key": true, "it stands in line yet": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				holder, _ := w.Client(inLine())
+				holder, _ := w.Client(lab.Config())
 				lock := w.Acquire(holder, "job")
 				var n runs
 				ended := make(chan error, 1)
-				head, _ := w.Client(inLine())
+				head, _ := w.Client(lab.Config())
 				go func() { ended <- head.Do(t.Context(), "job", n.do, leasehold.Once("mon")) }()
 				lab.Elapse(time.Second)
-				behind, _ := w.Client(inLine())
+				behind, _ := w.Client(lab.Config())
 				got := w.Queue(behind, "job")
 				lab.Elapse(10 * time.Second)
 				w.Update("job", map[string]types.AttributeValue{ // an earlier client might have done it
@@ -682,11 +679,11 @@ func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 // of that grant.
 func TestOnceOfHeadThatIsHandedTheKeyReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(inLine())
+		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // so its release knows nobody, and frees the key
 		var n runs
 		ended := make(chan error, 1)
-		head, wire := w.Client(inLine())
+		head, wire := w.Client(lab.Config())
 		go func() { ended <- head.Do(t.Context(), "job", n.do, leasehold.Once("mon")) }()
 		lab.Elapse(10 * time.Second)
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {

@@ -187,6 +187,16 @@ func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 			return "CLOCK"
 		case kind == "S":
 			return p.of(s)
+		case kind == "B": // entries of queues alone, whose ids are random
+			return "ENTRY"
+		case kind == "L":
+			var list []map[string]json.RawMessage
+			_ = json.Unmarshal(raw, &list)
+			var entries []string
+			for _, v := range list {
+				entries = append(entries, p.value(v))
+			}
+			return "[" + strings.Join(entries, ", ") + "]"
 		case kind == "M":
 			var m map[string]map[string]json.RawMessage
 			_ = json.Unmarshal(raw, &m)

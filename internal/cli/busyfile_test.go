@@ -222,13 +222,13 @@ func TestRunWithoutFileDescriptorsEndsAtOnce(t *testing.T) {
 	if err := newStoreFile(file); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"run k --file locks.db -- touch ran", "run k -n --file locks.db -- touch ran", "acquire k --file locks.db"} {
+	for _, command := range []string{"run k --file locks.db -- touch ran", "run k -n --file locks.db -- touch ran", "run k -k l --file locks.db -- touch ran"} {
 		p := processOf(t, dir, bare(dir), "sh", "-c", "exec 3>&- 4>&- 5>&- 6>&- 7>&- 8>&- 9>&-; ulimit -n 8; exec leasehold "+command)
 		p.cmd.Stderr = &p.stderr
 		p.start()
 		code := p.wait()
 		said := p.stderr.String()
-		if code != 125 && code != 2 || !strings.Contains(said, "this process can open no more files: raise the limit of ulimit -n") || strings.Contains(said, "fuser") {
+		if code != 125 && code != 126 || !strings.Contains(said, "this process can open no more files: raise the limit of ulimit -n") || strings.Contains(said, "fuser") {
 			t.Errorf("%s: exit code %d: %s", command, code, said)
 		}
 	}

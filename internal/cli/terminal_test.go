@@ -100,7 +100,7 @@ func TestTableWaitOnTerminalRewritesOneLine(t *testing.T) {
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	fileNumber(t, filepath.Join(dir, "pid2"))
 	s := onTerminal(t, dir, env, "run", "k", "--", "echo", "mine")
-	s.shows(`^leasehold: waiting for k, held by [^ ]+/[a-z2-7]{4} for \d+s\r\x1b\[Kleasehold: waiting for k, held by [^ ]+ for \d+s`)
+	s.shows(`^leasehold: waiting for k, held by [^ ]+/[a-z2-7]{4} for \d+s, number 1 in the queue\r\x1b\[Kleasehold: waiting for k, held by [^ ]+ for \d+s, number 1 in the queue`)
 	holder.signal(syscall.SIGTERM)
 	s.shows(`\r\x1b\[Kleasehold: granted k after \d+s, token \d+\r\nmine\r\n`)
 	s.ends(0)

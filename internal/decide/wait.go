@@ -62,12 +62,16 @@ func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
 }
 
+// leastLongest is less than that pause for any lease that a client may have: a record may show
+// another, and then nobody reads it more often.
+const leastLongest = 25 * time.Millisecond
+
 // LongestPauseInQueue returns the longest pause of a waiter with the lease own behind a
 // holder with the lease held. The waiter may be handed the key unseen: three quarters of
 // the hand-over lease must be left when it reads that, and as much of its own lease, which
 // it trusts if that is shorter.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
-	return min(LongestLinePause, min(own, HandOverLease(held))/4)
+	return max(min(LongestLinePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
 // How many joins a call sends: a record that is damaged, or erased again and again, keeps

@@ -52,7 +52,7 @@ func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		Next: func() (attempt, *protocol.Write) {
 			a := h.c.newAttempt(g.Lease)
 			a.toHead, g.Version, g.Now = true, a.Version, h.c.Wall()
-			return a, h.c.Seek.Line.HandToHead(f.named(), g)
+			return a, h.c.Seek.Queue.HandToHead(f.named(), g)
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			record, err := h.Decode(item)

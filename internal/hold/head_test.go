@@ -16,12 +16,6 @@ const (
 	roundTrip    = 6 * time.Millisecond
 )
 
-func inLine() leasehold.Config {
-	cfg := lab.Config()
-	cfg.Line = true
-	return cfg
-}
-
 // acquire is how a goroutine of a crowd comes by a lock.
 type acquire func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error)
 
@@ -60,8 +54,8 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 // It is refused while the key is held, and a key that others wait for is.
 func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
-		amongCrowd(t, inLine(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
-			other, _ := w.Client(inLine())
+		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
+			other, _ := w.Client(lab.Config())
 			for began := time.Now(); time.Since(began) < 5*time.Second; time.Sleep(2 * time.Millisecond) {
 				if lock, err := other.TryAcquire(context.Background(), "job"); err == nil {
 					t.Errorf("%+v: the key was free after %v", tc, time.Since(began))
@@ -79,7 +73,7 @@ func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 		t.Run(section.String(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				ctx, stop := context.WithCancel(t.Context())
-				c, wire := w.Client(inLine())
+				c, wire := w.Client(lab.Config())
 				wire.SetFault(lab.Far(roundTrip))
 				var all sync.WaitGroup
 				for range 4 {
@@ -93,7 +87,7 @@ func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 					})
 				}
 				lab.Elapse(section * 5 / 2)
-				other, _ := w.Client(inLine())
+				other, _ := w.Client(lab.Config())
 				// It joins in one section, which may not show that any more.
 				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
 				defer cancel()
@@ -116,7 +110,7 @@ func TestAcquireAnyHasItsTurnAmongOthers(t *testing.T) {
 		return c.AcquireAny(ctx, keys)
 	}
 	t.Run("that want any, too", func(t *testing.T) {
-		amongCrowd(t, inLine(), 1, 8, one, func(w *lab.World) { waitsAtMost(t, w, 2*time.Second, one) })
+		amongCrowd(t, lab.Config(), 1, 8, one, func(w *lab.World) { waitsAtMost(t, w, 2*time.Second, one) })
 	})
 	t.Run("that want one key", func(t *testing.T) {
 		other := 0
@@ -124,8 +118,8 @@ func TestAcquireAnyHasItsTurnAmongOthers(t *testing.T) {
 			return c.Acquire(ctx, keys[other%2].Partition)
 		}
 		for ; other < 2; other++ {
-			amongCrowd(t, inLine(), 4, 4, either, func(w *lab.World) {
-				holder, _ := w.Client(inLine())
+			amongCrowd(t, lab.Config(), 4, 4, either, func(w *lab.World) {
+				holder, _ := w.Client(lab.Config())
 				held := w.Acquire(holder, keys[1-other%2].Partition)
 				waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), one)
 				w.Release(held)
@@ -139,8 +133,8 @@ func TestAcquireAllHasItsTurnAmongOthers(t *testing.T) {
 		return c.AcquireAll(ctx, []leasehold.Key{{Partition: "another"}, {Partition: "job"}})
 	}
 	for _, tc := range []struct{ processes, goroutines int }{{8, 1}, {1, 8}, {4, 4}} {
-		amongCrowd(t, inLine(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
-			c, wire := w.Client(inLine())
+		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
+			c, wire := w.Client(lab.Config())
 			wire.SetFault(lab.Far(roundTrip))
 			for range 20 {
 				limit, cancel := context.WithTimeout(context.Background(), 40*(sectionTakes+2*roundTrip))
@@ -161,9 +155,9 @@ func TestAcquireAllHasItsTurnAmongOthers(t *testing.T) {
 
 func TestAcquireAllThatGivesUpLeavesTheQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(inLine())
+		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
-		c, _ := w.Client(inLine())
+		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if _, err := c.AcquireAll(ctx, []leasehold.Key{{Partition: "another"}, {Partition: "job"}}); err == nil {
@@ -183,16 +177,16 @@ func TestAcquireAllThatGivesUpLeavesTheQueue(t *testing.T) {
 // Both may be handed to it at once: one is given back.
 func TestAcquireAnyStandsInTheTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(inLine())
+		holder, _ := w.Client(lab.Config())
 		keys := []leasehold.Key{{Partition: "a"}, {Partition: "b"}, {Partition: "c"}}
 		locks := map[string]*leasehold.Lock{}
 		for _, key := range keys {
 			locks[key.Partition] = w.Acquire(holder, key.Partition)
 		}
-		first, _ := w.Client(inLine())
+		first, _ := w.Client(lab.Config())
 		before := w.Queue(first, "a")
 		lab.Elapse(100 * time.Millisecond)
-		c, _ := w.Client(inLine())
+		c, _ := w.Client(lab.Config())
 		got := make(chan *leasehold.Lock, 1)
 		go func() {
 			lock, err := c.AcquireAny(t.Context(), keys)
@@ -226,7 +220,7 @@ func TestAcquireAnyStandsInTheTwoShortestQueues(t *testing.T) {
 
 // One of many goroutines beside one process: the line of the record has its turn all the same.
 func TestProcessInLineHasItsTurnAmongTheGoroutinesOfAnother(t *testing.T) {
-	amongCrowd(t, inLine(), 1, 16, theJob, func(w *lab.World) {
+	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
 }
@@ -234,7 +228,7 @@ func TestProcessInLineHasItsTurnAmongTheGoroutinesOfAnother(t *testing.T) {
 // waitsAtMost has another process come fifty times, one after the other.
 func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire) {
 	t.Helper()
-	c, wire := w.Client(inLine())
+	c, wire := w.Client(lab.Config())
 	wire.SetFault(lab.Far(roundTrip))
 	for range 50 {
 		limit, cancel := context.WithTimeout(context.Background(), most)
@@ -251,7 +245,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 
 func TestGoroutinesWhoHaveHandedTheKeyOnGoOnAtOnceIfNoProcessWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(inLine())
+		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))
 		var all sync.WaitGroup
 		const each, goroutines = 20, 64

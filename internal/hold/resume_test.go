@@ -283,10 +283,12 @@ func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 	}
 }
 
-func TestResumedLockHandsOverNoLineOfAnother(t *testing.T) {
+// While the queue is suspended, the goroutine whose turn it is asks for the key itself.
+func TestResumedLockHandsOverNoTurnOfAnother(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
+		w.Suspend("job", time.Minute)
 		ctx, leave := context.WithCancel(t.Context())
 		seeker := make(chan error, 1)
 		go func() { _, err := c.Acquire(ctx, "job"); seeker <- err }()

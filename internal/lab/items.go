@@ -2,6 +2,8 @@ package lab
 
 import (
 	"context"
+	"strconv"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -52,6 +54,14 @@ func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 		}
 	}
 	w.Put(item)
+}
+
+// Suspend suspends the queue of a record for so long.
+func (w *World) Suspend(key string, d time.Duration) {
+	w.T.Helper()
+	w.Update(key, map[string]types.AttributeValue{
+		"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(d).UnixMilli(), 10)},
+	})
 }
 
 // Delete deletes an item, whatever it shows.

@@ -69,7 +69,7 @@ func (w *allWaiter) acquire() ([]Holding, error) {
 		}
 		if !slices.ContainsFunc(held, isLost) {
 			for i, part := range w.parts {
-				if part.want.Manual {
+				if part.manual {
 					held[i].Lease().ByHand()
 				}
 			}
@@ -88,10 +88,9 @@ func (w *allWaiter) takeInOrder() ([]Holding, error) {
 		if err := w.takeTurn(part); err != nil {
 			return nil, err
 		}
-		manual := part.want.Manual
 		part.want.Manual = false
 		h, err := w.take(part, w.parts[i:])
-		part.want.Manual = manual
+		part.want.Manual = part.manual
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ type Client struct {
 	Observer *liveness.Observer
 	Sessions Sessions // nil: grants are renewed one by one
 	Lines    *Lines
-	Line     protocol.Native // of the records, where other processes wait, too; nil: there is none
+	Queue    protocol.Native // of the records, in which waiters of all clients stand; nil in layouts without one
 	Lease    time.Duration   // of the client's locks; says for how long a queue is suspended
 
 	// Holds reports whether the client holds that grant of the key. Through an outage it
@@ -106,7 +106,7 @@ type Listener interface {
 // its release hands the key to them: the client takes part, and the record does not say
 // that the queue is suspended.
 func (c *Client) HasQueue(r protocol.Record) bool {
-	return c.Line != nil && !decide.IsSuspended(r.NoQueueUntil, c.Wall(), c.Lease)
+	return c.Queue != nil && !decide.IsSuspended(r.NoQueueUntil, c.Wall(), c.Lease)
 }
 
 // Pauses are the pauses between requests of a wait that fail.

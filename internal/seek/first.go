@@ -13,7 +13,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
-	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -309,7 +308,7 @@ func (w *anyWaiter) takeTurn(given turn) {
 }
 
 // pause waits until a turn has come, but no longer than d. It reports whether it is
-// time to look: d has passed, or this process may look often now.
+// time to look.
 func (w *anyWaiter) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
@@ -322,12 +321,6 @@ func (w *anyWaiter) pause(d time.Duration) bool {
 		return true
 	case given := <-w.turns:
 		w.takeTurn(given)
-	case <-w.turn: // among the processes of the machine
-		w.turn = nil
-		for _, of := range w.waiters {
-			of.view.PollMin = min(of.view.PollMin, pace.Often)
-		}
-		return true
 	case <-w.ctx.Done():
 	}
 	return false

@@ -8,10 +8,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 func TestEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
@@ -29,6 +31,7 @@ func TestEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
 		if err := others.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
+		synctest.Wait() // it leaves two queues
 		wire.Sent()
 		lab.Elapse(time.Minute)
 		if n := len(wire.Sent()); n != 0 {
@@ -155,7 +158,7 @@ func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T
 
 func TestTurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.Config()
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // which has no queue
 		cfg.PollMax = time.Second
 		c, _ := w.Client(cfg)
 		ask := func(keys ...string) <-chan *leasehold.Lock {

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
-	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -24,6 +23,7 @@ type waiter struct {
 	*task
 	c      *Client
 	want   *Want
+	manual bool // once the call has returned nothing is sent in the background
 	record *plainRecord
 
 	place   *place        // in the local line; nil: it needs no turn, or has waited for it
@@ -56,7 +56,7 @@ type waiter struct {
 // of the key yet.
 func (t *task) waiter(c *Client, want *Want, began decide.Instant) *waiter {
 	w := &waiter{
-		task: t, c: c, want: want,
+		task: t, c: c, want: want, manual: want.Manual,
 		view:   decide.View{PollMin: c.PollMin, PollMax: c.PollMax},
 		pauses: c.Pauses(),
 	}
@@ -77,9 +77,6 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 // move is decide.Next, but takes nothing over from the client's own locks.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
-	if w.turn != nil {
-		view.PollMin, view.PollMax = max(view.PollMin, pace.Rare), max(view.PollMax, pace.Rare)
-	}
 	if w.failing == looking { // nobody takes a key over later because it cannot read
 		view.Looked = now
 	}

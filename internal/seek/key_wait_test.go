@@ -3,7 +3,6 @@ package seek_test
 import (
 	"context"
 	"errors"
-	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
-	"github.com/leasehold-go/leasehold/internal/pace"
 )
 
 func TestWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
@@ -28,79 +26,6 @@ func TestWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
 			t.Errorf("%d looks in a minute: one in half a second, at the most often and on average, is wanted", n)
 		}
 		w.Release(lock)
-	})
-}
-
-func TestRequestsOfAHandOverDoNotGrowWithTheWaitersThatTakeTurns(t *testing.T) {
-	const waiters, works, worlds = 50, 10 * time.Millisecond, 24 // of one alone the pauses that are drawn say too much
-	sent := 0
-	play := func(t *testing.T, w *lab.World) {
-		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job")
-		turns := make([]chan struct{}, waiters+1)
-		for i := range turns {
-			turns[i] = make(chan struct{})
-		}
-		close(turns[0])
-		var wires []*lab.Wire
-		var all sync.WaitGroup
-		for i := range waiters {
-			c, wire := w.Client(lab.Config())
-			wires = append(wires, wire)
-			all.Go(func() {
-				next, err := c.Acquire(pace.With(t.Context(), turns[i]), "job")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				close(turns[i+1])
-				time.Sleep(works)
-				w.Release(next)
-			})
-		}
-		lab.Elapse(100 * time.Millisecond)
-		began := time.Now()
-		w.Release(lock)
-		all.Wait()
-		for _, wire := range wires {
-			sent += len(wire.Sent())
-		}
-		if took := time.Since(began); took > waiters*5*works {
-			t.Errorf("%d hand-overs took %v", waiters, took)
-		}
-	}
-	for range worlds {
-		lab.InBubble(t, play)
-	}
-	if each := float64(sent) / (waiters * worlds); each > 10 {
-		t.Errorf("%.1f requests for each of %d hand-overs", each, waiters*worlds)
-	}
-}
-
-func TestWaiterWhoseTurnNeverComesIsGrantedTheKeyAllTheSame(t *testing.T) {
-	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		a, _ := w.Client(lab.Config())
-		b, wire := w.Client(lab.Config())
-		lock := w.Acquire(a, "job")
-		granted := make(chan time.Time)
-		go func() {
-			next, err := b.Acquire(pace.With(t.Context(), make(chan struct{})), "job")
-			if err != nil {
-				t.Error(err)
-			}
-			granted <- time.Now()
-			w.Release(next)
-		}()
-		lab.Elapse(time.Minute)
-		if n := len(wire.Sent()); n < 20 || n > 120 {
-			t.Errorf("%d looks in a minute: one a second is wanted", n)
-		}
-		released := time.Now()
-		w.Release(lock)
-		if late := (<-granted).Sub(released); late > 2*time.Second {
-			t.Errorf("granted %v after the release", late)
-		}
-		synctest.Wait()
 	})
 }
 

@@ -27,6 +27,7 @@ type plainRecord struct {
 	lookedAt   time.Duration  // monotonic: when the last look was sent
 	last       time.Duration  // from the look before to that one
 	told       int            // the place that the listener knows, from 1
+	news       bool           // it does not know the holder
 
 	holdsBack bool // it does not join: its call has joined the shorter queues of other keys
 }
@@ -63,11 +64,18 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	if isNew && !t.view.Ours {
 		t.c.Lines.ReportHolder(t.want.Key, shown)
 	}
-	if moved := t.place+1 != t.told; (isNew || moved) && !t.view.Ours {
-		t.told = t.place + 1
-		t.c.Listener.Waiting(t.ctx, t.want.Key, shown, t.told, nil)
-	}
+	t.news = t.news || isNew
 	return nil
+}
+
+// tell tells the listener whom the call waits for, and its place in the queue, if it does not
+// know. A waiter that joins the queue is told both at once.
+func (t *plainRecord) tell() {
+	if t.seen == nil || t.view.Ours || !t.news && t.place+1 == t.told {
+		return
+	}
+	t.news, t.told = false, t.place+1
+	t.c.Listener.Waiting(t.ctx, t.want.Key, t.seen, t.told, nil)
 }
 
 // isDone returns the error of a call whose work is done, as a record shows, whoever holds
@@ -100,8 +108,9 @@ func (t *plainRecord) sessionOf() *liveness.Session {
 	return t.c.Observer.SessionOf(*t.seen)
 }
 
-// refresh finds out until when the holder lives, and takes a place in the record's line.
+// refresh finds out until when the holder lives, and takes a place in the record's queue.
 func (t *plainRecord) refresh() error {
+	defer t.tell()
 	if err := t.recall(); err != nil {
 		return err
 	}

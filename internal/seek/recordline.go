@@ -18,7 +18,7 @@ import (
 // waiter's own.
 
 // mayStand reports whether the waiter may stand in the queue.
-func (t *plainRecord) mayStand() bool { return t.c.Line != nil && !t.want.NoWait }
+func (t *plainRecord) mayStand() bool { return t.c.Queue != nil && !t.want.NoWait }
 
 // recall begins a wait from the record that this client has left to another a moment ago.
 func (t *plainRecord) recall() error {
@@ -53,7 +53,7 @@ func (t *plainRecord) join() error {
 	// Until the record has been seen it may stand first, and be handed the key.
 	t.view.Place = &decide.Place{RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, t.seen.Lease)}
 	t.requests++
-	r := t.c.Requests.Write(t.values, t.c.Line.Join(t.want.Key, waiterOf(a)), attempts.Limit)
+	r := t.c.Requests.Write(t.values, t.c.Queue.Join(t.want.Key, waiterOf(a)), attempts.Limit)
 	t.took = t.c.Now().Mono - a.Sent.Mono
 	switch {
 	case r.Effect == decide.Applied:
@@ -119,9 +119,9 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 	switch {
 	case t.place >= 0:
 		t.view.Place = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, shown.Lease)}
-	case t.turn != nil, t.holdsBack, !t.c.HasQueue(shown):
-		// Of many processes of this machine few read often. Who stands in two other queues
-		// takes this key if it sees it free. While the queue is suspended, all poll.
+	case t.holdsBack, !t.c.HasQueue(shown):
+		// A call that stands in the queues of other keys takes this one if it sees it free.
+		// While the queue is suspended, all poll.
 	default:
 		t.view.Outside = t.outside()
 	}
@@ -174,7 +174,7 @@ func (t *plainRecord) holds(version string) {
 func (t *plainRecord) handedBy(r protocol.Record) (Attempt, bool) {
 	a, ok := attempts.Find(t.entries, r.Grant)
 	a.Handed, a.Lease = true, min(r.Lease, t.want.Timing.Lease) // a renewal with the own lease may be applied unseen
-	return a, ok && r.Owner == a.Owner && !t.want.Manual && t.want.Changes.None() && !t.want.Once.IsDone(r.Done) &&
+	return a, ok && r.Owner == a.Owner && !t.manual && t.want.Changes.In(r) && !t.want.Once.IsDone(r.Done) &&
 		t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now()) && !t.isSliver(a)
 }
 
@@ -231,7 +231,7 @@ func (t *plainRecord) giveUp() {
 		if at == nil {
 			break
 		}
-		r := t.c.Requests.Write(t.values, t.c.Line.Leave(t.want.Key, *at), attempts.Limit)
+		r := t.c.Requests.Write(t.values, t.c.Queue.Leave(t.want.Key, *at), attempts.Limit)
 		if (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && t.c.Now().Mono < until {
 			t.c.Requests.Pause(t.values, &t.pauses)
 			continue

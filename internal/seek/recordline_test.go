@@ -10,17 +10,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
-
-// inLine is a client that stands in the lines of records.
-func (w *world) inLine(owner string) *client {
-	c := w.client(owner)
-	c.Line = w.proto.(protocol.Native)
-	return c
-}
 
 // record is the record of a key, which must be there.
 func (w *world) record(key string) protocol.Record {
@@ -44,7 +36,7 @@ func (h *holding) handToHead(term time.Duration) {
 func TestKeyThatWasHandedOverAndBrokenBeforeAGrantIsRejectedIsNotHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
-		c := w.inLine("me")
+		c := w.client("me")
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
@@ -67,10 +59,10 @@ func TestKeyThatWasHandedOverAndBrokenBeforeAGrantIsRejectedIsNotHeld(t *testing
 func TestWhoReplacesTheGrantItWasHandedLeavesTheLineToThoseBehind(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
-		c := w.inLine("me")
+		c := w.client("me")
 		behind := protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner("behind")}
 		time.AfterFunc(time.Second, func() {
-			w.write(c.Line.Join(holder.want.Key, behind))
+			w.write(c.Queue.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
 		c.one("job", func(want *seek.Want) { // nobody who hands the key over writes its attributes
@@ -88,7 +80,7 @@ func TestWhoIsGrantedTheKeyBeforeItHasSeenWhetherItStandsInLineStandsThereNoMore
 	for _, landed := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")
-			c := w.inLine("me")
+			c := w.client("me")
 			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // so it joins before it asks
 			c.wire.fate = func(n int, _ string, deliver func()) error {
 				if n > 1 {
@@ -111,42 +103,30 @@ func TestWhoIsGrantedTheKeyBeforeItHasSeenWhetherItStandsInLineStandsThereNoMore
 
 // There may be thousands outside a full queue whose key changes hands again and again.
 func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
-	for name, tc := range map[string]struct {
-		ctx         func(context.Context) context.Context
-		least, most int
-	}{
-		"though it has waited long": {func(ctx context.Context) context.Context { return ctx }, 5, 10},
-		"and more so while its process has no turn": {func(ctx context.Context) context.Context {
-			return pace.With(ctx, make(chan struct{}))
-		}, 9, 11},
-	} {
-		t.Run(name, func(t *testing.T) {
-			inWorld(t, func(t *testing.T, w *world) {
-				holder := w.client("holder").one("job")
-				c := w.inLine("me")
-				for i := range protocol.MostWaiters {
-					w.write(c.Line.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
-				}
-				ctx, leave := context.WithCancel(tc.ctx(t.Context()))
-				c.running.Go(func() { _, _ = c.One(ctx, c.want("job")) })
-				hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
-				for i := range 400 { // 20 s
-					time.Sleep(50 * time.Millisecond)
-					g := protocol.Grant{Key: hold.Key, Owner: hold.Owner, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now()}
-					w.write(w.proto.HandOver(hold, g))
-					hold.Grants, hold.Versions = []string{g.Version}, []string{g.Version}
-					if i == 200 {
-						c.wire.mu.Lock()
-						c.wire.sent = nil
-						c.wire.mu.Unlock()
-					}
-				}
-				if n := len(c.wire.requests()); n < tc.least || n > tc.most {
-					t.Errorf("%d requests in ten seconds", n)
-				}
-				leave()
-				c.left()
-			})
-		})
-	}
+	inWorld(t, func(t *testing.T, w *world) {
+		holder := w.client("holder").one("job")
+		c := w.client("me")
+		for i := range protocol.MostWaiters {
+			w.write(c.Queue.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
+		}
+		ctx, leave := context.WithCancel(t.Context())
+		c.running.Go(func() { _, _ = c.One(ctx, c.want("job")) })
+		hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
+		for i := range 400 { // 20 s
+			time.Sleep(50 * time.Millisecond)
+			g := protocol.Grant{Key: hold.Key, Owner: hold.Owner, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now()}
+			w.write(w.proto.HandOver(hold, g))
+			hold.Grants, hold.Versions = []string{g.Version}, []string{g.Version}
+			if i == 200 {
+				c.wire.mu.Lock()
+				c.wire.sent = nil
+				c.wire.mu.Unlock()
+			}
+		}
+		if n := len(c.wire.requests()); n < 5 || n > 10 { // though it has waited long
+			t.Errorf("%d requests in ten seconds", n)
+		}
+		leave()
+		c.left()
+	})
 }

@@ -7,7 +7,6 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
-	"github.com/leasehold-go/leasehold/internal/pace"
 )
 
 // task acquires for one call, on a goroutine of its own. So the call can return at once
@@ -18,8 +17,7 @@ type task struct {
 	cancel context.CancelFunc
 	done   chan struct{} // closed when there is a result
 
-	requests int             // sent so far
-	turn     <-chan struct{} // among the processes of the machine; nil: it has come, or none is needed
+	requests int // sent so far
 	trouble  Trouble
 	watched  time.Duration // monotonic: when the last holder that looks dead is dead; see Want.ObservesDead
 
@@ -31,7 +29,6 @@ type task struct {
 func newTask(ctx context.Context) *task {
 	t := &task{values: context.WithoutCancel(ctx), done: make(chan struct{})}
 	t.ctx, t.cancel = context.WithCancel(t.values)
-	t.turn = pace.Turn(ctx)
 	return t
 }
 

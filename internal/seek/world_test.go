@@ -143,9 +143,10 @@ func (n *wire) requests() []string {
 func (w *world) client(owner string) *client {
 	n := &wire{Client: w.Client}
 	c := &client{w: w, wire: n, leases: map[string]*lease.Lease{}}
+	queue, _ := w.proto.(protocol.Native)
 	requests := &attempts.Sender{DB: n, Table: "locks", Keys: w.proto, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)}
 	c.Client = &seek.Client{
-		Requests: requests, Proto: w.proto, Owner: protocol.NewOwner(owner), Now: w.now, Wall: time.Now, Chance: func() float64 { return 0.5 },
+		Requests: requests, Proto: w.proto, Owner: protocol.NewOwner(owner), Queue: queue, Lease: timing.Lease, Now: w.now, Wall: time.Now, Chance: func() float64 { return 0.5 },
 		Observer: &liveness.Observer{
 			Requests: requests, Proto: w.proto, Now: w.now, Wall: time.Now, Lease: timing.Lease, PollMax: time.Second,
 			Expires: func() time.Time { return time.Time{} },

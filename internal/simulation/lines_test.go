@@ -1,26 +1,21 @@
 package simulation
 
 import (
-	"math/rand/v2"
 	"strconv"
 	"testing"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
-	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients wait in the record's queue, in every other seed only some of them. Some die
-// there, or leave it, and a client that overwrites a record erases its queue.
+// Clients wait in the record's queue. Some die there, or leave it, and a client that
+// overwrites a record erases its queue.
 func TestSimulationOfLines(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
 func lines(seed uint64) world {
-	return world{
-		shared: seed%5 == 0,
-		config: func(cfg *leasehold.Config, rng *rand.Rand) { cfg.Line = seed%2 == 0 || rng.IntN(3) > 0 },
-	}
+	return world{shared: seed%5 == 0}
 }
 
 // The record's advice about its queue is wrong: whether the key was handed over, until when
@@ -32,7 +27,6 @@ func TestSimulationOfWrongAdviceOnQueues(t *testing.T) {
 func wrongAdvice(seed uint64) world {
 	w := lines(seed)
 	w.beside = adviseWrongly
-	w.config = func(cfg *leasehold.Config, _ *rand.Rand) { cfg.Line = true }
 	return w
 }
 

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net/http"
 	"regexp"
 	"testing"
@@ -17,7 +16,7 @@ import (
 )
 
 // Work is done once for each label, or in each period. Some of it fails, and some of its
-// processes die in the middle. In every other seed others wait in line.
+// processes die in the middle.
 func TestSimulationOfWorkThatIsDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
 
 func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }
@@ -25,7 +24,6 @@ func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }
 func onceBy(seed uint64, do func(*process, *worker)) world {
 	return world{
 		keeps: true, shared: seed%5 == 0,
-		config: func(cfg *leasehold.Config, _ *rand.Rand) { cfg.Line = seed%2 == 0 },
 		work: func(c *process, r *worker) {
 			if r.IntN(4) == 0 {
 				c.section(r)

@@ -35,7 +35,6 @@ func vouchedClocks(times float64) func(seed uint64) world {
 		return world{
 			shared: seed%5 == 0, forgets: seed%2 == 0,
 			config: func(cfg *leasehold.Config, rng *rand.Rand) {
-				cfg.Line = seed%3 == 0
 				if rng.IntN(4) > 0 {
 					cfg.MaxSkew = time.Millisecond + upTo(rng, mostVouched).Truncate(time.Millisecond)
 				}
@@ -69,7 +68,6 @@ func vouchedLines(seed uint64) world {
 	w := vouchedClocks(1)(seed)
 	w.shared = false
 	w.config = func(cfg *leasehold.Config, rng *rand.Rand) {
-		cfg.Line = true
 		cfg.MaxSkew = time.Millisecond + upTo(rng, 100*time.Millisecond).Truncate(time.Millisecond)
 	}
 	w.work = func(c *process, r *worker) {

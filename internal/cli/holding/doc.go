@@ -10,7 +10,6 @@
 //
 //	seeker.go       the requested hold, and the wait for it, which a signal ends
 //	outer.go        refuses to wait for the command's own outer runs; the variables that describe these to CMD
-//	turn_linux.go   waiters of one machine poll a local store in turn
 //	waiting.go      reports the holder during a wait
 //	waited.go       a wait without any answer, or too short for a dead holder's lease to expire
 //	hold.go         requests a hold (a lock, a permit, several locks, leadership), and represents it

@@ -8,9 +8,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/pace"
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
@@ -86,7 +84,7 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 
 // acquire acquires all of keys, one of them, or a permit.
 func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all *allHeld) error {
-	s, locks := h.seeker.store, h.seeker.locks
+	locks := h.seeker.locks
 	h.name = w.Keys[0]
 	var lock *leasehold.Lock
 	var err error
@@ -94,7 +92,7 @@ func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all 
 	case w.Leads:
 		lock, err = h.seeker.seat.Campaign(ctx, w.Value, w.options()...)
 	case len(w.Keys) == 1:
-		lock, err = acquireOne(ctx, s, locks, w)
+		lock, err = acquireOne(ctx, locks, w)
 	case w.Any:
 		if lock, err = locks.AcquireAny(ctx, keys, w.options()...); err == nil {
 			h.name = lock.Key().Partition
@@ -114,22 +112,13 @@ func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all 
 }
 
 // acquireOne acquires the lock of a key, or one of its permits.
-func acquireOne(ctx context.Context, s *store.Store, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
+func acquireOne(ctx context.Context, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
 	if w.Permits == 0 {
-		return acquireLock(ctx, s, locks, w)
+		return locks.Acquire(ctx, w.Keys[0], w.options()...)
 	}
 	counted, err := semaphore.New(locks, w.Keys[0], w.Permits)
 	if err != nil {
 		return nil, err
 	}
 	return counted.Acquire(ctx, w.options()...)
-}
-
-func acquireLock(ctx context.Context, s *store.Store, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
-	if s.File != "" {
-		turn, leave := takeTurn(s.File, w.Keys[0])
-		defer leave()
-		ctx = pace.With(ctx, turn)
-	}
-	return locks.Acquire(ctx, w.Keys[0], w.options()...)
 }

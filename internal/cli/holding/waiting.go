@@ -19,13 +19,13 @@ import (
 
 const (
 	repeatAfter = time.Minute // between two lines that say the same
-	placeAfter  = time.Second // between two places in line: it may move many times a second
+	placeAfter  = time.Second // between two places in the queue: it may move many times a second
 	tryingAfter = time.Second // as with -n, the wait for a holder that looks dead is reported
 )
 
 // wait says who holds a key while the command waits for it. On a terminal it rewrites
 // one line every second. Elsewhere it writes one line when the wait begins and then one a
-// minute, however often the holder changes, and one more for another place in line; events
+// minute, however often the holder changes, and one more for another place in the queue; events
 // are as rare.
 //
 // That holds for a process, however often it waits: terms of an election may come and go
@@ -37,7 +37,7 @@ type wait struct {
 	mu      sync.Mutex
 	key     leasehold.Key
 	holder  *leasehold.Record
-	place   int      // in the record's line, from 1; 0: in none
+	place   int      // in the record's queue, from 1; 0 if it is not there
 	all     *allHeld // holder is one of them; nil: it holds the key
 	grants  map[leasehold.Key]string
 	former  string    // the grant of this process's last term; empty for none
@@ -141,8 +141,8 @@ func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool
 	return w.event.due(place, now)
 }
 
-// putOff keeps an event that was not due, until its place in line may be told; nil: there is
-// none any more. write is called by this wait, until it is over.
+// putOff keeps an event that was not due, until its place in the queue may be told; nil drops
+// it. write is called by this wait, until it is over.
 func (w *wait) putOff(write func(holdersSeen int)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -188,13 +188,12 @@ func (w *wait) text(now time.Time) string {
 	if w.all != nil {
 		return "waiting: " + w.all.String()
 	}
-	line := "waiting for " + wording.Key(w.key)
-	if w.place > 0 {
-		line += fmt.Sprintf(", number %d in line", w.place)
-	}
-	line += ", held by " + wording.Owner(w.holder.Owner)
+	line := "waiting for " + wording.Key(w.key) + ", held by " + wording.Owner(w.holder.Owner)
 	if !w.holder.GrantedAt.IsZero() {
 		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
+	}
+	if w.place > 0 {
+		line += fmt.Sprintf(", number %d in the queue", w.place)
 	}
 	if says := visible.Remark(w.holder.Data); says != "" {
 		line += ": " + visible.Word(says)

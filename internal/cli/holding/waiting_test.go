@@ -93,17 +93,17 @@ func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
 	}
 }
 
-func TestWhoStandsInLineIsToldItsPlace(t *testing.T) {
+func TestWaiterIsToldItsPlaceInTheQueue(t *testing.T) {
 	var stderr bytes.Buffer
 	w := newWait(userAt(&stderr, time.Now), nil, "")
 	w.noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil)
-	if got := stderr.String(); !strings.Contains(got, "waiting for k, number 3 in line, held by o") {
+	if got := stderr.String(); !strings.Contains(got, "waiting for k, held by o, number 3 in the queue") {
 		t.Error(got)
 	}
 }
 
-// The first report comes before the waiter has joined the line.
-func TestPlaceInLineIsToldOnceItIsKnownAndThenAtMostOnceASecond(t *testing.T) {
+// The first report may come before the waiter has joined the queue.
+func TestPlaceInQueueIsToldAtMostOnceASecond(t *testing.T) {
 	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
 	type seen struct {
 		at     time.Duration

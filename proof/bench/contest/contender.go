@@ -59,9 +59,6 @@ func Contenders() []Contender {
 			}
 			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 		}, asByDefault(cycling, contending, sharing, waiting)),
-		ours("ours, in line", "Config.Line: waiters form a queue that is in the record", func(Scenario) peers.Settings {
-			return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew, Line: true}
-		}, asByDefault(cycling, sharing, takingOver, holding)),
 		{
 			Name: "Java", How: "its options as they are: a lease of 20 s, a question each second", peer: peers.AWSLabsServer, perProcess: many, quiet: true,
 			settings: func(Scenario) peers.Settings { return peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew} },

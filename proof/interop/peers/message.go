@@ -21,7 +21,6 @@ type Settings struct {
 
 	// Of ours alone.
 	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
-	Line        bool `json:"line,omitempty"`        // waiters join the record's queue
 	Connections int  `json:"connections,omitempty"` // idle connections; 0 for the SDK's default
 
 	// Whole milliseconds.

@@ -145,7 +145,7 @@ func (o *ours) open(line []byte) error {
 	o.manual = s.Heartbeat == 0
 	o.client, err = leasehold.New(db, leasehold.Config{
 		Table: s.Table, Layout: l, Owner: s.Owner,
-		Lease: s.Lease, RenewEvery: s.Heartbeat, PollMax: s.Poll, SharedLease: s.Shared, Line: s.Line,
+		Lease: s.Lease, RenewEvery: s.Heartbeat, PollMax: s.Poll, SharedLease: s.Shared,
 	})
 	return err
 }

@@ -24,15 +24,15 @@ import (
 
 // crew is a number of workers at one place, who are started again when they die.
 type crew struct {
-	t       testing.TB
-	name    string
-	seed    uint64
-	path    string // path of the journal
-	journal *journal
-	watcher *watcher
-	tables  *tables // not by the workers' network
-	locks   *leasehold.Client
-	inLine  []string // the keys for which workers wait in line
+	t         testing.TB
+	name      string
+	seed      uint64
+	path      string // path of the journal
+	journal   *journal
+	watcher   *watcher
+	tables    *tables // not by the workers' network
+	locks     *leasehold.Client
+	contended []string // the keys whose queues have heads that are to be met
 
 	mu    sync.Mutex
 	turns int // number of calls of victim
@@ -172,7 +172,7 @@ func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	defer again.Stop()
 	c.mu.Lock()
 	c.turns++
-	onlyHeads := len(c.inLine) > 0 && c.turns%2 == 0
+	onlyHeads := len(c.contended) > 0 && c.turns%2 == 0
 	only := onlyHeads || c.turns%5 > 0
 	c.mu.Unlock()
 	for tries := 0; ; tries++ {
@@ -199,15 +199,15 @@ func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	}
 }
 
-// heads are the workers who stand first in a line, with the key of it.
+// heads returns the workers at the head of a queue, with its key.
 func (c *crew) heads() map[string]string {
 	heads := map[string]string{}
-	for _, key := range c.inLine {
+	for _, key := range c.contended {
 		record, err := c.locks.Get(context.Background(), key)
 		switch {
 		case errors.Is(err, leasehold.ErrNotFound): // nobody has asked yet
 		case err != nil:
-			c.t.Errorf("the line of %s: %v", key, err)
+			c.t.Errorf("the queue of %s: %v", key, err)
 		case len(record.Waiting) > 0:
 			who, _, _ := strings.Cut(record.Waiting[0].Owner, "/")
 			heads[who] = key

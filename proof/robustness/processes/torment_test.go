@@ -26,7 +26,7 @@ func TestKillAndPauseBreakNoLockInQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := prepare(t)
-			c.inLine = keysOf(2) // so that four want each key
+			c.contended = keysOf(2) // so that four want each key
 			k, p := share(kills, i, scenes), share(pauses, i, scenes)
 			c.torment(k, p, atATime, longest)
 			f := verify(t, c.finish())
@@ -34,7 +34,7 @@ func TestKillAndPauseBreakNoLockInQueue(t *testing.T) {
 				t.Errorf("%d kills and %d pauses, want %d and %d", f.kills, f.pauses, k, p)
 			}
 			if f.heads < (k+p)/5 {
-				t.Errorf("only %d of %d faults met the head of a line", f.heads, k+p)
+				t.Errorf("only %d of %d faults met the head of a queue", f.heads, k+p)
 			}
 			if holders := f.killedHolders + f.pausedHolders; holders < (k+p)/5 {
 				t.Errorf("only %d of %d faults met a holder", holders, k+p)
@@ -43,7 +43,7 @@ func TestKillAndPauseBreakNoLockInQueue(t *testing.T) {
 	}
 	hire := func(c *crew, at place) *crew {
 		for i := range workers {
-			c.worker(task{Place: at, Keys: keysOf(2), Lease: longest / time.Duration(1+i%2), Line: true})
+			c.worker(task{Place: at, Keys: keysOf(2), Lease: longest / time.Duration(1+i%2)})
 		}
 		return c
 	}

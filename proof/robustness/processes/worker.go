@@ -52,7 +52,6 @@ type task struct {
 	Hold    time.Duration // how long to hold each grant; 0 for a random time
 	Frozen  bool          // renew nothing
 	Shared  bool          // hold all keys by one lease
-	Line    bool          // wait in the line of the record
 }
 
 // BeWorker does the task that this process was started with, if there is one, and
@@ -100,7 +99,7 @@ func work(t task) error {
 	}
 	defer tables.close()
 	locks, err := leasehold.New(tables.db, leasehold.Config{
-		Table: lockTable, Owner: t.Who, Lease: t.Lease, SharedLease: t.Shared, Line: t.Line, Logger: slog.New(slog.DiscardHandler),
+		Table: lockTable, Owner: t.Who, Lease: t.Lease, SharedLease: t.Shared, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		return err

@@ -513,3 +513,28 @@ func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
 		lab.Elapse(time.Second)
 	})
 }
+
+func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
+	for name, fault := range map[string]lab.Fault{"answered": nil, "reply lost": lab.Once(lab.Call.HandsOver, lab.LoseReply)} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				l := inOrder(t, w, 2, lab.Config())
+				l.wire.Sent()
+				l.wire.SetFault(fault)
+				if err := l.lock.Release(t.Context(), leasehold.WithData([]byte("done so far"))); err != nil {
+					t.Error(err)
+				}
+				sent := l.wire.Sent()
+				if n := lab.Count(sent, lab.Call.HandsOver); n == 0 || lab.Count(sent, lab.Call.Releases) > 0 {
+					t.Errorf("%d hand-overs: %v", n, lab.Ops(sent))
+				}
+				next := <-l.got[0]
+				if data := string(next.Record().Data); data != "done so far" || next.Token() != l.lock.Token()+1 {
+					t.Errorf("the head finds %q, token %d after %d", data, next.Token(), l.lock.Token())
+				}
+				w.Release(next)
+				w.Release(<-l.got[1])
+			})
+		})
+	}
+}

@@ -16,7 +16,7 @@ func (f *releaser) hasQueue() bool { return f.h.c.Seek.HasQueue(f.record) }
 const mostHeads = 3
 
 // handToHead hands the key to the head of the record's queue, in one write that ends this
-// grant and begins theirs. It ends the release, unless there is no head: then the grant
+// grant, stores what the release is to store, and begins theirs. It ends the release, unless there is no head: then the grant
 // must still be handed on here, or released.
 //
 // The head may trust its grant as soon as it reads the record. So no later attempt of the
@@ -47,7 +47,10 @@ func (f *releaser) head() (protocol.Waiter, bool) {
 // there is no error, another stands first by now.
 func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	h := f.h
-	g := protocol.Grant{Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: decide.HandOverLease(h.lease.Root().Duration())}
+	g := protocol.Grant{
+		Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: decide.HandOverLease(h.lease.Root().Duration()),
+		Changes: f.r.terms.Changes,
+	}
 	r := f.run(attempts.Operation[attempt]{
 		Next: func() (attempt, *protocol.Write) {
 			a := h.c.newAttempt(g.Lease)

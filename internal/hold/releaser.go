@@ -87,7 +87,7 @@ func (r *release) releaser() *releaser {
 func (r *release) free() {
 	f := r.releaser()
 	f.marks = f.marks || r.terms.Done
-	if f.inTime && !r.terms.Delete && !f.marks && r.terms.Changes.None() && (f.handToHead() || f.handOver()) {
+	if f.inTime && !r.terms.Delete && !f.marks && (f.handToHead() || r.terms.Changes.None() && f.handOver()) {
 		return
 	}
 	f.settle(f.release())

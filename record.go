@@ -51,7 +51,8 @@ type Record struct {
 
 	Done *Done // the last work done with Once or Every; nil if unknown
 
-	Waiting []Waiter // the queue, its head first
+	Waiting      []Waiter  // the queue, its head first
+	NoQueueUntil time.Time // until then nobody joins the queue: a waiter that was handed the key had died; zero if unset
 
 	Session string // id of the shared lease that is renewed instead of the record; empty if none. Lease is then for clients that know no shared leases
 
@@ -63,7 +64,7 @@ func recordOf(r protocol.Record) Record {
 		Key: r.Key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
 		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(copied(r.Broken)), takenOver: copied(r.TakenOver),
-		Done: (*Done)(copied(r.Done)), Waiting: waitersOf(r.Waiters), Session: r.Session,
+		Done: (*Done)(copied(r.Done)), Waiting: waitersOf(r.Waiters), NoQueueUntil: r.NoQueueUntil, Session: r.Session,
 	}
 }
 
@@ -204,10 +205,12 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Former     *Former        `json:"former,omitempty"`
 		Done       *Done          `json:"done,omitempty"`
 		Waiting    []waiterJSON   `json:"waiting,omitempty"`
+		NoQueue    string         `json:"noQueueUntil,omitempty"`
 	}{
 		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Owner: r.Owner, Token: r.Token,
 		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), Session: r.Session, GrantedAt: formatTime(r.GrantedAt),
 		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data, Former: r.Former(), Done: r.Done,
+		NoQueue: formatTime(r.NoQueueUntil),
 	}
 	if b := r.Broken; b != nil {
 		out.Broken = &brokenJSON{By: b.By, At: formatTime(b.At), Reason: b.Reason, Token: b.Token}

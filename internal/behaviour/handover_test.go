@@ -2,8 +2,10 @@ package behaviour_test
 
 import (
 	"context"
+	"encoding/json"
 	"net/http"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -323,6 +325,10 @@ func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
 		until, err := strconv.ParseInt(lab.Number(w.Item("job"), "noQueueUntil"), 10, 64)
 		if left := time.Until(time.UnixMilli(until)); err != nil || left < 119*time.Second || left > 2*time.Minute {
 			t.Fatalf("suspended for %v: %v", left, err)
+		}
+		shown := next.Record()
+		if text, err := json.Marshal(shown); err != nil || !shown.NoQueueUntil.Equal(time.UnixMilli(until)) || !strings.Contains(string(text), `"noQueueUntil":"2000-`) {
+			t.Errorf("people are shown %s: %v", text, err)
 		}
 		l.joins()
 		lab.Elapse(time.Minute)

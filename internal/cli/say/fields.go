@@ -59,6 +59,10 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	case rec.Version != rec.Grant:
 		renewed = rec.WrittenAt()
 	}
+	suspended := "" // what has passed says nothing
+	if rec.NoQueueUntil.After(now) {
+		suspended = at(rec.NoQueueUntil)
+	}
 	attributes := ""
 	if len(rec.Attributes) > 0 {
 		raw, _ := Item(rec.Attributes) // attributes without JSON are not shown
@@ -82,6 +86,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 		{"former", formerText(rec.Former(), at)},
 		{"done", doneText(rec.Done, at)},
 		{"waiting", waitingText(rec.Waiting, at)},
+		{"noQueueUntil", suspended},
 		{"broken", brokenText(rec.Broken, at)},
 		{"data", dataText(rec.Data)},
 		{"attributes", attributes},
@@ -146,9 +151,9 @@ func moment(t time.Time) string {
 }
 
 // waitingText lists the waiters in the queue, the next one first; empty if there are none.
-func waitingText(line []leasehold.Waiter, at func(time.Time) string) string {
+func waitingText(queue []leasehold.Waiter, at func(time.Time) string) string {
 	var each []string
-	for _, w := range line {
+	for _, w := range queue {
 		each = append(each, wording.Owner(w.Owner)+" since "+at(w.Since))
 	}
 	return strings.Join(each, ", ")

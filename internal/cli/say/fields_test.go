@@ -35,3 +35,14 @@ func TestWaitersAreShownInOrderWithTheirTimes(t *testing.T) {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
+
+func TestSuspensionOfQueueIsShownWhileItLasts(t *testing.T) {
+	now := time.UnixMilli(1e12)
+	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
+		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {
+			if f[0] == "noQueueUntil" && f[1] != want {
+				t.Errorf("until %v: %q, want %q", until, f[1], want)
+			}
+		}
+	}
+}

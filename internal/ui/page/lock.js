@@ -170,11 +170,11 @@ function holder(lock, row) {
 
 function waits(lock, row) {
   if (!row || row.kind === "session") return "";
-  const { waiting: line = [], done } = recordOf(lock) ?? {};
+  const { waiting = [], noQueueUntil, done } = recordOf(lock) ?? {};
   const last = !done ? "" : `Done last: ${done.once ? word(done.once) : `the work of ${period(done.period)}`}, by ${ownerWord(done.by)}, ${fullTime(Date.parse(done.at))}.`;
-  if (line.length) return `${last} In line: ${line.map((w, i) => `${i + 1}. ${ownerWord(w.owner)}, since ${fullTime(Date.parse(w.since))}`).join("; ")}.`.trim();
-  if (last) return last;
-  return "";
+  const queue = !waiting.length ? "" : `Queue: ${waiting.map((w, i) => `${i + 1}. ${ownerWord(w.owner)}, since ${fullTime(Date.parse(w.since))}`).join("; ")}.`;
+  const suspended = !(Date.parse(noQueueUntil) > now()) ? "" : `No queue until ${fullTime(Date.parse(noQueueUntil))}: a waiter that was handed the key had died, so the others poll.`;
+  return [last, queue, suspended].filter(Boolean).join(" ");
 }
 
 /** group shows what belongs to a session or a key with slots. */

@@ -2,8 +2,8 @@
 // their exit codes.
 //
 //	cli.go        runs a command, and turns its error into an exit code
-//	root.go       flags of every command, and the order of commands in the help; flagerror.go: errors of flags
-//	help.go       the command help; topics: the help's texts
+//	root.go       flags of every command, their errors, and the order of commands in the help;
+//	              the command help (topics: its texts)
 //	completion.go completes keys and flags in a shell
 //
 // The commands themselves are in packages below commands, in the groups of the help. The

@@ -1,6 +1,10 @@
 package cli
 
 import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,6 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/commands/setup"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -105,4 +111,87 @@ func refuseEmpty(cmd *cobra.Command) error {
 		}
 	})
 	return err
+}
+
+// flagError explains in plain words why a flag is unknown or has an invalid value.
+func flagError(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		return err.Error() + flagSuggestion(cmd, unknown.GetSpecifiedName())
+	}
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err.Error()
+	}
+	flag, value := "--"+bad.GetFlag().Name, visible.Name(bad.GetValue())
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return fmt.Sprintf("%s %s: %v", flag, value, bad.Unwrap())
+	case bad.GetFlag().Value.Type() == "bool":
+		return fmt.Sprintf("%s=%s: use true or false, or %s alone", flag, value, flag)
+	case errors.Is(number.Err, strconv.ErrRange):
+		return fmt.Sprintf("%s %s: the number is too large", flag, value)
+	}
+	return fmt.Sprintf("%s %s: use a whole number", flag, value)
+}
+
+// flagSuggestion returns the flags of cmd that name may be a typo for. cobra only suggests
+// commands, so each flag is turned into a command.
+func flagSuggestion(cmd *cobra.Command, name string) string {
+	flags := &cobra.Command{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(&cobra.Command{Use: "--" + f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	return arguments.Suggestion(flags, "--"+name)
+}
+
+// These are the template of the command help, for cobra, and the texts of the help's
+// topics.
+var (
+	//go:embed topics/help.tmpl
+	helpTemplate string
+	//go:embed topics/exit-codes.txt
+	exitCodesText string
+	//go:embed topics/environment.txt
+	environmentText string
+	//go:embed topics/events.txt
+	eventsText string
+	//go:embed topics/json.txt
+	jsonText string
+)
+
+// newHelp returns the command help, for commands and topics. Cobra's own help exits with 0
+// if a command does not exist.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true, DisableFlagsInUseLine: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return misuse.Of(root, "unknown command or topic %s", visible.Name(strings.Join(args, " ")))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+func newTopic(name, short, text string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Long: strings.TrimSuffix(text, "\n")}
+}
+
+// newJSONTopic returns leasehold help json. With --json it prints the schema itself.
+func newJSONTopic(in *invocation.Invocation) *cobra.Command {
+	cmd := newTopic("json", "Output of --json, and the columns in a pipe", jsonText)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if in.JSON {
+			_, _ = cmd.OutOrStdout().Write(say.Schema)
+			return
+		}
+		cmd.Root().HelpFunc()(cmd, args)
+	})
+	return cmd
 }

@@ -1,7 +1,7 @@
 //go:build unix
 
 // Package atgate implements the process that leasehold run starts, which waits at the gate
-// and then becomes CMD (see gate.go of package process). It runs while the program's
+// and then becomes CMD (see type gate in package process). It runs while the program's
 // packages are initialized, and imports next to nothing: the initialization of the SDK and
 // other packages costs several times as much as everything that this process does.
 package atgate

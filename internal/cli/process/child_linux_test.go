@@ -1,8 +1,12 @@
 package process
 
 import (
+	"fmt"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 )
@@ -28,4 +32,89 @@ func TestChildHasEndedBeforeExitedIsClosed(t *testing.T) {
 	if (&Child{cmd: runs}).hasEnded() {
 		t.Error("a CMD that runs has ended")
 	}
+}
+
+// standsAtGate is a variable that makes this program wait at the gate.
+const standsAtGate = "TEST_STANDS_AT_GATE"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(standsAtGate) != "" {
+		standAtGate()
+	}
+	os.Exit(m.Run())
+}
+
+// standAtGate starts CMD as run does, but hangs before it sends CMD's group to a watchdog:
+// it prints the order, and waits to be killed.
+func standAtGate() {
+	self, err := ThisProgram()
+	if err != nil {
+		panic(err)
+	}
+	s := &supervision{
+		self:     self,
+		watchdog: &watchdogHandle{orders: stuck{}},
+		Job:      Job{Cmd: &exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "echo 1 >ran; sleep 300"}, Env: os.Environ(), Stderr: os.Stderr}},
+	}
+	_, err = s.start()
+	panic(fmt.Sprint("it went on: ", err))
+}
+
+type stuck struct{}
+
+func (stuck) Write(order []byte) (int, error) {
+	_, _ = os.Stdout.Write(order)
+	select {}
+}
+
+func (stuck) Close() error { return nil }
+
+func TestCMDNeverRunsIfKilledBeforeWatchdogKnowsGroup(t *testing.T) {
+	dir := t.TempDir()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Dir, cmd.Env = dir, append(os.Environ(), standsAtGate+"=1")
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var group int
+	if _, err := fmt.Fscanf(stdout, "group %d\n", &group); err != nil {
+		t.Error(err)
+	}
+	eventually(t, "somebody stands at the gate", func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", group))
+		return err == nil && strings.HasPrefix(string(b), "leasehold\x00gate\x00")
+	})
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	eventually(t, "nobody stands at the gate", func() bool { return isDead(group) })
+	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
+		t.Error("CMD has run")
+	}
+}
+
+func eventually(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	const patience = time.Minute
+	for deadline := time.Now().Add(patience); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not within %v", what, patience)
+		}
+	}
+}
+
+func isDead(pid int) bool {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := strings.Cut(string(b), ") ")
+	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }

@@ -3,11 +3,18 @@
 package process
 
 import (
+	"errors"
+	"io"
 	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/leasehold-go/leasehold/internal/cli/atgate"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 )
 
@@ -37,4 +44,149 @@ func exitCode(status syscall.WaitStatus) int {
 		return failure.CodeSignal + int(status.Signal())
 	}
 	return status.ExitStatus()
+}
+
+// startAtGate starts self instead of cmd. The process becomes cmd when the gate is opened.
+func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
+	here, there, err := gateEnds()
+	if err != nil {
+		return nil, nil, err
+	}
+	g := &gate{conn: os.NewFile(uintptr(here), "gate"), passed: make(chan struct{})}
+	cmd.Args = atgate.Args(there, cmd.Path, cmd.Args)
+	cmd.Path = self
+	c, err := Start(cmd)
+	_ = unix.Close(there)
+	if err != nil {
+		_ = g.conn.Close()
+		return nil, nil, err
+	}
+	go g.await()
+	return c, g, nil
+}
+
+// gateEnds returns the supervisor's end and the waiting process's end. The waiting process
+// inherits its end under the same number. That number was free here, so it cannot be the
+// number of a file meant for CMD; exec.Cmd.ExtraFiles would use 3. A process that the SDK
+// starts at that moment to get credentials inherits it too. That only delays the signals
+// for CMD until it ends.
+func gateEnds() (here, there int, err error) {
+	syscall.ForkLock.RLock() // a process started meanwhile must not inherit our end
+	defer syscall.ForkLock.RUnlock()
+	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
+	if err != nil {
+		return 0, 0, os.NewSyscallError("socketpair", err)
+	}
+	unix.CloseOnExec(ends[0])
+	return ends[0], ends[1], nil
+}
+
+// await reads the report of the waiting process: the error number if CMD could not be
+// executed, and nothing if the process runs CMD or has ended.
+func (g *gate) await() {
+	defer close(g.passed)
+	defer g.conn.Close()
+	answer, _ := io.ReadAll(g.conn)
+	if n, err := strconv.Atoi(string(answer)); err == nil {
+		g.err = syscall.Errno(n)
+	}
+}
+
+// terminal is the controlling terminal. It belongs to one process group at a time: to the
+// supervisor's rather than CMD's, so that the supervisor receives Ctrl-C. If CMD reads the
+// terminal, the kernel stops it (termios(3), SIGTTIN). Only then is the terminal given to
+// CMD's group.
+type terminal struct {
+	f     *os.File
+	given bool
+}
+
+// foreground returns the terminal's process group, and 0 if there is no terminal.
+func (t *terminal) foreground() int {
+	if t.f == nil {
+		f, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
+		if err != nil {
+			return 0
+		}
+		t.f = f
+	}
+	group, err := unix.IoctlGetInt(int(t.f.Fd()), unix.TIOCGPGRP)
+	if err != nil {
+		return 0
+	}
+	return group
+}
+
+// give gives the terminal to a group if it belongs to this process's group.
+func (t *terminal) give(group int) bool {
+	if t.foreground() != unix.Getpgrp() {
+		return false
+	}
+	t.given = t.set(group)
+	return t.given
+}
+
+// takeBack gives the terminal back to this process's group.
+func (t *terminal) takeBack() {
+	if t.given {
+		t.set(unix.Getpgrp())
+		t.given = false
+	}
+}
+
+// set sets the terminal's group. The kernel stops a background process that tries this,
+// unless it ignores SIGTTOU (tcsetpgrp(3)).
+func (t *terminal) set(group int) bool {
+	signal.Ignore(unix.SIGTTOU)
+	defer signal.Reset(unix.SIGTTOU)
+	return unix.IoctlSetPointerInt(int(t.f.Fd()), unix.TIOCSPGRP, group) == nil
+}
+
+// WasStopped is called when sig has stopped CMD.
+func (c *Child) WasStopped(sig syscall.Signal) {
+	switch sig {
+	case unix.SIGTTIN, unix.SIGTTOU:
+		if c.terminal.give(c.group()) {
+			c.Signal(unix.SIGCONT)
+		}
+	case unix.SIGTSTP:
+		if !c.terminal.given {
+			return
+		}
+		// Ctrl-Z stopped only CMD. The shell expects the whole job to stop and
+		// to continue together.
+		c.terminal.takeBack()
+		if isJob() {
+			stopUntilContinued(0)
+		}
+		c.terminal.give(c.group())
+		c.Signal(unix.SIGCONT)
+	}
+}
+
+// parent is the process that started this one. It is read when the program begins: if it
+// ends later, the process that adopts orphans becomes the parent.
+var parent = os.Getppid()
+
+// parentEvery is how often the parent is checked. A signal at its death (PR_SET_PDEATHSIG)
+// would be sent at the end of one of its threads, and only on Linux.
+const parentEvery = 250 * time.Millisecond
+
+// ParentEnd returns a channel that is closed when the process that started this one has
+// ended. It returns an error if this process is a child of init, since it may already be an
+// orphan. A process that another process adopted before this program began cannot be
+// distinguished from a child of that process.
+func ParentEnd() (<-chan struct{}, error) {
+	if parent <= 1 { // zero means that the parent is outside this container
+		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
+			"start it from the process that it is to end with, or leave the flag out")
+	}
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		for os.Getppid() == parent {
+			time.Sleep(parentEvery)
+		}
+	}()
+	return ended, nil
 }

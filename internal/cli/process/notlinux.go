@@ -2,6 +2,17 @@
 
 package process
 
+import (
+	"os"
+)
+
+func notifyDeaths(chan<- os.Signal) {}
+func ignoreDeaths(chan<- os.Signal) {}
+
+func adoptOrphans() {}
+
+func reapOrphan(int) {}
+
 // hasEnded reports whether CMD is known to have ended.
 func (c *Child) hasEnded() bool {
 	select {

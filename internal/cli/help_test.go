@@ -82,7 +82,7 @@ func TestDurationFlagsTakeSecondsAndHelpSaysSo(t *testing.T) {
 		timed := false
 		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
 			usage := strings.Contains(f.Usage, "DURATION")
-			if _, ok := f.Value.(arguments.Duration); ok != usage && f.Name != "grace" {
+			if _, ok := f.Value.(*arguments.Duration); ok != usage && f.Name != "grace" {
 				t.Errorf("%s --%s: a duration flag: %v; its help says DURATION: %v", cmd.CommandPath(), f.Name, ok, usage)
 			}
 			if f.Value.Type() != "duration" {

@@ -46,7 +46,6 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // see completion.go
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			in.Say.Configure(in.Quiet, in.JSON)
-			in.Settings.LayoutGiven, in.Settings.MaxSkewGiven = cmd.Flags().Changed("layout"), cmd.Flags().Changed("max-skew")
 			in.Say.SetStoreFlags(arguments.StoreFlags(cmd))
 			return refuseEmpty(cmd)
 		},
@@ -63,12 +62,13 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	f.SortFlags = false
 	f.StringVarP(&in.Settings.Table, "table", "t", "", "lock table, `NAME` or ARN")
 	f.StringVar(&in.Settings.File, "file", "", "use the local store in `PATH` instead of DynamoDB: locks among processes on this machine that use PATH")
-	f.StringVar(&in.Settings.LayoutName, "layout", layout.Native{}.Name(), "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
+	in.Settings.Layout.Value = layout.Native{}.Name()
+	f.Var(&in.Settings.Layout, "layout", "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
 	f.Var(&in.Settings.Attributes, "attr", "attribute name that differs from the layout's, `ROLE=NAME`; roles: key, sort, ttl")
 	f.StringVar(&in.Settings.Region, "region", "", "AWS `REGION`")
 	f.StringVar(&in.Settings.Profile, "profile", "", "AWS `PROFILE`")
 	f.StringVar(&in.Settings.Endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
-	f.Var(arguments.Duration{D: &in.Settings.MaxSkew}, "max-skew", "trust this machine's clock to within `DURATION`: the lock of a dead holder that did so too is free once its lease has expired by the clock")
+	f.Var(&in.Settings.MaxSkew, "max-skew", "trust this machine's clock to within `DURATION`: the lock of a dead holder that did so too is free once its lease has expired by the clock")
 	f.BoolVar(&in.JSON, "json", false, "print JSON")
 	f.BoolVarP(&in.Quiet, "quiet", "q", false, "print errors only; a held KEY is not an error")
 	f.BoolVarP(&in.Verbose, "verbose", "v", false, "log every request: key, attempt, capacity, time, outcome")

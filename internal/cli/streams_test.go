@@ -67,7 +67,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 func TestStandardStreamsHaveOneWriter(t *testing.T) {
 	allowed := map[string]int{
 		"invocation/invocation.go": 4, // FromOS, and New
-		"watchdog/process.go":      1, // reports to its supervisor
+		"watchdog/watchdog.go":     1, // reports to its supervisor
 		"ownrights/init_unix.go":   1, // ends the process before there is an Output
 	}
 	for _, dir := range []string{".", "*", "commands/*", "../ui", "../../cmd/leasehold"} {

@@ -1,8 +1,15 @@
+// Package arguments parses the arguments and the flags that several commands have. It
+// refuses mistakes in the same words for all commands. A flag's value knows whether the flag
+// was given (Text, Duration): package store asks that before it reads the variable that
+// replaces the flag.
+//
+// The package opens nothing and prints nothing.
 package arguments
 
 import (
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 	"time"
 
@@ -73,26 +80,47 @@ const (
 	UnlessWatch = "unless --watch"
 )
 
-// Data is the value of --data: the text itself, or @FILE.
-type Data struct {
-	text  string
+// Text is the value of a flag with a text, and whether it was given.
+type Text struct {
+	Value string // the default unless Given is set
 	Given bool
 }
+
+func (t *Text) String() string { return t.Value }
+
+// Type returns the type of other flags with a text.
+func (*Text) Type() string { return "string" }
+
+// Set is called if the flag is given.
+func (t *Text) Set(text string) error {
+	*t = Text{text, true}
+	return nil
+}
+
+// Number is the value of a flag with a whole number, and whether it was given.
+type Number struct {
+	Value int
+	Given bool
+}
+
+func (n *Number) String() string { return strconv.Itoa(n.Value) }
+
+// Type returns the type of other flags with a whole number.
+func (*Number) Type() string { return "int" }
+
+// Set parses the number.
+func (n *Number) Set(s string) error {
+	value, err := strconv.ParseInt(s, 0, 64)
+	*n = Number{int(value), true}
+	return err
+}
+
+// Data is the value of --data: the text itself, or @FILE.
+type Data struct{ Text }
 
 // Flag adds the flag.
 func (d *Data) Flag(fl *pflag.FlagSet) {
 	fl.Var(d, "data", "store `TEXT` in the record; @FILE: from FILE")
-}
-
-func (d *Data) String() string { return d.text }
-
-// Type returns the type of other flags with a text.
-func (*Data) Type() string { return "string" }
-
-// Set is called if the flag is given.
-func (d *Data) Set(text string) error {
-	d.text, d.Given = text, true
-	return nil
 }
 
 // Option returns the option for the call; nil if the flag was not given.
@@ -100,9 +128,9 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	if !d.Given {
 		return nil, nil
 	}
-	path, isFile := strings.CutPrefix(d.text, "@")
+	path, isFile := strings.CutPrefix(d.Value, "@")
 	if !isFile {
-		return leasehold.WithData([]byte(d.text)), nil
+		return leasehold.WithData([]byte(d.Value)), nil
 	}
 	var b []byte
 	var err error
@@ -117,25 +145,29 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	return leasehold.WithData(b), nil
 }
 
-// Duration is the value of a flag. It accepts the format of time.ParseDuration, and a bare
-// number of seconds as timeout(1) and flock(1) do.
+// Duration is the value of a flag, and whether it was given. It accepts the format of
+// time.ParseDuration, and a bare number of seconds as timeout(1) and flock(1) do.
 type Duration struct {
-	D   *time.Duration
-	Min time.Duration
+	time.Duration               // the default unless Given is set
+	Min           time.Duration // the least that is accepted
+	Given         bool
 }
 
-func (f Duration) String() string {
-	if f.D == nil || *f.D == 0 {
+// Lasting returns the value of a flag with a default.
+func Lasting(d time.Duration) Duration { return Duration{Duration: d} }
+
+func (f *Duration) String() string {
+	if f.Duration == 0 {
 		return ""
 	}
-	return wording.Duration(*f.D)
+	return wording.Duration(f.Duration)
 }
 
 // Type returns a name that the help uses to explain durations once.
-func (Duration) Type() string { return "duration" }
+func (*Duration) Type() string { return "duration" }
 
 // Set parses the value.
-func (f Duration) Set(s string) error {
+func (f *Duration) Set(s string) error {
 	d, err := wording.ParseDuration(s)
 	if err != nil {
 		return err
@@ -143,14 +175,39 @@ func (f Duration) Set(s string) error {
 	if d < f.Min {
 		return fmt.Errorf("use at least %s", wording.Duration(f.Min))
 	}
-	*f.D = d
+	f.Duration, f.Given = d, true
 	return nil
 }
 
 // Check adds --check, or --check=DURATION, the longest time that the records are observed.
 // The default is three default leases, so that a holder with a lease of hours does not make
 // the user wait.
-func Check(fl *pflag.FlagSet, d *time.Duration) {
-	fl.Var(Duration{D: d}, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
+func Check(fl *pflag.FlagSet, d *Duration) {
+	fl.Var(d, "check", "observe for `DURATION` at most, and show which holders are live, dead or unknown; --check=0: until all are known")
 	fl.Lookup("check").NoOptDefVal = wording.Duration(time.Minute)
+}
+
+// SortKey adds --sort-key.
+func SortKey(fl *pflag.FlagSet, value *string) {
+	fl.StringVar(value, "sort-key", "", "sort key `VALUE`, in a table that has one")
+}
+
+// StoreArgs returns the given flags that choose the store and its layout.
+func StoreArgs(cmd *cobra.Command) []string {
+	var args []string
+	for _, name := range []string{"table", "file", "layout", "attr", "region", "profile", "endpoint-url", "max-skew"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
+			args = append(args, "--"+name, f.Value.String())
+		}
+	}
+	return args
+}
+
+// StoreFlags returns StoreArgs as words of a shell, for commands in messages.
+func StoreFlags(cmd *cobra.Command) string {
+	var words strings.Builder
+	for _, arg := range StoreArgs(cmd) {
+		words.WriteString(" " + wording.ShellWord(arg))
+	}
+	return words.String()
 }

@@ -1,4 +1,4 @@
-package arguments
+package arguments_test
 
 import (
 	"testing"

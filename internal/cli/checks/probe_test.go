@@ -130,7 +130,7 @@ func TestRightsAreThoseOfPolicies(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &store.Store{DB: dynamodb.New(dynamodb.Options{}), Table: "locks", Layout: layout.Native{}, Proto: proto}
+	s := &store.Store{DB: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target, err := New(s, time.Second, "k")
 	if err != nil {
 		t.Fatal(err)

@@ -147,8 +147,8 @@ func (g Grant) UseStore(f *store.Settings) error {
 	switch made := g.At.String(); {
 	// Another layout may fit the table and yet write records that the table's library cannot
 	// read.
-	case f.LayoutGiven && g.At.Layout != "" && f.LayoutName != g.At.Layout:
-		return g.refuseFlag("--layout", f.LayoutName, "layout "+g.At.Layout)
+	case f.Layout.Given && g.At.Layout != "" && f.Layout.Value != g.At.Layout:
+		return g.refuseFlag("--layout", f.Layout.Value, "layout "+g.At.Layout)
 	case f.File != "" && (err != nil || file != g.At.File):
 		return g.refuseFlag("--file", f.File, made)
 	case f.Region != "" && f.Region != g.At.Region:
@@ -157,7 +157,7 @@ func (g Grant) UseStore(f *store.Settings) error {
 	f.Table, f.File, f.Region, f.OfGrant = g.Table, g.At.File, g.At.Region, g.At.File == ""
 	f.Endpoint = cmp.Or(f.Endpoint, g.At.EndpointURL)
 	if g.At.Layout != "" {
-		f.LayoutName, f.LayoutGiven = g.At.Layout, true
+		_ = f.Layout.Set(g.At.Layout) // any text is accepted
 	}
 	return nil
 }

@@ -96,7 +96,7 @@ func (s *Seeker) outerRuns(key leasehold.Key) []outerKey {
 
 // isHere reports whether a key is held in this store, by the name that CMD received.
 func (s *Seeker) isHere(h outerKey) bool {
-	return h.Table == s.store.Table && h.Store == s.store.Place()
+	return h.Table == s.store.Table && h.Store == s.store.At()
 }
 
 // heldByOuter reports whether an outer run holds key: the run may have ended and left this
@@ -132,7 +132,7 @@ func (h *Hold) outerValue() string {
 	s := h.seeker
 	held := outerKeys(s.user.Settings.LookupEnv)
 	for _, lock := range h.locks {
-		key := outerKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.store.Table, Store: s.store.Place(), Grant: lock.Record().Grant}
+		key := outerKey{Key: h.name, SortKey: lock.Key().Sort, Table: s.store.Table, Store: s.store.At(), Grant: lock.Record().Grant}
 		if len(h.locks) > 1 {
 			key.Key = lock.Key().Partition
 		}
@@ -161,7 +161,7 @@ func (h *Hold) environ(outer string) []string {
 	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
 	env := slices.DeleteFunc(slices.Clone(h.seeker.user.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(setForCMD, name) || name == store.MaxSkewVariable && settings.MaxSkewGiven
+		return slices.Contains(setForCMD, name) || name == store.MaxSkewVariable && settings.MaxSkew.Given
 	})
 	set := func(name, value string) { env = append(env, name+"="+value) }
 	set("LEASEHOLD_KEY", h.name) // the key that the user named, also for a permit
@@ -191,8 +191,8 @@ func (h *Hold) environ(outer string) []string {
 	if name := s.Layout.Name(); name != (layout.Native{}).Name() {
 		set("LEASEHOLD_LAYOUT", name)
 	}
-	if settings.MaxSkewGiven {
-		set(store.MaxSkewVariable, wording.Duration(settings.MaxSkew))
+	if settings.MaxSkew.Given {
+		set(store.MaxSkewVariable, wording.Duration(settings.MaxSkew.Duration))
 	}
 	return env
 }

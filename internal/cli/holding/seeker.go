@@ -204,7 +204,7 @@ func (w *Wanted) keys(s *store.Store) []leasehold.Key {
 }
 
 func (w *Wanted) key(s *store.Store, name string) leasehold.Key {
-	return store.KeyOf(s.Proto, name, w.SortKey)
+	return s.Key(name, w.SortKey)
 }
 
 // options returns the options for each key.

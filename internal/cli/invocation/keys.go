@@ -44,7 +44,6 @@ func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(lea
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
 	cmd.SetContext(ctx)
-	in.Settings.LayoutGiven, in.Settings.MaxSkewGiven = cmd.Flags().Changed("layout"), cmd.Flags().Changed("max-skew")
 	in.Say, in.completing = say.NewMessages(say.To(io.Discard, false)), true
 	s, err := in.Open(cmd, store.Opening{})
 	if err != nil {

@@ -22,7 +22,7 @@ func Random(prefix string) string { return prefix + strings.ToLower(rand.Text()[
 
 // Key returns a key of the table. It has the sort key only if the table needs one.
 func Key(s *store.Store, partition, sort string) leasehold.Key {
-	key := store.KeyOf(s.Proto, partition, "")
+	key := s.Key(partition, "")
 	if s.Proto.Schema().Sort != "" && key.Sort == "" {
 		key.Sort = sort
 	}

@@ -55,7 +55,7 @@ func TestFullDiskIsNamed(t *testing.T) {
 		}
 		synctest.Test(t, func(t *testing.T) {
 			file := &failingStore{Store: bolt}
-			s := &store.Store{Table: "locks", Layout: layout.Native{}, File: "/locks.db", Location: "/locks.db"}
+			s := &store.Store{Target: store.Target{Place: store.Place{Table: "locks", File: "/locks.db"}, Records: store.Records{Layout: layout.Native{}}, Location: "/locks.db"}}
 			engine := localdynamo.New(localdynamo.WithStore(file))
 			s.DB = engine.Client(requests.Watch{Health: &s.Health}.Client)
 			if err := table.Create(t.Context(), s.DB, table.Spec{Name: s.Table}); err != nil {

@@ -1,7 +1,8 @@
 // Package store chooses the lock table, opens it, and names it.
 //
 // It knows the settings (Settings: a flag, then a variable LEASEHOLD_*, then a default if
-// neither names a store), and the source of each setting. It knows the two kinds of table.
+// neither names a store), and the source of each setting. They lead to a Target: the table,
+// its place, and what its records look like (target.go). It knows the two kinds of table.
 // One is in DynamoDB (connect.go), reached as the SDK is configured, with credentials that
 // are loaded again once they are refused (credentials.go). The other is in a file of this
 // machine, served by package localdynamo, and may be the default (local.go). It does not

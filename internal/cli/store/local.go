@@ -110,14 +110,6 @@ func makeShared(file string) error {
 	return err
 }
 
-// Scope describes the processes that share the locks of a default store.
-func (p Place) Scope() string {
-	if p.Machine {
-		return "locks for this machine only"
-	}
-	return "locks for processes of user " + UserName() + " on this machine only"
-}
-
 // UserName returns the name of the user who runs leasehold, or the user's number.
 func UserName() string {
 	u, err := user.Current()

@@ -2,7 +2,7 @@ package store
 
 import (
 	"cmp"
-	"errors"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,12 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/visible"
-	"github.com/leasehold-go/leasehold/layout"
 )
 
 // DefaultTable is the default name of the table in a local store.
@@ -28,10 +27,8 @@ const DefaultTable = "leasehold"
 // to consult otherwise.
 type Settings struct {
 	Table, File               string
-	LayoutName                string // a default unless LayoutGiven is set
-	LayoutGiven               bool
-	MaxSkew                   time.Duration // error bound of this machine's clock; see withMaxSkew
-	MaxSkewGiven              bool
+	Layout                    arguments.Text
+	MaxSkew                   arguments.Duration // error bound of this machine's clock; see Records
 	Attributes                Attributes
 	Region, Profile, Endpoint string
 	OfGrant                   bool // Table, Region and Endpoint come from a grant
@@ -43,15 +40,6 @@ type Settings struct {
 	MachineDir string                        // the machine's store is used if this directory exists
 	OnEC2      func() bool                   // whether this machine is an EC2 instance
 	OnTrial    func() bool                   // whether leasehold runs from its own source
-}
-
-// Place is the place of the locks: a DynamoDB table, or a local store.
-type Place struct {
-	Table   string
-	File    string // the local store; empty for DynamoDB
-	Unnamed bool   // the store is the default: neither flag nor variable named it
-	Machine bool   // it is the store shared by all users of the machine
-	Despite string // a setting that points to AWS, which a leasehold on trial ignores; empty if there is none
 }
 
 // Place returns the place of the locks, from a flag or else from LEASEHOLD_*. A flag
@@ -224,94 +212,49 @@ func (s *Settings) Tilde(path string) string {
 	return path
 }
 
-// Layout returns the layout from flags and environment.
-func (s *Settings) Layout() (layout.Layout, error) {
-	name := s.LayoutName
-	if !s.LayoutGiven {
-		switch v, set, err := s.Variable("LEASEHOLD_LAYOUT"); {
-		case err != nil:
-			return nil, err
-		case set:
-			name = v
-		}
+// Owner returns the name shown to other users, empty for the default. run sets
+// LEASEHOLD_OWNER to a name that ends in the client id of its grant. Owner cuts that off,
+// as this client has its own id.
+func (s *Settings) Owner() (string, error) {
+	v, _, err := s.Variable("LEASEHOLD_OWNER")
+	owner := wording.OwnerWithoutID(v)
+	if err == nil && len(owner) > protocol.LongestOwner {
+		err = misuse.Errorf("LEASEHOLD_OWNER has %s: at most %d", wording.Count(len(owner), "byte", "bytes"), protocol.LongestOwner)
 	}
-	l, err := layout.Parse(name)
+	return owner, err
+}
+
+// Breaker returns the name of the operator who breaks a grant, for the grant's record:
+// LEASEHOLD_OWNER or, without it, the user of this machine.
+func (s *Settings) Breaker() leasehold.Config {
+	owner, err := s.Owner()
+	if err == nil && owner == "" {
+		host, unnamed := os.Hostname()
+		if unnamed != nil {
+			host = "unknown"
+		}
+		owner = UserName() + "@" + host
+	}
+	return leasehold.Config{Owner: owner}
+}
+
+// Lease returns the lease: that of the flag or, unless it was given, of LEASEHOLD_LEASE.
+func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
+	return s.duration(flag, "LEASEHOLD_LEASE")
+}
+
+// duration returns the value of a flag or, unless it was given, of the variable.
+func (s *Settings) duration(flag arguments.Duration, variable string) (time.Duration, error) {
+	if flag.Given {
+		return flag.Duration, nil
+	}
+	v, set, err := s.Variable(variable)
+	if !set || err != nil {
+		return flag.Duration, err
+	}
+	d, err := wording.ParseDuration(v)
 	if err != nil {
-		return nil, misuse.Errorf("unknown layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
+		return 0, misuse.Errorf("%s %s: %v", variable, visible.Name(v), err)
 	}
-	names := s.Attributes
-	if names == (Attributes{}) {
-		return l, nil
-	}
-	l, fixed := names.apply(l)
-	for _, role := range []struct{ name, given string }{{"key", names.key}, {"sort", names.sort}, {"ttl", names.ttl}} {
-		if role.given != "" && slices.Contains(fixed, role.name) {
-			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %s: leave it out, or use another layout",
-				role.name, role.given, name, role.name)
-		}
-	}
-	if _, err := records.Of(l); err != nil {
-		return nil, misuse.Errorf("--attr: %s", strings.ReplaceAll(err.Error(), "layout: "+name+": ", ""))
-	}
-	return l, nil
-}
-
-// withMaxSkew returns the layout from flags and environment, its protocol, and the error
-// bound of this machine's clock for a layout whose records have leases. Layouts whose
-// records have expiry times contain the bound themselves. The bound is zero if none is set.
-func (s *Settings) withMaxSkew() (layout.Layout, protocol.Protocol, time.Duration, error) {
-	l, err := s.Layout()
-	if err != nil {
-		return nil, nil, 0, err
-	}
-	skew := s.MaxSkew
-	if !s.MaxSkewGiven {
-		switch v, set, err := s.Variable(MaxSkewVariable); {
-		case err != nil:
-			return nil, nil, 0, err
-		case set:
-			if skew, err = wording.ParseDuration(v); err != nil {
-				return nil, nil, 0, misuse.Errorf("%s %s: %v", MaxSkewVariable, visible.Name(v), err)
-			}
-		}
-	}
-	switch of := l.(type) {
-	case layout.DynamoDLM:
-		of.MaxSkew = skew
-		l, skew = of, 0
-	case layout.DyndbMutex:
-		of.MaxSkew = skew
-		l, skew = of, 0
-	}
-	proto, err := records.WithMaxSkew(l, skew)
-	if errors.Is(err, errors.ErrUnsupported) {
-		err = misuse.Errorf("%s: records of layout %s do not contain the end of a lease: leave it out, and a dead holder is observed for one lease, or use layout native", s.MaxSkewBy(), l.Name())
-	}
-	return l, proto, skew, err
-}
-
-// MaxSkewVariable is the environment variable for --max-skew.
-const MaxSkewVariable = "LEASEHOLD_MAX_SKEW"
-
-// MaxSkewBy returns the source of the clock's error bound. It is empty if the bound is the
-// layout's own.
-func (s *Settings) MaxSkewBy() string {
-	if s.MaxSkewGiven {
-		return "--max-skew"
-	}
-	if _, set, err := s.Variable(MaxSkewVariable); set && err == nil {
-		return MaxSkewVariable
-	}
-	return ""
-}
-
-// Protocol returns the layout, and its protocol with the error bound of this machine's clock.
-func (s *Settings) Protocol() (layout.Layout, protocol.Protocol, error) {
-	l, proto, _, err := s.withMaxSkew()
-	return l, proto, err
-}
-
-// KeyOf returns a key as records contain it, with the layout's default sort key.
-func KeyOf(proto protocol.Protocol, partition, sort string) leasehold.Key {
-	return proto.Complete(protocol.Key{Partition: partition, Sort: sort})
+	return d, nil
 }

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -20,22 +19,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/layout"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/table"
 )
 
 // Store is an open lock table.
 type Store struct {
-	DB       *dynamodb.Client
-	Table    string
-	Layout   layout.Layout
-	Proto    protocol.Protocol // protocol of Layout
-	MaxSkew  time.Duration     // error bound of this machine's clock; zero if none is set or the layout contains it
-	Location string            // region, URL or file, as shown in messages
-	File     string            // the local store's file; empty for DynamoDB
-	AWS      aws.Config        // configuration for DynamoDB
-	Created  bool              // the local store's table was created when it was opened
+	Target
+	DB      *dynamodb.Client
+	AWS     aws.Config // configuration for DynamoDB
+	Created bool       // the local store's table was created when it was opened
 
 	Health  requests.Health   // health of the requests to the store
 	Trouble *requests.Telling // reports failing requests to the user
@@ -80,7 +73,7 @@ func (o Opening) limited(ctx context.Context) (context.Context, context.CancelFu
 // It also refuses a named but missing file of a local store: otherwise a mistyped name
 // would look as if no key were held.
 func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
-	l, proto, skew, err := settings.withMaxSkew()
+	r, err := settings.Records()
 	if err != nil {
 		return nil, err
 	}
@@ -91,9 +84,9 @@ func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	if _, err := TableName(p.Table); err != nil {
 		return nil, err
 	}
-	s := &Store{Table: p.Table, Layout: l, Proto: proto, MaxSkew: skew}
+	s := &Store{Target: Target{Place: p, Records: r}}
 	if p.File != "" {
-		err = s.openFile(ctx, settings, p, o)
+		err = s.openFile(ctx, settings, o)
 	} else {
 		err = s.openAWS(ctx, settings, o)
 	}
@@ -107,7 +100,8 @@ func Open(ctx context.Context, settings *Settings, o Opening) (*Store, error) {
 	return s, nil
 }
 
-func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Opening) error {
+func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) error {
+	p := s.Place
 	switch {
 	case missing(p.File) && (o.AsItIs || !o.Make && !p.Unnamed):
 		return misuse.Errorf("no store at %s: check --file and LEASEHOLD_FILE, or make one: leasehold table create%s", p.File, o.Flags)
@@ -122,7 +116,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, p Place, o Ope
 			return err
 		}
 	}
-	s.File, s.Location = p.File, settings.Tilde(p.File)
+	s.Location = settings.Tilde(p.File)
 	o.Known(s)
 	open := settings.OpenFile
 	if p.Machine {
@@ -180,35 +174,6 @@ func (s *Store) watch(o Opening) requests.Watch {
 		w.Units, w.Each = true, o.Requests(s)
 	}
 	return w
-}
-
-// Server returns the server of the store, as far as it is known.
-func (s *Store) Server() requests.Server {
-	return requests.Server{Location: s.Location, IsFile: s.File != ""}
-}
-
-// Place returns the table's place: the file, the endpoint or the region.
-func (s *Store) Place() string {
-	if s.File != "" {
-		return s.File
-	}
-	return s.Location
-}
-
-// Name returns the name that the user gave: the table or, for a local store, the file.
-func (s *Store) Name() string {
-	if s.File != "" {
-		return s.Location
-	}
-	return s.Table
-}
-
-// Where returns the file, or the table with its place.
-func (s *Store) Where() string {
-	if s.File != "" {
-		return s.Location
-	}
-	return "table " + s.Table + " in " + s.Location
 }
 
 // Client returns a lock client on the table.
@@ -275,18 +240,4 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	default:
 		return item, nil
 	}
-}
-
-// NotFound returns the error of a key without an item.
-func (s *Store) NotFound(key leasehold.Key) error {
-	in := "table " + s.Table
-	if s.File != "" {
-		in = s.Location
-	}
-	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
-}
-
-// IsSession reports whether the item of key is the row of a shared lease.
-func (s *Store) IsSession(key leasehold.Key) bool {
-	return protocol.IsSessionKey(s.Proto, key)
 }

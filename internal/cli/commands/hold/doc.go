@@ -1,7 +1,7 @@
 // Package hold has the commands that hold keys: run, elect, acquire, renew and release.
 //
-//	run.go        run; its flags, which elect and acquire share
-//	wanted.go     run of more keys than one, --every and --once
+//	wanted.go     the flags about the hold, and what they ask for: run, elect and acquire share them
+//	run.go        run: what is wanted is sought, held while CMD runs, and released
 //	elect.go      elect; leader.go: --watch and --step-down
 //	grant.go      acquire, renew, release: a grant outlives the command
 //

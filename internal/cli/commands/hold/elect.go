@@ -2,6 +2,7 @@ package hold
 
 import (
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -29,7 +30,7 @@ type electFlags struct {
 // Elect returns leasehold elect.
 func Elect(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease, Leads: true}}, grace: defaultGrace}}
+	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Leads: true}, lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}}
 	cmd := &cobra.Command{
 		Use:   "elect KEY [flags] -- CMD [ARG...]",
 		Short: "Run CMD whenever this process leads",
@@ -76,7 +77,7 @@ or acquire ignores the request. While waiting, it shows the leader.`,
 	fl.StringVar(&f.Value, "value", "", "show `TEXT` to observers, such as an address")
 	fl.BoolVar(&f.watch, "watch", false, "print the leader and every change of leader")
 	fl.BoolVar(&f.asks, "step-down", false, "ask the leader to end its CMD and resign, and wait until it has")
-	fl.VarP(arguments.Duration{D: &f.Lease}, "lease", "l", "a dead leader is replaced after `DURATION`")
+	fl.VarP(&f.lease, "lease", "l", "a dead leader is replaced after `DURATION`")
 	fl.StringVar(&f.http, "http", "", "answer GET /leader and GET /live at `ADDR`, HOST:PORT; without HOST on loopback")
 	commandFlags(fl, &f.runFlags)
 	return cmd
@@ -104,7 +105,7 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 	if err := c.Say.OpenEvents(f.events, c.Now()); err != nil {
 		return err
 	}
-	place, answer, stop, err := c.listenForProbes(cmd, f)
+	place, answer, stop, err := c.listenForProbes(cmd, f, j.Grace)
 	if err != nil {
 		return err
 	}
@@ -137,14 +138,10 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 
 // listenForProbes returns the seat that elect campaigns for. It listens at the address of
 // --http. answer begins to serve the seat there, and stop ends that.
-func (c *command) listenForProbes(cmd *cobra.Command, f *electFlags) (seat *probes.Seat, answer, stop func(), err error) {
-	_, proto, err := c.Settings.Protocol()
-	if err != nil {
-		return nil, nil, nil, err
-	}
+func (c *command) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
 	// Renewals that are on time leave two thirds of a lease. CMD is stopped a grace before
 	// trust ends.
-	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, proto.Skew())/3, f.grace))
+	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil
 	}

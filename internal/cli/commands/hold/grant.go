@@ -74,7 +74,7 @@ func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data arguments.D
 func Renew(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
 	var path string
-	var lease time.Duration
+	length := arguments.Duration{Min: time.Second}
 	var data arguments.Data
 	cmd := &cobra.Command{
 		Use:   "renew [flags]",
@@ -84,8 +84,8 @@ After that the old grant can be released, but no longer renewed.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var opts []leasehold.RenewOption
-			if lease != 0 {
-				opts = append(opts, leasehold.WithLease(lease))
+			if length.Duration != 0 {
+				opts = append(opts, leasehold.WithLease(length.Duration))
 			}
 			changed, err := data.Option(c.Stdin)
 			if err != nil {
@@ -98,8 +98,12 @@ After that the old grant can be released, but no longer renewed.`,
 			if err != nil {
 				return err
 			}
-			if length := cmp.Or(lease, file.Grant.Lease); length != 0 { // a zero lease means that the grant is damaged, which Resume reports
-				if err := arguments.RefuseShortLease(cmd, length, &c.Settings); err != nil {
+			r, err := c.Settings.Records()
+			if err != nil {
+				return err
+			}
+			if next := cmp.Or(length.Duration, file.Grant.Lease); next != 0 { // a zero lease means that the grant is damaged, which Resume reports
+				if err := r.RefuseShortLease(cmd, next); err != nil {
 					return err
 				}
 			}
@@ -137,7 +141,7 @@ After that the old grant can be released, but no longer renewed.`,
 	}
 	fl := cmd.Flags()
 	grantFlag(fl, &path, "read the grant from `FILE`, and write the new one to it")
-	fl.VarP(arguments.Duration{D: &lease, Min: time.Second}, "lease", "l", "new lease `DURATION` (default: as before)")
+	fl.VarP(&length, "lease", "l", "new lease `DURATION` (default: as before)")
 	data.Flag(fl)
 	return cmd
 }
@@ -166,12 +170,12 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 			if err != nil {
 				return err
 			}
-			_, proto, err := c.Settings.Protocol()
+			r, err := c.Settings.Records()
 			if err != nil {
 				return err
 			}
 			err = c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
-				lock, err := file.Grant.ResumeToRelease(ctx, locks, here, lease.Shortest(proto.Skew()))
+				lock, err := file.Grant.ResumeToRelease(ctx, locks, here, lease.Shortest(r.Proto.Skew()))
 				if err != nil {
 					return err
 				}
@@ -192,7 +196,7 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 // Acquire returns leasehold acquire.
 func Acquire(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	f := wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease, Detached: true}}
+	f := wantedFlags{Wanted: holding.Wanted{Detached: true}, lease: arguments.Lasting(protocol.DefaultLease)}
 	var path string
 	cmd := &cobra.Command{
 		Use:   "acquire KEY [flags]",
@@ -213,11 +217,9 @@ again.`,
 		ValidArgsFunction: c.AnyKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			proto, err := c.completeWanted(cmd, &f)
-			if err != nil {
+			if err := c.complete(cmd, &f); err != nil {
 				return err
 			}
-			lockKey := store.KeyOf(proto, args[0], f.SortKey)
 			if err := c.requireStdout(path); err != nil {
 				return err
 			}
@@ -228,7 +230,7 @@ again.`,
 			f.Keys = args
 			return c.seeking(cmd, &f, func(s *store.Store, seeker *holding.Seeker) error {
 				here := grants.PlaceOf(cmd.Context(), s)
-				if err := to.RefuseHeld(c.Now(), s.Table, lockKey, here); err != nil {
+				if err := to.RefuseHeld(c.Now(), s.Table, s.Key(args[0], f.SortKey), here); err != nil {
 					return err
 				}
 				return failure.Answer(c.acquire(cmd.Context(), s, seeker, to, here))

@@ -31,21 +31,11 @@ import (
 // leases it is a quarter of the lease, or less in layouts that rely on clocks.
 const defaultGrace = time.Second
 
-// wantedFlags contains the flags about the hold that Wanted does not.
-type wantedFlags struct {
-	holding.Wanted
-	more []string // keys besides KEY
-	once once
-	data arguments.Data
-
-	orphaned <-chan struct{} // closed when the parent has ended, with --die-with-parent; nil otherwise
-}
-
 type runFlags struct {
 	wantedFlags
 	conflictCode int
 	signal       string
-	grace        time.Duration
+	grace        arguments.Duration
 	background   string
 	withParent   bool
 	events       string
@@ -55,7 +45,7 @@ type runFlags struct {
 // Run returns leasehold run.
 func Run(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	f := runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Lease: protocol.DefaultLease}}, grace: defaultGrace}
+	f := runFlags{wantedFlags: wantedFlags{lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}
 	cmd := &cobra.Command{
 		Use:   "run KEY [flags] -- CMD [ARG...]",
 		Short: "Hold KEY while CMD runs",
@@ -85,32 +75,19 @@ its holder dies, or a signal ends it early, the work counts as not done.`,
 	fl := cmd.Flags()
 	waitFlags(fl, &f.wantedFlags)
 	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", failure.CodeNotGranted, "exit `CODE` if KEY was not granted")
-	fl.IntVarP(&f.Permits, "permits", "p", 0, "allow `N` at once: hold one of KEY/0 to KEY/N-1")
+	fl.VarP(&f.permits, "permits", "p", "allow `N` at once: hold one of KEY/0 to KEY/N-1")
 	severalFlags(fl, &f.wantedFlags)
-	onceFlags(fl, &f.once)
+	onceFlags(fl, &f.wantedFlags)
 	recordFlags(fl, &f.wantedFlags)
 	commandFlags(fl, &f)
 	fl.StringVar(&f.metrics, "metrics", "", "write metrics to `FILE`, NAME.prom")
 	return cmd
 }
 
-// waitFlags adds the flags for the wait for KEY.
-func waitFlags(fl *pflag.FlagSet, f *wantedFlags) {
-	fl.BoolVarP(&f.NoWait, "nonblock", "n", false, "do not wait for a live holder, but observe one that appears dead for its lease")
-	fl.VarP(arguments.Duration{D: &f.Wait}, "wait", "w", "wait at most `DURATION` (default: forever)")
-}
-
-// recordFlags adds the flags for the record.
-func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
-	fl.VarP(arguments.Duration{D: &f.Lease}, "lease", "l", "a dead holder blocks KEY for `DURATION`")
-	fl.StringVar(&f.SortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
-	f.data.Flag(fl)
-}
-
 // commandFlags adds the flags that determine how CMD runs under KEY.
 func commandFlags(fl *pflag.FlagSet, f *runFlags) {
 	fl.StringVarP(&f.signal, "signal", "s", "TERM", "stop CMD by `SIGNAL` on loss")
-	fl.VarP(arguments.Duration{D: &f.grace}, "grace", "g", "send KILL `DURATION` after SIGNAL")
+	fl.VarP(&f.grace, "grace", "g", "send KILL `DURATION` after SIGNAL")
 	fl.StringVar(&f.background, "background", process.BackgroundWait, "for processes that outlive CMD, `MODE`: wait, stop, keep")
 	fl.BoolVar(&f.withParent, "die-with-parent", false, "end when the process that started this ends")
 	fl.StringVar(&f.events, "events", "", "append events to `FD|FILE` (help events)")
@@ -185,44 +162,13 @@ func (c *command) run(cmd *cobra.Command, f *runFlags, args, command []string) e
 	})
 }
 
-// storeWait returns how long to wait for the file of a local store.
-func (f *wantedFlags) storeWait() time.Duration {
-	switch {
-	case f.NoWait:
-		return 0
-	case f.Wait > 0:
-		return f.Wait
-	}
-	return store.Forever
-}
-
-// seeking opens the table and calls fn with a Seeker for the flags.
-func (c *command) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
-	began := time.Now()
-	s, err := c.Open(cmd, store.Opening{Make: true, Wait: f.storeWait()})
-	if err != nil {
-		return err
-	}
-	defer s.Close()
-	f.Waited = time.Since(began)
-	if f.Data, err = f.data.Option(c.Stdin); err != nil { // read while a signal can still end the wait for it
-		return err
-	}
-	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows the data
-		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
-	}
-	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
-	defer seeker.Close()
-	return fn(s, seeker)
-}
-
 // newJob checks the flags that determine how CMD runs, and finds CMD.
 func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
-	proto, err := c.completeWanted(cmd, &f.wantedFlags)
-	if err != nil {
+	if err := c.complete(cmd, &f.wantedFlags); err != nil {
 		return process.Job{}, err
 	}
-	if err := completeGrace(cmd, f, proto.Skew()); err != nil {
+	grace, err := f.graceWithin(cmd)
+	if err != nil {
 		return process.Job{}, err
 	}
 	stop, err := process.ParseSignal(f.signal)
@@ -240,50 +186,26 @@ func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (pro
 	path, err := process.Find(command[0])
 	return process.Job{
 		Cmd:        &exec.Cmd{Path: path, Args: command, Stdin: c.Stdin, Stdout: c.Env.Stdout, Stderr: c.Env.Stderr},
-		Executable: c.Executable, Stop: stop, Grace: f.grace, Background: f.background,
+		Executable: c.Executable, Stop: stop, Grace: grace, Background: f.background,
 	}, err
 }
 
-// completeGrace checks the time that CMD has to stop, or sets its default. A lease is
-// renewed each third of its trust. With a grace of all the remaining trust, CMD would be
-// stopped while a renewal is in flight. In layouts that do not rely on clocks, the longest
-// grace is half the lease.
-func completeGrace(cmd *cobra.Command, f *runFlags, skew time.Duration) error {
+// graceWithin returns the time that CMD has to stop. A lease is renewed each third of its
+// trust. With a grace of all the remaining trust, CMD would be stopped while a renewal is in
+// flight. In layouts that do not rely on clocks, the longest grace is half the lease.
+func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
+	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()
 	longest, half := durations.Times(trust/9, 5).Truncate(time.Millisecond), "half the lease"
 	if skew > 0 {
 		half = fmt.Sprintf("a lease of %s is trusted for %s: clocks may differ by %s", wording.Duration(f.Lease), wording.Duration(trust), wording.Duration(skew))
 	}
-	if !cmd.Flags().Changed("grace") {
-		f.grace = min(f.grace, longest/2)
+	grace := f.grace.Duration
+	if !f.grace.Given {
+		grace = min(grace, longest/2)
 	}
-	if f.grace >= longest {
-		return misuse.Of(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(f.grace), wording.Duration(longest), half)
+	if grace >= longest {
+		return 0, misuse.Of(cmd, "--grace %s is too long: it must be below %s (%s)", wording.Duration(grace), wording.Duration(longest), half)
 	}
-	return nil
-}
-
-// completeWanted checks the flags and reads flags that the environment may set. It returns
-// the protocol of the layout.
-func (c *command) completeWanted(cmd *cobra.Command, f *wantedFlags) (protocol.Protocol, error) {
-	waits := cmd.Flags().Changed("wait")
-	if f.NoWait && waits {
-		return nil, misuse.Of(cmd, "--nonblock and --wait: use one of them")
-	}
-	f.NoWait = f.NoWait || waits && f.Wait == 0
-	var err error
-	if f.Owner, err = arguments.Owner(&c.Settings); err != nil {
-		return nil, err
-	}
-	if f.Lease, err = arguments.Lease(f.Lease, cmd.Flags().Changed("lease"), &c.Settings); err != nil {
-		return nil, err
-	}
-	l, proto, err := c.Settings.Protocol()
-	if err != nil {
-		return nil, err
-	}
-	if err := f.completeOnce(cmd, l, proto); err != nil {
-		return nil, err
-	}
-	return proto, arguments.RefuseShortLease(cmd, f.Lease, &c.Settings)
+	return grace, nil
 }

@@ -26,7 +26,7 @@ const (
 // Doctor returns leasehold doctor.
 func Doctor(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	length, prefix := protocol.DefaultLease, ""
+	flag, prefix := arguments.Lasting(protocol.DefaultLease), ""
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
 		Short: "Check everything that locks here depend on",
@@ -45,22 +45,27 @@ answer, the credentials are refused, or the table does not exist.`,
   leasehold doctor -l 1m
   leasehold doctor --json | jq -r 'select(.state != "ok") | .what'`,
 		Args: arguments.None,
-		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if length, err = arguments.Lease(length, cmd.Flags().Changed("lease"), &c.Settings); err != nil {
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			length, err := c.Settings.Lease(flag)
+			if err != nil {
 				return err
 			}
 			return c.doctor(cmd, length, prefix)
 		},
 	}
 	fl := cmd.Flags()
-	fl.VarP(arguments.Duration{D: &length}, "lease", "l", "compare the round trip with a lease of `DURATION`")
+	fl.VarP(&flag, "lease", "l", "compare the round trip with a lease of `DURATION`")
 	fl.StringVar(&prefix, "prefix", "", "write to a key that begins with `PREFIX`, if the caller may use no others")
 	return cmd
 }
 
 func (c *command) doctor(cmd *cobra.Command, length time.Duration, prefix string) error {
 	c.PlaceShown = true
-	if err := arguments.RefuseShortLease(cmd, length, &c.Settings); err != nil {
+	records, err := c.Settings.Records()
+	if err == nil {
+		err = records.RefuseShortLease(cmd, length)
+	}
+	if err != nil {
 		return err
 	}
 	p, err := c.Settings.Place("")

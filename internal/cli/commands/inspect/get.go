@@ -21,10 +21,10 @@ import (
 )
 
 type getFlags struct {
-	check, data, held bool
-	done              string // label
-	checkFor          time.Duration
-	sortKey           string
+	data, held bool
+	done       string // label
+	check      arguments.Duration
+	sortKey    string
 }
 
 // Get returns leasehold get.
@@ -53,17 +53,16 @@ the holder is live.`,
 		ValidArgsFunction: c.AnyKey,
 		Args:              arguments.OneKey,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			f.check = cmd.Flags().Changed("check")
 			switch {
-			case f.check && f.data:
+			case f.check.Given && f.data:
 				return misuse.Of(cmd, "--check and --data: use one of them")
-			case f.done != "" && (f.check || f.data || f.held):
+			case f.done != "" && (f.check.Given || f.data || f.held):
 				return misuse.Of(cmd, "--done answers by its exit code alone: leave out the other flag")
 			case f.held && f.data:
 				return misuse.Of(cmd, "--held and --data: use one of them")
 			}
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
-				key := store.KeyOf(t.Proto, args[0], f.sortKey)
+				key := t.Key(args[0], f.sortKey)
 				switch {
 				case f.data && !t.Layout.Capabilities().Data:
 					return &leasehold.UnsupportedError{Layout: t.Layout.Name(), Feature: "data"}
@@ -77,11 +76,11 @@ the holder is live.`,
 		},
 	}
 	fl := cmd.Flags()
-	arguments.Check(fl, &f.checkFor)
+	arguments.Check(fl, &f.check)
 	fl.BoolVar(&f.data, "data", false, "print only the data, byte for byte, with --json too; at a terminal, escaped")
 	fl.StringVar(&f.done, "done", "", "print nothing: exit code 0 if `LABEL` was done last, 1 if it was not")
 	fl.BoolVar(&f.held, "held", false, "print nothing: exit code 0 if KEY is held, 1 if it is not")
-	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	arguments.SortKey(fl, &f.sortKey)
 	return cmd
 }
 
@@ -94,13 +93,13 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 		return c.Stdout.Data(r.Data)
 	}
 	one := []leasehold.Record{r}
-	by := t.Observer(f.checkFor)
+	by := t.Observer(f.check.Duration)
 	if err := by.Reader.UnderSessions(ctx, one); err != nil {
 		return err
 	}
 	r = one[0]
 	shown := say.Record{Table: t.Table, Record: r}
-	if f.check && !r.Released {
+	if f.check.Given && !r.Released {
 		o := c.Say.Observe(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
 		case o.Err != nil && o.State != holders.Unknown:
@@ -147,20 +146,20 @@ func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key
 		return err
 	case r.Released:
 		return no
-	case !f.check:
+	case !f.check.Given:
 		return nil
 	}
 	what := "" // empty, as it prints nothing except a line that counts down
 	if c.Say.Rewrites() {
 		what = "the holder"
 	}
-	switch o := c.Say.Observe(ctx, t.Observer(f.checkFor), []leasehold.Record{r}, what)[0]; {
+	switch o := c.Say.Observe(ctx, t.Observer(f.check.Duration), []leasehold.Record{r}, what)[0]; {
 	case o.Err != nil:
 		return o.Err
 	case o.State == holders.Live:
 		return nil
 	case o.State == holders.Unknown:
-		return fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", wording.Key(key), wording.Duration(f.checkFor))
+		return fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", wording.Key(key), wording.Duration(f.check.Duration))
 	}
 	return no
 }

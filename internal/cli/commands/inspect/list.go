@@ -3,7 +3,6 @@ package inspect
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,8 +18,7 @@ import (
 
 type listFlags struct {
 	holders.Listing
-	check    bool
-	checkFor time.Duration
+	check arguments.Duration
 }
 
 // List returns leasehold ls.
@@ -51,7 +49,6 @@ To watch changes: leasehold ui or, at a terminal, watch leasehold ls.`,
 			if len(args) == 1 {
 				f.Prefix = args[0]
 			}
-			f.check = cmd.Flags().Changed("check")
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 				return c.list(ctx, t, f)
 			})
@@ -59,21 +56,21 @@ To watch changes: leasehold ui or, at a terminal, watch leasehold ls.`,
 	}
 	fl := cmd.Flags()
 	fl.BoolVarP(&f.Released, "all", "a", false, "list released records too")
-	arguments.Check(fl, &f.checkFor)
+	arguments.Check(fl, &f.check)
 	return cmd
 }
 
 func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	out := c.Listing(t)
-	out.States, out.Checked = f.Released, f.check
-	f.Bare = !out.JSON && !f.check
+	out.States, out.Checked = f.Released, f.check.Given
+	f.Bare = !out.JSON && !f.check.Given
 	records, bad, err := holders.List(ctx, t.Locks, f.Listing)
 	c.Say.Fail(bad...)
 	if err != nil {
 		return err
 	}
-	o := t.Observer(f.checkFor)
-	if f.check {
+	o := t.Observer(f.check.Duration)
+	if f.check.Given {
 		listed := t.Meter.Used() // so far only the listing
 		o.Reader.MayList(f.Scope, listed.Requests, listed.Reads)
 	}
@@ -81,7 +78,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 		return err
 	}
 	rows := say.Records(records)
-	if f.check {
+	if f.check.Given {
 		to := out.Rows(c.Stdout, rows, c.Now())
 		err = c.Say.Check(ctx, o, f.Released, records, func(found holders.Observation) error {
 			return to.Write(say.Observed(t.Table, found), c.Now())
@@ -98,7 +95,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	if len(bad) > 0 {
 		return failure.Exit(failure.CodeTrouble, nil)
 	}
-	if len(records) == 0 && (out.Terminal || f.check) { // a question about a free key gets an answer, even in a pipe
+	if len(records) == 0 && (out.Terminal || f.check.Given) { // a question about a free key gets an answer, even in a pipe
 		if f.Prefix != "" {
 			c.Say.Text("no locks are held under %s in %s", wording.Name(f.Prefix), t.Name())
 		} else {

@@ -34,13 +34,13 @@ type uiFlags struct {
 	allowBreak   bool
 	tokenFile    string
 	reads        float64
-	every        time.Duration
+	every        arguments.Duration
 }
 
 // UI returns leasehold ui.
 func UI(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	f := uiFlags{every: time.Second}
+	f := uiFlags{every: arguments.Duration{Duration: time.Second, Min: 100 * time.Millisecond}}
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
 		Short: "See every lock, and what happened to it, in a browser",
@@ -68,7 +68,7 @@ that costs, and can slow it down or stop it.`,
 	fl.BoolVar(&f.allowBreak, "allow-break", false, "let the page break grants")
 	fl.StringVar(&f.tokenFile, "token-file", "", "keep the secret of the tokens in `FILE`: open pages follow to the next start")
 	fl.Float64Var(&f.reads, "reads", 100, "take at most `N` read units a second")
-	fl.Var(arguments.Duration{D: &f.every, Min: 100 * time.Millisecond}, "every", "read the table once per `DURATION`, if --reads allows")
+	fl.Var(&f.every, "every", "read the table once per `DURATION`, if --reads allows")
 	return cmd
 }
 
@@ -77,7 +77,7 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 	if err != nil {
 		return err
 	}
-	return c.OnTable(cmd, arguments.Breaker(&c.Settings), func(ctx context.Context, t *store.Table) error {
+	return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
 		// A table that cannot be read, or that has another layout, is an error now rather
 		// than a page without locks.
 		for _, err := range t.Locks.List(ctx) {
@@ -94,7 +94,7 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 		host, _, _ := net.SplitHostPort(f.addr)
 		server, err := ui.New(ui.Config{
 			Source: ui.NewTable(t.DB, t.Table, t.Locks, t.Proto, t.Layout.Capabilities()), Layout: t.Layout, Table: t.Table, Location: t.Location,
-			Secret: secret, Name: at.Name, Rate: f.reads, Every: f.every, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
+			Secret: secret, Name: at.Name, Rate: f.reads, Every: f.every.Duration, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
 			Explain: func(err error) string { return failure.Text(err, t.Where()) },
 			Broke:   c.sayBroke,
 		}, t.Proto, t.Layout.Capabilities())

@@ -27,7 +27,7 @@ type breakFlags struct {
 	token   string
 	yes     bool
 	sortKey string
-	reason  string
+	reason  arguments.Text
 	store   string // the flags that name the store, for commands in messages
 }
 
@@ -59,29 +59,29 @@ If the record is damaged, shows what is stored, asks, and removes exactly that.`
 				return err
 			}
 			f.store = arguments.StoreFlags(cmd)
-			return c.OnTable(cmd, arguments.Breaker(&c.Settings), func(ctx context.Context, t *store.Table) error {
-				if f.reason != "" && !t.Layout.Capabilities().KeepOnRelease {
+			return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
+				if f.reason.Value != "" && !t.Layout.Capabilities().KeepOnRelease {
 					return misuse.Errorf("--reason: layout %s keeps no record of a free key, so the reason could not be kept: leave out --reason", t.Layout.Name())
 				}
-				return c.breakGrant(ctx, t, store.KeyOf(t.Proto, args[0], f.sortKey), f)
+				return c.breakGrant(ctx, t, t.Key(args[0], f.sortKey), f)
 			})
 		},
 	}
 	fl := cmd.Flags()
 	fl.StringVar(&f.token, "token", "", "break only the grant with this `TOKEN`; for another library's grant without a token, its version; needed with --yes")
 	fl.BoolVarP(&f.yes, "yes", "y", false, "do not ask, and do not observe")
-	fl.StringVar(&f.reason, "reason", "", "give `TEXT` as the reason, to the record and the holder")
-	fl.StringVar(&f.sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	fl.Var(&f.reason, "reason", "give `TEXT` as the reason, to the record and the holder")
+	arguments.SortKey(fl, &f.sortKey)
 	return cmd
 }
 
 // check refuses contradictory flags.
 func (f *breakFlags) check(cmd *cobra.Command) error {
 	switch {
-	case cmd.Flags().Changed("reason") && strings.TrimSpace(f.reason) == "":
+	case f.reason.Given && strings.TrimSpace(f.reason.Value) == "":
 		return misuse.Of(cmd, "--reason is empty: say why, or leave it out")
-	case protocol.ReasonProblem(f.reason) != "":
-		return misuse.Of(cmd, "--reason: %s", protocol.ReasonProblem(f.reason))
+	case protocol.ReasonProblem(f.reason.Value) != "":
+		return misuse.Of(cmd, "--reason: %s", protocol.ReasonProblem(f.reason.Value))
 	case f.yes && f.token == "":
 		return misuse.Of(cmd, "--yes needs --token, so that no other grant is broken")
 	}
@@ -101,7 +101,7 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 	wanted := func(r leasehold.Record) bool { return f.token == "" || f.token == grantOf(r) }
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
-	case holders.IsDamaged(err) && f.token == "" && f.reason == "":
+	case holders.IsDamaged(err) && f.token == "" && f.reason.Value == "":
 		return c.breakDamaged(ctx, t, key)
 	case err != nil:
 		return err
@@ -115,8 +115,8 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 			wording.Key(r.Key), wording.Owner(r.Owner), f.wordsFor(r))
 	}
 	var opts []leasehold.BreakOption
-	if f.reason != "" {
-		opts = append(opts, leasehold.WithReason(f.reason))
+	if f.reason.Value != "" {
+		opts = append(opts, leasehold.WithReason(f.reason.Value))
 	}
 	if f.token != "" && r.Token == 0 {
 		opts = append(opts, leasehold.IfUnrenewed())
@@ -144,8 +144,8 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 func (f *breakFlags) wordsFor(r leasehold.Record) string {
 	// No library's version is longer. A shortened version breaks nothing.
 	words := f.store + " --token " + wording.ShellWord(visible.Middle(grantOf(r), visible.Longest))
-	if f.reason != "" {
-		words += " --reason " + wording.ShellWord(f.reason)
+	if f.reason.Value != "" {
+		words += " --reason " + wording.ShellWord(f.reason.Value)
 	}
 	return words + " --yes " + wording.ShellKey(r.Key)
 }

@@ -49,7 +49,7 @@ With --done, removes only the mark of the last work under KEY, held or free.`,
 				return misuse.Of(cmd, "forget asks at a terminal, and there is none: use --yes")
 			}
 			return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
-				key := store.KeyOf(t.Proto, args[0], sortKey)
+				key := t.Key(args[0], sortKey)
 				if done {
 					return c.forgetDone(ctx, t, key, yes)
 				}
@@ -60,7 +60,7 @@ With --done, removes only the mark of the last work under KEY, held or free.`,
 	fl := cmd.Flags()
 	fl.BoolVarP(&yes, "yes", "y", false, "do not ask")
 	fl.BoolVar(&done, "done", false, "remove only the mark of the last work under KEY")
-	fl.StringVar(&sortKey, "sort-key", "", "sort key `VALUE`, in a table that has one")
+	arguments.SortKey(fl, &sortKey)
 	return cmd
 }
 

@@ -24,7 +24,7 @@ const demoLease = 2 * time.Second
 // Demo returns leasehold demo.
 func Demo(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	d := &demo.Demo{Lease: demoLease}
+	length := arguments.Duration{Duration: demoLease, Min: time.Second}
 	cmd := &cobra.Command{
 		Use:   "demo [flags]",
 		Short: "Watch a lock change hands on this machine",
@@ -39,28 +39,28 @@ seconds and needs no AWS.`,
 			if runtime.GOOS == "windows" {
 				return misuse.Errorf("the demo does not run on Windows, which cannot stop and continue a process")
 			}
-			return c.demo(cmd, d)
+			return c.demo(cmd, length)
 		},
 	}
-	cmd.Flags().VarP(arguments.Duration{D: &d.Lease, Min: time.Second}, "lease", "l", "lease `DURATION`")
+	cmd.Flags().VarP(&length, "lease", "l", "lease `DURATION`")
 	return cmd
 }
 
 // demo runs on the table that flags name, or on a store of its own without such flags.
-func (c *command) demo(cmd *cobra.Command, d *demo.Demo) error {
-	_, proto, err := c.Settings.Protocol()
+func (c *command) demo(cmd *cobra.Command, length arguments.Duration) error {
+	r, err := c.Settings.Records()
 	if err != nil {
 		return err
 	}
-	if !cmd.Flags().Changed("lease") { // the layout's allowance for clock skew shortens trust
-		d.Lease = durations.Sum(d.Lease, proto.Skew())
+	d := &demo.Demo{Lease: length.Duration, Out: c.Stdout, JSON: c.JSON}
+	if !length.Given { // the layout's allowance for clock skew shortens trust
+		d.Lease = durations.Sum(d.Lease, r.Proto.Skew())
 	}
 	self, err := c.Executable()
 	if err != nil {
 		return err
 	}
 	d.Leasehold = exec.Cmd{Path: self, Args: arguments.StoreArgs(cmd), Env: c.Environ}
-	d.Out, d.JSON = c.Stdout, c.JSON
 	if f := &c.Settings; f.File != "" {
 		err = c.MakeFile(f.File)
 	} else if f.Table == "" && f.AWSFlag() == "" {

@@ -222,7 +222,7 @@ was restored: see docs/table.md. No AWS settings are needed.`,
 // tableSpec returns the table that flags and environment name. named is the user's name or
 // ARN for it.
 func (c *command) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
-	l, err := c.Settings.Layout()
+	l, err := c.Settings.RecordLayout()
 	if err != nil {
 		return spec, "", err
 	}

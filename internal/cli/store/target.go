@@ -1,0 +1,285 @@
+package store
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/requests"
+	"github.com/leasehold-go/leasehold/internal/cli/wording"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// Target is the lock table of a command: where it is, and what its records look like.
+type Target struct {
+	Place
+	Records
+	Location string // region, URL or file, as shown in messages
+}
+
+// Server returns the server of the table, as far as it is known.
+func (t Target) Server() requests.Server {
+	return requests.Server{Location: t.Location, IsFile: t.File != ""}
+}
+
+// At returns the table's place: the file, the endpoint or the region.
+func (t Target) At() string {
+	if t.File != "" {
+		return t.File
+	}
+	return t.Location
+}
+
+// Name returns the name that the user gave: the table or, for a local store, the file.
+func (t Target) Name() string {
+	if t.File != "" {
+		return t.Location
+	}
+	return t.Table
+}
+
+// Where returns the file, or the table with its place.
+func (t Target) Where() string {
+	if t.File != "" {
+		return t.Location
+	}
+	return "table " + t.Table + " in " + t.Location
+}
+
+// NotFound returns the error of a key without an item.
+func (t Target) NotFound(key leasehold.Key) error {
+	in := "table " + t.Table
+	if t.File != "" {
+		in = t.Location
+	}
+	return fmt.Errorf("%w: %s in %s", leasehold.ErrNotFound, wording.Key(key), in)
+}
+
+// IsSession reports whether the item of key is the row of a shared lease.
+func (t Target) IsSession(key leasehold.Key) bool {
+	return protocol.IsSessionKey(t.Proto, key)
+}
+
+// Place is the place of the locks: a DynamoDB table, or a local store.
+type Place struct {
+	Table   string
+	File    string // the local store; empty for DynamoDB
+	Unnamed bool   // the store is the default: neither flag nor variable named it
+	Machine bool   // it is the store shared by all users of the machine
+	Despite string // a setting that points to AWS, which a leasehold on trial ignores; empty if there is none
+}
+
+// Scope describes the processes that share the locks of a default store.
+func (p Place) Scope() string {
+	if p.Machine {
+		return "locks for this machine only"
+	}
+	return "locks for processes of user " + UserName() + " on this machine only"
+}
+
+// Records are what the records of a table look like, and how far this machine's clock may be
+// trusted in judging them.
+type Records struct {
+	Layout  layout.Layout
+	Proto   protocol.Protocol // protocol of Layout
+	MaxSkew time.Duration     // error bound of this machine's clock; zero if none is set or Layout contains it
+	skewBy  string            // the source of the bound; empty if it is Layout's own
+}
+
+// Key returns a key as records contain it, with the layout's default sort key.
+func (r Records) Key(partition, sort string) leasehold.Key {
+	return r.Proto.Complete(protocol.Key{Partition: partition, Sort: sort})
+}
+
+// RefuseShortLease refuses a lease that leaves too little time to trust it in a layout that
+// allows for differing clocks.
+func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) error {
+	skew := r.Proto.Skew()
+	least := lease.Shortest(skew)
+	switch {
+	case length >= least:
+		return nil
+	case skew == 0:
+		return misuse.Of(cmd, "a lease of %s is too short: use at least %s", wording.Duration(length), wording.Duration(least))
+	}
+	instead := ""
+	if r.skewBy != "" {
+		instead = ", or a shorter " + r.skewBy
+	}
+	return misuse.Of(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s for --lease%s",
+		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
+}
+
+// Attributes contains the attribute names given by --attr. It is the value of that flag.
+type Attributes struct{ key, sort, ttl string }
+
+func (n *Attributes) String() string {
+	var pairs []string
+	for _, p := range [][2]string{{"key", n.key}, {"sort", n.sort}, {"ttl", n.ttl}} {
+		if p[1] != "" {
+			pairs = append(pairs, p[0]+"="+p[1])
+		}
+	}
+	return strings.Join(pairs, ",")
+}
+
+// Type returns the name of the flag's values in the help.
+func (*Attributes) Type() string { return "ROLE=NAME" }
+
+// Set parses one pair or several, and refuses names that no table can have.
+func (n *Attributes) Set(s string) error {
+	for _, pair := range strings.Split(s, ",") {
+		role, name, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			return errors.New("use ROLE=NAME, such as key=id")
+		}
+		if len(name) > 255 {
+			return errors.New("names of attributes have at most 255 bytes")
+		}
+		switch role {
+		case "key":
+			n.key = name
+		case "sort":
+			n.sort = name
+		case "ttl":
+			n.ttl = name
+		default:
+			return fmt.Errorf("unknown role %q: use key, sort or ttl", role)
+		}
+	}
+	return nil
+}
+
+// apply sets the names in a layout. It also returns the roles whose names are fixed in that
+// layout.
+func (n Attributes) apply(l layout.Layout) (named layout.Layout, fixed []string) {
+	switch l := l.(type) {
+	case layout.Native:
+		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
+		return l, nil
+	case layout.PythonDynamoDBLock:
+		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
+		return l, nil
+	case layout.AWSLabs:
+		l.PartitionKey, l.SortKey = n.key, n.sort
+		return l, []string{"ttl"}
+	case layout.Dynamolock:
+		l.PartitionKey, l.SortKey = n.key, n.sort
+		return l, []string{"ttl"}
+	case layout.DynamoDLM:
+		if n.sort == noAttribute { // tables of dynamo-dlm 1.x have no slots
+			l.NoSlots = true
+			return l, []string{"key", "ttl"}
+		}
+		return l, []string{"key", "sort", "ttl"}
+	default:
+		return l, []string{"key", "sort", "ttl"}
+	}
+}
+
+// noAttribute, used as a name, means that the table has no such attribute, as in
+// layout.Native.
+const noAttribute = "-"
+
+// settingOf matches package table's advice to a Go program about a table that does not fit.
+var settingOf = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
+})
+
+// ByFlags replaces the fields of a layout in that advice by the command's flags.
+func ByFlags(problem string) string {
+	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
+		part := settingOf().FindStringSubmatch(set)
+		switch {
+		case part[1] != "":
+			return "of layout " + part[1] + ": use --layout " + part[1]
+		case part[2] != "":
+			name, err := strconv.Unquote(part[3])
+			if err != nil {
+				return set
+			}
+			role := map[string]string{"PartitionKey": "key", "SortKey": "sort", "TTL": "ttl"}[part[2]]
+			return "use --attr " + wording.ShellWord(role+"="+name)
+		case strings.HasPrefix(set, "leave"):
+			return "leave sort out of --attr"
+		}
+		return "use --layout with one of them"
+	})
+}
+
+// RecordLayout returns the layout from flags and environment.
+func (s *Settings) RecordLayout() (layout.Layout, error) {
+	name := s.Layout.Value
+	if !s.Layout.Given {
+		switch v, set, err := s.Variable("LEASEHOLD_LAYOUT"); {
+		case err != nil:
+			return nil, err
+		case set:
+			name = v
+		}
+	}
+	l, err := layout.Parse(name)
+	if err != nil {
+		return nil, misuse.Errorf("unknown layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
+	}
+	names := s.Attributes
+	if names == (Attributes{}) {
+		return l, nil
+	}
+	l, fixed := names.apply(l)
+	for _, role := range []struct{ name, given string }{{"key", names.key}, {"sort", names.sort}, {"ttl", names.ttl}} {
+		if role.given != "" && slices.Contains(fixed, role.name) {
+			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %s: leave it out, or use another layout",
+				role.name, role.given, name, role.name)
+		}
+	}
+	if _, err := records.Of(l); err != nil {
+		return nil, misuse.Errorf("--attr: %s", strings.ReplaceAll(err.Error(), "layout: "+name+": ", ""))
+	}
+	return l, nil
+}
+
+// MaxSkewVariable is the environment variable for --max-skew.
+const MaxSkewVariable = "LEASEHOLD_MAX_SKEW"
+
+// Records returns the layout from flags and environment, and the error bound of this
+// machine's clock for a layout whose records have leases. Layouts whose records have expiry
+// times contain the bound themselves.
+func (s *Settings) Records() (r Records, err error) {
+	if r.Layout, err = s.RecordLayout(); err != nil {
+		return r, err
+	}
+	if r.MaxSkew, err = s.duration(s.MaxSkew, MaxSkewVariable); err != nil {
+		return r, err
+	}
+	if _, set := s.LookupEnv(MaxSkewVariable); s.MaxSkew.Given {
+		r.skewBy = "--max-skew"
+	} else if set {
+		r.skewBy = MaxSkewVariable
+	}
+	switch of := r.Layout.(type) {
+	case layout.DynamoDLM:
+		of.MaxSkew = r.MaxSkew
+		r.Layout, r.MaxSkew = of, 0
+	case layout.DyndbMutex:
+		of.MaxSkew = r.MaxSkew
+		r.Layout, r.MaxSkew = of, 0
+	}
+	r.Proto, err = records.WithMaxSkew(r.Layout, r.MaxSkew)
+	if errors.Is(err, errors.ErrUnsupported) {
+		err = misuse.Errorf("%s: records of layout %s do not contain the end of a lease: leave it out, and a dead holder is observed for one lease, or use layout native", r.skewBy, r.Layout.Name())
+	}
+	return r, err
+}

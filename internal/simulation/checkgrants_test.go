@@ -99,7 +99,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	}
 
 	// A grant.
-	if before != nil && r.manner == handsOver && now.owner != before.owner && now.version != now.grant {
+	if before != nil && r.manner == handsOver && now.version != now.grant { // to the head of the queue, whoever's it is
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
 	if c.pairs[pair] && !c.deletes {

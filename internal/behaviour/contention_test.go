@@ -23,7 +23,8 @@ const (
 
 // contention is the result of clients that all acquire one key, again and again.
 type contention struct {
-	each      time.Duration // length of a section
+	each      time.Duration // from one section to the next
+	works     time.Duration // of that, the mean section itself
 	longest   time.Duration // wait
 	overtaken int           // the most that others were granted during one wait
 	requests  float64       // per section, as the next fields
@@ -31,7 +32,7 @@ type contention struct {
 }
 
 // contend plays it in the time of a bubble: it is the same on every machine.
-func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c contention) {
+func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes func(chance *rand.Rand) time.Duration) (c contention) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex // guards granted and c
 		granted := 0
@@ -40,6 +41,7 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 		for i := range clients {
 			own := cfg
 			own.Owner += fmt.Sprint("c", i)
+			chance := rand.New(rand.NewPCG(2, uint64(i)))
 			client, wire := w.Client(own)
 			wire.Meter = &lab.Meter{}
 			wire.SetFault(unevenlyFar(uint64(i)))
@@ -59,8 +61,10 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 				mu.Lock()
 				c.longest, c.overtaken = max(c.longest, time.Since(since)), max(c.overtaken, granted-before)
 				granted++
+				work := takes(chance)
+				c.works += work
 				mu.Unlock()
-				time.Sleep(sectionTakes)
+				time.Sleep(work)
 				if err := lock.Release(t.Context()); err != nil {
 					t.Error(err)
 				}
@@ -81,10 +85,17 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int) (c conte
 		}
 		all.Wait()
 		n := float64(granted)
-		c.each = time.Since(began) / time.Duration(granted)
+		c.each, c.works = time.Since(began)/time.Duration(granted), c.works/time.Duration(granted)
 		c.requests, c.used.Write, c.used.Read = c.requests/n, c.used.Write/n, c.used.Read/n
 	})
 	return c
+}
+
+func equal(*rand.Rand) time.Duration { return sectionTakes }
+
+// exponential has sections of lengths that vary: pauses that expect equal ones idle the key.
+func exponential(chance *rand.Rand) time.Duration {
+	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
 
 // unevenlyFar is a way whose round trips differ by a tenth. If all were equal, clients that
@@ -111,7 +122,7 @@ func TestPolledSectionCostsNoMoreThanRecorded(t *testing.T) {
 		{16, 227, 14.9, 4.8, 10.1},
 	} {
 		t.Run(fmt.Sprint(recorded.clients, " clients"), func(t *testing.T) {
-			c := contend(t, lab.ConfigOf("locks", layout.AWSLabs{}), recorded.clients, recorded.sections)
+			c := contend(t, lab.ConfigOf("locks", layout.AWSLabs{}), recorded.clients, recorded.sections, equal)
 			for what, is := range map[string]struct{ got, most float64 }{
 				"requests":    {c.requests, recorded.requests},
 				"write units": {c.used.Write, recorded.writes},

@@ -3,6 +3,7 @@ package behaviour_test
 import (
 	"context"
 	"errors"
+	"math/rand/v2"
 	"net/http"
 	"slices"
 	"strings"
@@ -26,29 +27,52 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 
 // The limit is the section itself, and the two round trips of a grant and a release. A queue
 // has no room for 64: those outside come in as places are left, who has waited longest most
-// likely first.
+// likely first. Waits are in sections of all clients, and figures medians of three runs: chance
+// has its part in each: of 64 clients the longest of 400 waits is 1.8 to 2.3. With the race
+// detector there is one run, which may be an eighth worse.
 func TestQueueGrantsInOrder(t *testing.T) {
+	runs, worse := 3, 1.
+	if lab.Race {
+		runs, worse = 1, 1.125
+	}
 	for _, tc := range []struct {
-		clients   int
-		names     string // begin so
-		longest   time.Duration
-		overtaken int
-		units     float64
+		clients int
+		takes   func(*rand.Rand) time.Duration
+		longest float64
+		units   float64
 	}{
-		{2, "", 3 * limit, 3, 4.5},
-		{4, "", 6 * limit, 6, 6},
-		{16, "", 29 * limit, 28, 9},
-		{16, "host.example/", 29 * limit, 28, 9},
-		{64, "", 141 * limit, 141, 17},
+		{2, equal, 1.5, 4},
+		{4, equal, 1.5, 5.6},
+		{16, equal, 1.8, 8.1},
+		{64, equal, 2.5, 15.5},
+		{4, exponential, 2.2, 5.6},
+		{16, exponential, 2.2, 8.1},
+		{64, exponential, 2.5, 15.5},
 	} {
-		cfg := lab.Config()
-		cfg.Owner = tc.names
-		c := contend(t, cfg, tc.clients, 400)
-		if c.each > limit*104/100 || c.longest > tc.longest || c.overtaken > tc.overtaken || c.used.Write+c.used.Read > tc.units {
-			t.Errorf("%d clients %s: %v a section, the limit is %v; the longest waited %v, and was overtaken %d times; %.1f write units and %.1f read units",
-				tc.clients, tc.names, c.each, limit, c.longest, c.overtaken, c.used.Write, c.used.Read)
+		var time, longest, units, overtaken []float64
+		for range runs {
+			c := contend(t, lab.Config(), tc.clients, 400, tc.takes)
+			time = append(time, float64(c.each)/float64(c.works+2*roundTrip))
+			longest = append(longest, float64(c.longest)/float64(tc.clients)/float64(c.each))
+			units = append(units, c.used.Write+c.used.Read)
+			overtaken = append(overtaken, float64(c.overtaken)/float64(tc.clients))
+		}
+		for what, is := range map[string]struct{ got, most float64 }{
+			"of the limit for a section":          {median(time), 1.04},
+			"sections of all in the longest wait": {median(longest), tc.longest},
+			"units a section":                     {median(units), tc.units},
+			"times overtaken by each":             {median(overtaken), 2.6},
+		} {
+			if is.got > is.most*worse {
+				t.Errorf("%d clients: %.3f %s, %.3f at most", tc.clients, is.got, what, is.most)
+			}
 		}
 	}
+}
+
+func median(all []float64) float64 {
+	slices.Sort(all)
+	return all[len(all)/2]
 }
 
 // lined is a key with a holder whose client has seen the queue.

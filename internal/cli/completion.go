@@ -111,9 +111,7 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 	if cmd.ValidArgsFunction != nil {
 		cmd.ValidArgsFunction = offering(cmd.ValidArgsFunction)
 	}
-	if cmd.Flags().Lookup("key") != nil {
-		_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // the flag exists
-	}
+	_ = cmd.RegisterFlagCompletionFunc("key", offering(in.AnyKey)) // fails for a command without the flag
 	values := map[string][]cobra.Completion{
 		"layout":     layout.Names(),
 		"attr":       {"key=", "sort=", "ttl="},
@@ -121,14 +119,11 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 		"background": process.BackgroundModes,
 	}
 	for name, all := range values {
-		if cmd.Flags().Lookup(name) == nil && cmd.PersistentFlags().Lookup(name) == nil {
-			continue
-		}
 		directive := cobra.ShellCompDirectiveNoFileComp
 		if name == "attr" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // the flag exists
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // as above
 	}
 	for _, sub := range cmd.Commands() {
 		complete(in, sub)

@@ -87,7 +87,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	}
 	add("hold", hold.Run(in), hold.Acquire(in), hold.Renew(in), hold.Release(in), hold.Elect(in))
 	add("look", inspect.List(in), inspect.Get(in), repair.Break(in), repair.Forget(in), inspect.UI(in), inspect.Doctor(in))
-	add("setup", setup.Table(in), setup.Local(in), setup.Demo(in), newCompletion(in), setup.Version(in))
+	add("setup", setup.Table(in), setup.Local(in), setup.Demo(in), newCompletion(in), newVersion(in))
 	root.AddCommand(
 		newTopic("exit-codes", "Meaning of the exit codes", exitCodesText),
 		newTopic("environment", "Variables that leasehold reads, and sets for CMD", environmentText),
@@ -162,6 +162,14 @@ var (
 	//go:embed topics/json.txt
 	jsonText string
 )
+
+func newVersion(in *invocation.Invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version, the commit and the Go version", DisableFlagsInUseLine: true,
+		Args: arguments.None,
+		RunE: func(*cobra.Command, []string) error { return in.Print(build.This(), "leasehold %s\n", build.This()) },
+	}
+}
 
 // newHelp returns the command help, for commands and topics. Cobra's own help exits with 0
 // if a command does not exist.

@@ -42,6 +42,7 @@ type Demo struct {
 	JSON bool
 
 	key, target leasehold.Key // the lock of key guards target
+	item        protocol.Item // the key attributes of target
 	began       time.Time     // the time of the first grant
 	err         error         // the first error: all later steps do nothing
 }
@@ -226,7 +227,9 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	_, err = scratch.Acquire(ctx, locks, d.target, leasehold.WithoutRenewal())
+	if d.item, err = d.Store.Proto.Key(d.target); err == nil {
+		_, err = scratch.Acquire(ctx, locks, d.target, leasehold.WithoutRenewal())
+	}
 	return err
 }
 
@@ -239,17 +242,14 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false
 	}
-	key, err := d.Store.Proto.Key(d.target)
-	if err == nil {
-		_, err = d.Store.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-			TableName:                 aws.String(d.Store.Table),
-			Key:                       key,
-			UpdateExpression:          aws.String("SET #fence = :token"),
-			ConditionExpression:       aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
-			ExpressionAttributeNames:  map[string]string{"#fence": fence},
-			ExpressionAttributeValues: protocol.Item{":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(token, 10)}},
-		})
-	}
+	_, err := d.Store.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName:                 aws.String(d.Store.Table),
+		Key:                       d.item,
+		UpdateExpression:          aws.String("SET #fence = :token"),
+		ConditionExpression:       aws.String("attribute_not_exists(#fence) OR #fence <= :token"),
+		ExpressionAttributeNames:  map[string]string{"#fence": fence},
+		ExpressionAttributeValues: protocol.Item{":token": &types.AttributeValueMemberN{Value: strconv.FormatInt(token, 10)}},
+	})
 	var refusal *types.ConditionalCheckFailedException
 	if refused = errors.As(err, &refusal); !refused {
 		d.err = err
@@ -260,10 +260,7 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 // answers reports whether the table can be read. A process that was stopped during a
 // request to a local store blocks the file for all others.
 func (d *Demo) answers(ctx context.Context) bool {
-	key, err := d.Store.Proto.Key(d.target)
-	if err == nil {
-		_, err = d.Store.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: key})
-	}
+	_, err := d.Store.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
 	return err == nil
 }
 

@@ -96,7 +96,7 @@ func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 		return
 	}
 	b := s.background
-	s.cut = true // they are stopped after any of these signals
+	s.Cut = true // they are stopped after any of these signals
 	s.descent.Signal(c.group(), number)
 	b.mode, b.since = BackgroundStop, time.Now()
 	b.lookIn(lookAfterEnd)

@@ -48,6 +48,7 @@ type Ended struct {
 // supervision is CMD running under a lock.
 type supervision struct {
 	Job
+	Ended   // as far as it is known
 	lock    Lock
 	signals *Signals
 	renewed <-chan struct{} // receives after each successful renewal
@@ -64,10 +65,6 @@ type supervision struct {
 	stopping   bool // the watchdog has sent the stop signal to CMD
 	stopNow    bool // the watchdog was ordered to stop CMD, before trust is about to end
 	orphaned   bool // stopNow was set because the parent has ended
-
-	endSignal syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
-	cut       bool           // the user has ended CMD, or the processes that it left running
-	resigned  bool           // CMD was ended although the lock is held
 }
 
 // Run runs CMD until it and the processes that it left running have ended. An error means that
@@ -106,12 +103,13 @@ func Run(j Job, lock Lock, renewed <-chan struct{}, signals *Signals, say *say.M
 		// without the lock. The group's id cannot be reused before CMD is reaped.
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
-	code := c.Reap()
-	if err := s.gate.execError(code); err != nil {
+	s.Code = c.Reap()
+	if err := s.gate.execError(s.Code); err != nil {
 		return Ended{}, StartError(name, err)
 	}
-	stopped := s.stopping && (!s.orphaned || s.lock.Err() != nil)
-	return Ended{Code: code, Stopped: stopped, Signal: s.endSignal, Cut: s.cut || s.signals.end(), Resigned: s.resigned}, nil
+	s.Stopped = s.stopping && (!s.orphaned || s.lock.Err() != nil)
+	s.Cut = s.Cut || s.signals.end()
+	return s.Ended, nil
 }
 
 // start starts CMD. CMD does not run before the watchdog has received its group. If this
@@ -146,7 +144,7 @@ func (s *supervision) supervise(c *Child) {
 		select {
 		case <-exited:
 			exited = nil
-			s.background.began(c, s.endSignal != 0)
+			s.background.began(c, s.Signal != 0)
 			if s.outlived(c) {
 				return
 			}
@@ -160,12 +158,12 @@ func (s *supervision) supervise(c *Child) {
 			passed, signals, resign = nil, s.signals.C, s.Resign
 		case sig := <-signals:
 			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
-				s.endSignal = sig.(syscall.Signal)
+				s.Signal = sig.(syscall.Signal)
 			}
 			// This process may have been stopped and continued. If the lock was
 			// lost meanwhile, the watchdog kills CMD: do not let it continue.
 			if s.lock.Err() == nil {
-				s.cut = s.cut || isEnd(sig)
+				s.Cut = s.Cut || isEnd(sig)
 				s.passOn(c, sig, exited == nil || c.hasEnded()) // otherwise no process would receive the signal
 			}
 		case <-resign:
@@ -182,7 +180,7 @@ func (s *supervision) supervise(c *Child) {
 			s.orderStopNow()
 		case <-orphaned:
 			orphaned = nil
-			s.endSignal, s.cut, s.orphaned = syscall.SIGTERM, true, true
+			s.Signal, s.Cut, s.orphaned = syscall.SIGTERM, true, true
 			s.orderStopNow()
 		case report, ok := <-reports:
 			switch {
@@ -209,7 +207,7 @@ func (s *supervision) resign(c *Child) {
 		s.say.Text("%s: asked to step down when CMD had ended by itself: not campaigning again", s.lock)
 		s.stopBackground(c, s.Stop)
 	default:
-		s.resigned = true
+		s.Resigned = true
 		s.say.Text("%s: asked to step down: stopping CMD, and waiting for it", s.lock)
 		s.passOn(c, s.Stop, false)
 	}

@@ -5,8 +5,7 @@
 //
 //	output.go      the standard streams, with colours and sequences of our own
 //	messages.go    messages on stderr: notes, errors, one line that is rewritten
-//	record.go      a record as JSON, an item as DynamoDB JSON, and the JSON Schema of --json
-//	fields.go      one record for people
+//	record.go      a record as JSON and for people, an item as DynamoDB JSON, and the JSON Schema of --json
 //	listing.go     many records and their liveness
 //	progress.go    how long the holders of records are observed, and the cost
 //	event.go       the events of --json and --events

@@ -108,16 +108,16 @@ func (c *command) examine(ctx context.Context, cmd *cobra.Command, r *checks.Rep
 	if err != nil {
 		return err
 	}
-	r.Found(ctx, c.where(s, p))
+	r.Found(ctx, c.where(s))
 	r.Run(ctx, append(t.Settings(), t.Locking(with.Locks)...))
 	return nil
 }
 
 // where reports the store and the setting that named it.
-func (c *command) where(s *store.Store, p store.Place) checks.Finding {
+func (c *command) where(s *store.Store) checks.Finding {
 	named := func(flag, value, variable string) string {
 		switch {
-		case p.Unnamed:
+		case s.Unnamed:
 			return "as no table and no file is named"
 		case value != "":
 			return "named by --" + flag
@@ -126,7 +126,7 @@ func (c *command) where(s *store.Store, p store.Place) checks.Finding {
 	}
 	f := checks.Finding{Check: "store", State: checks.OK, Values: map[string]any{"table": s.Table, "layout": s.Layout.Name()}}
 	if s.File != "" {
-		f.What = fmt.Sprintf("%s, table %s, %s: %s", s.File, s.Table, named("file", c.Settings.File, "LEASEHOLD_FILE"), p.Scope())
+		f.What = fmt.Sprintf("%s, table %s, %s: %s", s.File, s.Table, named("file", c.Settings.File, "LEASEHOLD_FILE"), s.Scope())
 		f.Values["file"] = s.File
 	} else {
 		f.What = fmt.Sprintf("table %s in %s, %s", s.Table, s.Location, named("table", c.Settings.Table, "LEASEHOLD_TABLE"))

@@ -1,9 +1,8 @@
-// Package setup has the commands to set up and try out: table, local, demo and version.
+// Package setup has the commands to set up and try out: table, local and demo.
 //
 //	table.go      table; rewrite.go: table rewrite
 //	local.go      local, which serves the embedded engine
 //	demo.go       demo, which package demo runs
-//	version.go    version
 package setup
 
 import "github.com/leasehold-go/leasehold/internal/cli/invocation"

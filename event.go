@@ -7,7 +7,7 @@ type EventKind string
 
 // Kinds of events.
 const (
-	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees, and each Place
+	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees, and each Position
 	EventGranted    EventKind = "granted"     // Took: from the call to the grant
 	EventRenewed    EventKind = "renewed"     // Took: the request
 	EventRenewError EventKind = "renew_error" // a renewal failed, and is retried; Remaining: until trust ends
@@ -37,6 +37,6 @@ type Event struct {
 	TookOver  bool          // granted: from a dead holder
 	Local     bool          // granted: handed over by another goroutine of this client
 	Holder    *Record       // waiting: a copy of the record
-	Place     int           // waiting: position in the queue, from 1; 0 if not in it
+	Position  int           // waiting: position in the queue, from 1; 0 if not in it
 	Err       error         // nil if nothing went wrong
 }

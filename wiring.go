@@ -60,7 +60,7 @@ func newSeek(c *Client) *seek.Client {
 	s := &seek.Client{
 		Requests: c.requests, Proto: c.proto, Owner: c.owner, Observer: c.observer,
 		Now: c.now, Wall: c.wall, Chance: c.requests.Chance, Lease: c.cfg.Lease,
-		PollMin: least, PollMax: c.cfg.PollMax, Lines: seek.NewLines(least, c.cfg.PollMax),
+		PollMin: least, PollMax: c.cfg.PollMax, Local: seek.NewLocalQueues(least, c.cfg.PollMax),
 		Expires: func() time.Time { return c.holds.Expires(true, marks) }, Detach: c.holds.Detach, AwaitGrace: c.holds.AwaitGrace, GiveBack: c.holds.GiveBack,
 		Closing: c.holds.Closing(), Errors: userErrors{c}, Listener: seekListener{c}, Holds: c.holds.Holds, Sessions: c.holds.Sessions(),
 	}
@@ -73,7 +73,7 @@ type seekListener struct{ c *Client }
 
 func (l seekListener) Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, place int, undo func()) {
 	r := recordOf(*holder)
-	e := Event{Kind: EventWaiting, Key: key, Holder: &r, Place: place}
+	e := Event{Kind: EventWaiting, Key: key, Holder: &r, Position: place}
 	if undo == nil {
 		l.c.emit(ctx, e)
 	} else {

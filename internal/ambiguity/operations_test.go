@@ -89,7 +89,7 @@ var operations = []*operation{
 		overtake: stolen("job"), shows: keys("job"),
 	},
 	{
-		name:     "wait in line",
+		name:     "wait in the queue",
 		acquires: true,
 		about:    "`Acquire` of a key that another client holds and releases after 3 s. The requests join the queue.",
 		cfg:      lab.Config,
@@ -113,7 +113,7 @@ var operations = []*operation{
 		overtake: stolen("job"), shows: keys("job"),
 	},
 	{
-		name:  "hand-over to the head of a line",
+		name:  "hand-over to the head of a queue",
 		about: "`Release` while another client waits in the queue of the key, for 15 s at most.",
 		cfg:   lab.Config,
 		fits:  lab.Call.HandsOver,
@@ -131,7 +131,7 @@ var operations = []*operation{
 				next <- err
 			}()
 			lab.Elapse(time.Second)
-			if err := lock.Renew(x.T.Context()); err != nil { // its reply shows the line
+			if err := lock.Renew(x.T.Context()); err != nil { // its reply shows the queue
 				x.T.Fatal(err)
 			}
 			return func() error {

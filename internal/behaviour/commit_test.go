@@ -125,7 +125,7 @@ func TestCommitReportsLossOnceAndGivesTheNextItsTurn(t *testing.T) {
 		}
 		heir := <-next
 		if waited := time.Since(began); told.Load() != 1 || waited != 0 {
-			t.Errorf("told %d times; the next in line waited %v", told.Load(), waited)
+			t.Errorf("told %d times; the next in the queue waited %v", told.Load(), waited)
 		}
 		w.Release(heir)
 	})

@@ -271,7 +271,7 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 		lock := w.Acquire(holder, "job")
 		next := w.Queue(head, "job")
 		lab.Elapse(time.Second)
-		if err := lock.Renew(t.Context()); err != nil { // its reply shows the line
+		if err := lock.Renew(t.Context()); err != nil { // its reply shows the queue
 			t.Fatal(err)
 		}
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

@@ -547,7 +547,7 @@ func TestKeyIsNotHandedToAGoroutineWhoseWorkIsDone(t *testing.T) {
 }
 
 func TestMarkIsStoredWhoeverComesNext(t *testing.T) {
-	for name, other := range map[string]bool{"another goroutine": false, "the head of the line": true} {
+	for name, other := range map[string]bool{"another goroutine": false, "the head of the queue": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, _ := w.Client(lab.Config())
@@ -599,7 +599,7 @@ func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
 	})
 }
 
-// Three other processes have a worker each, who come back at once: without a place in line
+// Three other processes have a worker each, who come back at once: without a place in the queue
 // nobody else is ever granted the key.
 func TestOnceWaitsInTheQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -633,7 +633,7 @@ func TestOnceWaitsInTheQueue(t *testing.T) {
 
 // The head of the queue is handed the key by a write that does not read the mark.
 func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
-	for name, handed := range map[string]bool{"it is handed the key": true, "it stands in line yet": false} {
+	for name, handed := range map[string]bool{"it is handed the key": true, "it still stands in the queue": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				holder, _ := w.Client(lab.Config())
@@ -652,7 +652,7 @@ func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 						"by":   &types.AttributeValueMemberS{Value: lock.Record().Owner},
 					}},
 				})
-				if err := lock.Renew(t.Context()); err != nil { // its reply shows the line
+				if err := lock.Renew(t.Context()); err != nil { // its reply shows the queue
 					t.Fatal(err)
 				}
 				if handed {
@@ -668,7 +668,7 @@ func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
 					t.Errorf("the next was granted the key after %v; what is done ran %d times", waited, n)
 				}
 				if waiters := w.Item("job")["waiters"]; waiters != nil && len(waiters.(*types.AttributeValueMemberL).Value) > 0 {
-					t.Errorf("in line: %v", waiters)
+					t.Errorf("in the queue: %v", waiters)
 				}
 			})
 		})

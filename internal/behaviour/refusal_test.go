@@ -202,7 +202,7 @@ func TestFirstRefusalEndsCall(t *testing.T) {
 	}
 }
 
-func TestAcquireInLocalLineOutlivesDenial(t *testing.T) {
+func TestAcquireInLocalQueueOutlivesDenial(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -158,7 +158,7 @@ func TestReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
 	}
 }
 
-func TestReleaseHandsTheKeyToTheNextInLineInOneWrite(t *testing.T) {
+func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -53,6 +53,6 @@ func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	if o.Seen > 0 {
 		wait = min(wait, durations.Times(o.Last, 2))
 	}
-	least := max(Place{Ahead: leastAhead, RoundTrip: o.RoundTrip, Most: longestOutside}.pause(age), durations.Scale(o.Waited, mostOfWait))
+	least := max(Position{Ahead: leastAhead, RoundTrip: o.RoundTrip, Most: longestOutside}.pause(age), durations.Scale(o.Waited, mostOfWait))
 	return durations.Scale(min(max(wait, least), longestOutside), 1-spread+2*spread*u)
 }

@@ -43,7 +43,7 @@ func TestWhenALeaseIsRenewedNext(t *testing.T) {
 	}
 }
 
-func TestFirstRenewalComesInTheSecondHalfOfThePeriodOrOfAThirdOfTheTrustLeft(t *testing.T) {
+func TestFirstRenewalComesInSecondHalfOfPeriod(t *testing.T) {
 	for _, tc := range []struct {
 		left     time.Duration
 		from, to time.Duration

@@ -199,7 +199,7 @@ func TestAcceptedTellsWhetherCredentialsWereGood(t *testing.T) {
 	}
 }
 
-func TestCredentialsThatAreNotConfiguredAreToldFromThoseThatCannotBeHad(t *testing.T) {
+func TestMissingCredentialsAreToldFromUnavailableOnes(t *testing.T) {
 	provider := func(err error) error {
 		return &smithy.OperationError{OperationName: "UpdateItem", Err: fmt.Errorf("get identity: %w", err)}
 	}

@@ -8,20 +8,20 @@ import (
 
 // View is what a waiter knows about the record of the key that it wants.
 type View struct {
-	Known   bool          // an answer has shown the record
-	Free    bool          // the record is absent or released
-	Ours    bool          // the record shows an attempt of this client that nobody holds
-	Grant   time.Duration // when the current grant was first seen, in monotonic time
-	Dead    time.Duration // when the holder is dead if the record does not change, in monotonic time
-	PollMin time.Duration
-	PollMax time.Duration
-	Looked  time.Duration // when a reply last showed the record, in monotonic time
-	Place   *Place        // in the record's queue; nil: none
-	Outside *Outside      // it has no place there; nil: it has, or polls with random pauses
+	Known    bool          // an answer has shown the record
+	Free     bool          // the record is absent or released
+	Ours     bool          // the record shows an attempt of this client that nobody holds
+	Grant    time.Duration // when the current grant was first seen, in monotonic time
+	Dead     time.Duration // when the holder is dead if the record does not change, in monotonic time
+	PollMin  time.Duration
+	PollMax  time.Duration
+	Looked   time.Duration // when a reply last showed the record, in monotonic time
+	Position *Position     // in the record's queue; nil: none
+	Outside  *Outside      // it has no place there; nil: it has, or polls with random pauses
 }
 
-// Place is where a waiter stands in the queue of a record.
-type Place struct {
+// Position is where a waiter stands in the queue of a record.
+type Position struct {
 	Ahead     int           // how many come before it
 	RoundTrip time.Duration // as measured last
 	Most      time.Duration // the longest pause; see LongestPauseInQueue
@@ -154,8 +154,8 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	}
 	pause := Pause(durations.Less(now, v.Grant), v.PollMin, v.PollMax, u)
 	switch age := durations.Less(now, v.Grant); {
-	case v.Place != nil:
-		pause = v.Place.pause(age)
+	case v.Position != nil:
+		pause = v.Position.pause(age)
 	case v.Outside != nil:
 		pause = v.Outside.pause(age, u)
 	}
@@ -207,7 +207,7 @@ const headPause = 250 * time.Millisecond
 // often as a tenth of the age, and four times a second at least: it waits that much longer
 // at most than the holder works. Those behind it have time. No pause is random, as there is
 // no race.
-func (p Place) pause(age time.Duration) time.Duration {
+func (p Position) pause(age time.Duration) time.Duration {
 	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)
 	if p.Ahead == 0 {

@@ -116,7 +116,7 @@ func TestBackoffStaysUnderItsCeilingAndTheCeilingDoubles(t *testing.T) {
 	}
 }
 
-func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
+func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
 	const rt = 5 * time.Millisecond
 	for _, tc := range []struct {
 		ahead     int
@@ -134,14 +134,14 @@ func TestWhoStandsInLinePausesByItsPlace(t *testing.T) {
 		{1, time.Hour, time.Second},
 		{30, math.MaxInt64, time.Second},
 	} {
-		if got := (Place{Ahead: tc.ahead, RoundTrip: rt, Most: LongestLinePause}).pause(tc.age); got != tc.want {
+		if got := (Position{Ahead: tc.ahead, RoundTrip: rt, Most: LongestLinePause}).pause(tc.age); got != tc.want {
 			t.Errorf("behind %d, of a grant of %v: %v, want %v", tc.ahead, tc.age, got, tc.want)
 		}
 	}
-	if got := (Place{Most: LongestLinePause}).pause(0); got < time.Millisecond {
+	if got := (Position{Most: LongestLinePause}).pause(0); got < time.Millisecond {
 		t.Errorf("beside the table it looks every %v", got)
 	}
-	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Place: &Place{RoundTrip: rt, Most: time.Second}}
+	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Position: &Position{RoundTrip: rt, Most: time.Second}}
 	for _, u := range []float64{0, 0.99} {
 		if move, wait := Next(v, 0, u); move != Look || wait != rt {
 			t.Errorf("%v after %v", move, wait)

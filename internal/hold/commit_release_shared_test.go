@@ -157,7 +157,7 @@ func TestHandlesThatCommitAndReleaseAtOnceAllLand(t *testing.T) {
 	})
 }
 
-func TestCommitOfASharedHandleThatDidNotLandSaysSoAndReleasesTheHandle(t *testing.T) {
+func TestCommitOfSharedHandleThatFailedReleasesTheHandle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -217,7 +217,7 @@ func TestHandleWhoseCommitHasNoAnswerHoldsUpNoOther(t *testing.T) {
 	})
 }
 
-func TestCommitOfASharedHandleIsNotSentOnceTheGrantIsKnownToBeLost(t *testing.T) {
+func TestCommitOfSharedHandleIsNotSentOnceGrantIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitThatReleasesGivesTheNextInLineItsTurn(t *testing.T) {
+func TestCommitThatReleasesGivesNextGoroutineItsTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -306,7 +306,7 @@ func TestCommitThatReleasesIsNotSentOnceTheLeaseHasRunOut(t *testing.T) {
 	})
 }
 
-func TestCommitThatIsKnownToHaveFailedIsNotCalledUnknownForItsReleasesSake(t *testing.T) {
+func TestFailedCommitIsNotUnknownForItsReleasesSake(t *testing.T) {
 	var failed *leasehold.CommitError
 	for name, tc := range map[string]struct {
 		commits lab.Fault // what becomes of them; no release is ever answered
@@ -351,7 +351,7 @@ func TestCommitThatIsKnownToHaveFailedIsNotCalledUnknownForItsReleasesSake(t *te
 	}
 }
 
-func TestCommitThatReleasesEndsWithAnotherLockThatItsContextIsBoundTo(t *testing.T) {
+func TestCommitThatReleasesEndsWithTheLockOfItsContext(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bound to its own lock too: %v", nested), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

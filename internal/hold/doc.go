@@ -14,7 +14,7 @@
 //	              │                                                     repeated until the lease
 //	              │                                                     has ended
 //	              └── Release, and a goroutine of this client waits, or
-//	                  another client in the record's line ────────────► handed over
+//	                  another client in the record's queue ────────────► handed over
 //
 // Trust in a [Lock] ends once, before anything is sent that frees its key: its contexts
 // end, it is forgotten by [Client.Locks], and what comes later changes nothing. A lock that
@@ -38,7 +38,7 @@
 //	                 No renewal is sent: a table that accepts one accepts the mark
 //	hand-over        one write ends this grant and begins the next. It is a release until
 //	                 it was applied; then whoever has left hands it on
-//	hand-over to     the same for the head of the record's line (head.go), another client: no
+//	hand-over to     the same for the head of the record's queue (head.go), another client: no
 //	the head         later attempt may replace it. Rejected: another stands first by now
 //	commit with      a transaction of writes and releases. If it is not known to have
 //	releases         been applied, each release follows alone

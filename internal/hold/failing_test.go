@@ -48,7 +48,7 @@ func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
 	})
 }
 
-func TestLockThatIsReleasedWhileItsRenewalsFailIsNotWaitedForToSucceedAgain(t *testing.T) {
+func TestEpisodeOfFailuresEndsWithoutReleasedLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

@@ -88,7 +88,7 @@ func TestCommitThatReleasesSeveralLocksIsOneRequest(t *testing.T) {
 		if !errors.Is(g.Err(), leasehold.ErrReleased) {
 			t.Errorf("the group: %v", g.Err())
 		}
-		w.Release(w.Acquire(c, "x")) // the local line goes on
+		w.Release(w.Acquire(c, "x")) // the local queue goes on
 	})
 }
 
@@ -169,7 +169,7 @@ func TestCommitThatReleasesSendsNothingMoreForALockItFoundLost(t *testing.T) {
 	}
 }
 
-func TestTrustInSeveralLocksEndsBeforeTheirCommitThatReleasesIsSent(t *testing.T) {
+func TestTrustEndsBeforeCommitThatReleasesSeveralIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -227,7 +227,7 @@ func TestCommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesSeveralLocksStillEndsWithItsCallersContext(t *testing.T) {
+func TestCommitThatReleasesSeveralEndsWithCallersContext(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
 			return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
@@ -304,7 +304,7 @@ func TestReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	}
 }
 
-func TestLockThatACommitReleasedUnseenIsNotCalledLostByTheReleaseOfAll(t *testing.T) {
+func TestLockThatCommitReleasedUnseenIsNotLostByRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -430,7 +430,7 @@ func TestCommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesIsNotSentIfOneOfSeveralLocksIsLostMeanwhile(t *testing.T) {
+func TestCommitThatReleasesSeveralIsNotSentIfOneIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// handOver hands the key to the next in the local line, in one write that ends this
+// handOver hands the key to the next in the local queue, in one write that ends this
 // grant and begins theirs. It ends the release, unless there is none: then the grant in
 // f.hold must still be released. The next may have left while the write was in flight.
 // Then the new grant has no owner here, and is handed on.
@@ -21,14 +21,14 @@ func (f *releaser) handOver() (ended bool) {
 		return false
 	}
 	for {
-		next := h.c.Seek.Lines.Successor(h.key, h, f.hasQueue())
+		next := h.c.Seek.Local.Successor(h.key, h, f.hasQueue())
 		if next == nil {
 			return false
 		}
 		g, err := f.grantTo(next.Caller.Want)
 		if err != nil || g.Version == "" {
 			f.leaveToOthers(err)
-			if !h.c.Seek.Lines.LetSeek(next) {
+			if !h.c.Seek.Local.LetSeek(next) {
 				h.passTurn()
 			}
 			f.report(err)
@@ -36,7 +36,7 @@ func (f *releaser) handOver() (ended bool) {
 			return true
 		}
 		granted := next.Caller.Want.Hold(next.Caller.Ctx, g).(*Lock)
-		if h.c.Seek.Lines.HandOver(next, granted) {
+		if h.c.Seek.Local.HandOver(next, granted) {
 			f.report(nil)
 			f.r.end(nil)
 			return true

@@ -51,7 +51,7 @@ func TestOtherProcessesGetTheirTurn(t *testing.T) {
 	})
 }
 
-func TestNextInLineWhoLeftPassesTheKeyOn(t *testing.T) {
+func TestNextGoroutineThatLeftPassesTheKeyOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -96,7 +96,7 @@ func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
 // crowded returns a client that holds job and others, and what acquires one more. A hand-over
 // of job after that waits until then: the warning that so many locks are held comes between
-// the grant and the look at who is in line.
+// the grant and the look at who is in the queue.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -114,7 +114,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T) {
+func TestGrantToGoroutineThatLeftIsReleasedThoughRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
@@ -150,7 +150,7 @@ func TestGrantToANextInLineWhoLeftIsReleasedThoughItHasBeenRenewed(t *testing.T)
 	})
 }
 
-func TestGrantToANextInLineWhoLeftIsNotCalledLostIfCloseReleasesIt(t *testing.T) {
+func TestGrantToGoroutineThatLeftIsNotLostIfCloseReleasesIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		goOn := make(chan struct{})
 		c, wire, lock, another := crowded(w, goOn)
@@ -249,7 +249,7 @@ func TestHandOverOfWhatWasFreedByHandMeanwhileGrantsNothing(t *testing.T) {
 	})
 }
 
-func TestLockThatWasHandedToOneWhoLeftIsReleasedWhateverBecomesOfThatGrant(t *testing.T) {
+func TestLockHandedToGoroutineThatLeftIsReleasedItself(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":  func(w *lab.World) { w.Delete("job") },
 		"released": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -289,7 +289,7 @@ func TestLockThatWasHandedToOneWhoLeftIsReleasedWhateverBecomesOfThatGrant(t *te
 
 // The hand-over stored no mark, and a record that does not show its grant has none either:
 // not to be lost any more is not to have stored it.
-func TestMarkThatComesBehindAHandOverToOneWhoLeftIsNotTakenForStored(t *testing.T) {
+func TestMarkBehindHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -326,7 +326,7 @@ func TestMarkThatComesBehindAHandOverToOneWhoLeftIsNotTakenForStored(t *testing.
 	}
 }
 
-func TestRefusedReleaseBehindAHandOverThatLandedIsKnownNotToHaveHappened(t *testing.T) {
+func TestRefusedReleaseBehindHandOverIsKnownNotToHaveHappened(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -352,7 +352,7 @@ func TestRefusedReleaseBehindAHandOverThatLandedIsKnownNotToHaveHappened(t *test
 	})
 }
 
-func TestDataThatAHandOverWithoutAnAnswerMayHaveStoredIsNotLeftToTTL(t *testing.T) {
+func TestDataOfUnansweredHandOverIsNotLeftToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -455,7 +455,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestHandOverBehindRenewalsWithoutAnAnswerNamesNoMoreThanAConditionTakes(t *testing.T) {
+func TestHandOverBehindUnansweredRenewalsFitsItsCondition(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour

@@ -24,7 +24,7 @@ func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 }
 
 // amongCrowd plays fn beside processes whose goroutines work in sections, one after the
-// other, for as long as it takes. Who gives up then leaves the line.
+// other, for as long as it takes. Who gives up then leaves the queue.
 func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -67,7 +67,7 @@ func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 	}
 }
 
-// The line of goroutines has no end, and each hand-over shows who has joined meanwhile.
+// The queue of goroutines has no end, and each hand-over shows who has joined meanwhile.
 func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -218,8 +218,8 @@ func TestAcquireAnyStandsInTheTwoShortestQueues(t *testing.T) {
 	})
 }
 
-// One of many goroutines beside one process: the line of the record has its turn all the same.
-func TestProcessInLineHasItsTurnAmongTheGoroutinesOfAnother(t *testing.T) {
+// One of many goroutines beside one process: the queue of the record has its turn all the same.
+func TestQueuedProcessHasItsTurnAmongGoroutinesOfAnother(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
@@ -243,7 +243,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 	}
 }
 
-func TestGoroutinesWhoHaveHandedTheKeyOnGoOnAtOnceIfNoProcessWaits(t *testing.T) {
+func TestGoroutinesGoOnAtOnceIfNoProcessWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))

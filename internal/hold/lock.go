@@ -204,5 +204,5 @@ func reportLosses(losses []loss) {
 	}
 }
 
-// passTurn lets the next in the local line seek the key.
-func (h *Lock) passTurn() { h.c.Seek.Lines.Pass(h.key, h) }
+// passTurn lets the next in the local queue seek the key.
+func (h *Lock) passTurn() { h.c.Seek.Local.Pass(h.key, h) }

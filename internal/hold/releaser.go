@@ -16,7 +16,7 @@ import (
 // attempt is one write sent once. Its version is never used again.
 type attempt struct {
 	seek.Attempt
-	handsOver bool // it hands the key over to the next in our own line
+	handsOver bool // it hands the key over to the next in our own queue
 	toHead    bool // it hands the key over to another client, who may trust it: it is never replaced
 }
 
@@ -93,7 +93,7 @@ func (r *release) free() {
 	f.settle(f.release())
 }
 
-// settle ends the release: the next in line may seek the key.
+// settle ends the release: the next in the queue may seek the key.
 func (f *releaser) settle(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
 	f.leaveToOthers(err)
@@ -102,10 +102,10 @@ func (f *releaser) settle(err error) {
 	f.r.end(err)
 }
 
-// passTurn lets the next in the local line seek the key.
+// passTurn lets the next in the local queue seek the key.
 func (f *releaser) passTurn() {
 	if f.hasQueue() {
-		f.h.c.Seek.Lines.PassQueued(f.h.key, f.h)
+		f.h.c.Seek.Local.PassQueued(f.h.key, f.h)
 	} else {
 		f.h.passTurn()
 	}

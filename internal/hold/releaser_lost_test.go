@@ -88,7 +88,7 @@ func TestReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
 	}
 }
 
-func TestReleaseAfterTheLeaseRanOutDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
+func TestReleaseAfterItsLeaseDoesNotClaimAnothersGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.OutageConfig())
 		lock := w.Acquire(c, "job")
@@ -183,7 +183,7 @@ func TestReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
 
 // A key whose lock has lost its session may be granted to anyone while a release is
 // under way: a foreign grant does not show that the release has been applied.
-func TestReleaseWhoseSessionIsGoneDoesNotTakeAnothersGrantForItsWork(t *testing.T) {
+func TestReleaseWithoutItsSessionDoesNotClaimAnothersGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -222,7 +222,7 @@ func TestSecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 				handOver = r.Send
 				return lab.Cut(r)
 			}
-			// The next in line seeks the key by itself, and just behind its
+			// The next in the queue seeks the key by itself, and just behind its
 			// refusal, by an engine that shows no record with one, comes the
 			// hand-over after all.
 			wire.SetFault(nil)

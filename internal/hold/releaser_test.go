@@ -337,7 +337,7 @@ func TestReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
 	})
 }
 
-func TestReleaseWithoutALimitEndsAfterASharedLeaseAndNotAfterTheHourInTheRecord(t *testing.T) {
+func TestUnlimitedReleaseEndsAfterTheSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

@@ -159,7 +159,7 @@ func (c *Client) resumed(ctx context.Context, want *seek.Want, a attempt, item p
 		return nil, err
 	}
 	h := want.Hold(ctx, seek.Grant{Attempt: a.Attempt, Record: r, Resumed: true}).(*Lock)
-	c.Seek.Lines.GrantedOutOfTurn(want.Key, h)
+	c.Seek.Local.GrantedOutOfTurn(want.Key, h)
 	return h, nil
 }
 

@@ -54,7 +54,7 @@ func TestResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
 	}
 }
 
-func TestResumeWithoutANetworkEndsWithItsContextHoweverOftenItWasTried(t *testing.T) {
+func TestResumeWithoutNetworkEndsWithItsContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -205,7 +205,7 @@ func TestResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
 	})
 }
 
-func TestResumedKeyHasItsLineHere(t *testing.T) {
+func TestResumedKeyHasItsLocalQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -227,7 +227,7 @@ func TestResumedKeyHasItsLineHere(t *testing.T) {
 	})
 }
 
-func TestResumedLockOutsideTheLineEndsNobodysTurn(t *testing.T) {
+func TestResumedLockOutsideTheQueueEndsNobodysTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

@@ -26,7 +26,7 @@ func collect(w *lab.World) {
 	}
 }
 
-func TestDeadSessionsRowOutlivesEveryRequestThatMayBeLateWhateverTheRetention(t *testing.T) {
+func TestDeadSessionsRowOutlivesEveryLateRequest(t *testing.T) {
 	for _, retention := range []time.Duration{time.Second, 0, 365 * 24 * time.Hour, leasehold.Forever} {
 		for name, end := range map[string]func(w *lab.World, c *leasehold.Client, wire *lab.Wire){
 			"closed": func(w *lab.World, c *leasehold.Client, _ *lab.Wire) {
@@ -172,7 +172,7 @@ func nextWithData(t *testing.T, c *leasehold.Client) (leave func(), left <-chan 
 	return leave, ended
 }
 
-func TestDataOfANextInLineWhoLeftIsNotLeftToTTL(t *testing.T) {
+func TestDataOfGoroutineThatLeftIsNotLeftToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

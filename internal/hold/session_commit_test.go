@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitUnderASharedLeaseDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
+func TestCommitDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
 	commit := func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
 		lock := w.Acquire(c, "job")
 		return func() error { return lock.Commit(ctx, lab.Writes(lab.Note("a", "late"))) }
@@ -324,7 +324,7 @@ func TestCommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
 	})
 }
 
-func TestCommitWhoseCallerLeavesTheQueueOfItsSessionHoldsUpNoOther(t *testing.T) {
+func TestCommitWhoseCallerLeavesHoldsUpNoOtherOfItsSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")

@@ -74,7 +74,7 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 	})
 }
 
-func TestLockIsLostThatIsAskedBeforeTheEndOfItsSessionHasReachedIt(t *testing.T) {
+func TestLockIsLostBeforeItHasHeardOfItsSessionsEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -90,7 +90,7 @@ func TestLockIsLostThatIsAskedBeforeTheEndOfItsSessionHasReachedIt(t *testing.T)
 	})
 }
 
-func TestFirstLookAtASessionThatHasEndedDoesNotTellOfItsOtherLocks(t *testing.T) {
+func TestFirstLookAtEndedSessionReportsNoOtherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var asleep atomic.Int64
 		cfg := lab.SharedConfig()
@@ -190,7 +190,7 @@ func TestFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
 	})
 }
 
-func TestNoLockOutlivesTheTrustInItsSessionForTheTimeAnotherIsToldOf(t *testing.T) {
+func TestNoLockOutlivesTrustInItsSessionWhileAnotherIsReported(t *testing.T) {
 	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
 		"expired": func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Cut); lab.Elapse(19 * time.Second) },
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(19 * time.Second) },

@@ -25,7 +25,7 @@ func patient(cfg leasehold.Config) leasehold.Config {
 	return cfg
 }
 
-func TestLockWhoseRecordStoodStillIsNotTakenOverWhileItsSessionLives(t *testing.T) {
+func TestLockWithOldRecordIsNotTakenOverWhileItsSessionLives(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")

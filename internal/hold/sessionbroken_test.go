@@ -35,7 +35,7 @@ func lostByBreak(t *testing.T, lock *leasehold.Lock, reason string) {
 	}
 }
 
-func TestBreakUnderASharedLeaseReachesItsHolderAtTheSessionsNextRenewal(t *testing.T) {
+func TestBreakReachesHolderAtItsSessionsNextRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		broken, others := w.Acquire(c, "job"), []*leasehold.Lock{w.Acquire(c, "a"), w.Acquire(c, "b")}

@@ -106,7 +106,7 @@ func TestUnsettledAttemptUnderASessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestAttemptThatLandsLateUnderASessionIsUndoneAsTheClientReleases(t *testing.T) {
+func TestLateAttemptUnderSessionIsUndoneAtRelease(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := lab.SharedConfig()

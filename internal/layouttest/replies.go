@@ -15,7 +15,7 @@ func replyChecks() []check {
 		{claim: "a renewal succeeds whatever happens to its first request", hold: lossyRenewal},
 		{claim: "a release succeeds whatever happens to its first request", hold: lossyRelease},
 		{claim: "a break succeeds whatever happens to its first request", hold: lossyBreak},
-		{claim: "the next in line gets the key whatever happens to the first request", hold: lossyHandOver, exact: true},
+		{claim: "the next in the queue gets the key whatever happens to the first request", hold: lossyHandOver, exact: true},
 		{claim: "an unsettled grant does not block its client", hold: unsettled, exact: true},
 		{claim: "a resumed grant whose release had no answer does not block its client", hold: unsettledResume, exact: true},
 	}
@@ -140,7 +140,7 @@ func lossyHandOver(e *env) {
 		c, w := e.client()
 		lock := e.acquire(c)
 		next := e.waiter(c)
-		synctest.Wait() // until it is in line
+		synctest.Wait() // until it is in the queue
 		w.once(what)
 		e.release(lock)
 		got := <-next

@@ -27,7 +27,7 @@ type granted struct {
 }
 
 // waiter acquires the key on another goroutine. When waiter returns, that goroutine
-// is in line.
+// is in the queue.
 func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	out := make(chan granted, 1)
 	ctx := e.within(patience)

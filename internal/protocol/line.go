@@ -6,8 +6,8 @@ type Waiter struct {
 	Owner string
 }
 
-// Place is the position of an entry in a record's queue.
-type Place struct {
+// QueueEntry is the position of an entry in a record's queue.
+type QueueEntry struct {
 	Index int
 	Of    Waiter
 }

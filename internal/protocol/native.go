@@ -36,7 +36,7 @@ type Native interface {
 	Join(k Key, w Waiter) *Write
 
 	// Leave removes w from the queue, if it is at that position.
-	Leave(k Key, w Place) *Write
+	Leave(k Key, w QueueEntry) *Write
 
 	// HandToHead is HandOver to the head of the queue, whose entry it removes. g contains
 	// the head's owner and grant id. The version is new, as in every attempt: the head's

@@ -98,12 +98,12 @@ type Grant struct {
 	Lease        time.Duration
 	Now          time.Time
 	IfExists     bool
-	Session      string    // id of the owner's session; empty if the record itself is renewed
-	Takeable     []string  // versions of earlier attempts that no client treats as held: the grant may replace them
-	Dead         *Record   // the dead holder that the grant replaces, and erases the queue of; nil if there is none
-	NoQueueUntil time.Time // suspends the queue of the dead holder; zero if it does not
-	InLine       *Place    // the entry of the client that is granted the key, which the grant removes from the record's queue; nil if there is none
-	Once         Once      // the work that the grant is for: it is rejected if that work is done
+	Session      string      // id of the owner's session; empty if the record itself is renewed
+	Takeable     []string    // versions of earlier attempts that no client treats as held: the grant may replace them
+	Dead         *Record     // the dead holder that the grant replaces, and erases the queue of; nil if there is none
+	NoQueueUntil time.Time   // suspends the queue of the dead holder; zero if it does not
+	Entry        *QueueEntry // the entry of the client that is granted the key, which the grant removes from the record's queue; nil if there is none
+	Once         Once        // the work that the grant is for: it is rejected if that work is done
 	Changes      Changes
 }
 

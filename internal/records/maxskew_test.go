@@ -134,7 +134,7 @@ func TestReleaseAndABreakRemoveTheEnd(t *testing.T) {
 }
 
 // A write that costs one unit costs one with an end as well.
-func TestRecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
+func TestRecordWithFullQueueAndAnEndIsBelowAKilobyte(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Dead = &protocol.Record{Owner: another, Version: v0, Token: 12}
@@ -144,7 +144,7 @@ func TestRecordWithAFullLineAndAnEndIsBelowAKilobyte(t *testing.T) {
 		b.lands(p.Join(b.lockKey(), nth(i)))
 	}
 	if size := sizeOf(b.item()); len(b.line()) < 16 || size > 1024 {
-		t.Errorf("%d in line: %d bytes", len(b.line()), size)
+		t.Errorf("%d in the queue: %d bytes", len(b.line()), size)
 	}
 }
 

@@ -55,7 +55,7 @@ func (w *allWaiter) run() {
 	}
 	for i, part := range w.parts {
 		part.leaveTried()
-		w.c.Lines.Granted(part.want.Key, held[i])
+		w.c.Local.Granted(part.want.Key, held[i])
 	}
 }
 
@@ -97,7 +97,7 @@ func (w *allWaiter) takeInOrder() ([]Holding, error) {
 		held = append(held, h)
 		w.keep(h)
 		r := h.Lease().Record()
-		w.c.Lines.ReportHolder(part.want.Key, &r) // callers with NoWait need not wait for this call
+		w.c.Local.ReportHolder(part.want.Key, &r) // callers with NoWait need not wait for this call
 		if slices.ContainsFunc(held, isLost) {
 			break
 		}
@@ -167,7 +167,7 @@ func (w *allWaiter) readAhead(left []*waiter) error {
 	return nil
 }
 
-// takeTurn waits for the turn of part in its local line, and then as long as other
+// takeTurn waits for the turn of part in its local queue, and then as long as other
 // processes go first.
 func (w *allWaiter) takeTurn(part *waiter) error {
 	w.at.Store(part)
@@ -188,7 +188,7 @@ func (w *allWaiter) takeTurn(part *waiter) error {
 func (w *allWaiter) passTurn(part *waiter) {
 	if part.ready {
 		part.ready = false
-		w.c.Lines.Pass(part.want.Key, nil)
+		w.c.Local.Pass(part.want.Key, nil)
 	}
 }
 
@@ -211,7 +211,7 @@ func (w *allWaiter) giveUpUnanswered() {
 // another process; nil if that is not known.
 func (w *allWaiter) waitsFor() (*waiter, *protocol.Record) {
 	at := w.at.Load()
-	if r := w.c.Lines.LastHolder(at.want.Key); r != nil {
+	if r := w.c.Local.LastHolder(at.want.Key); r != nil {
 		return at, r
 	}
 	return at, at.holder.Load()

@@ -195,7 +195,7 @@ func TestAllKeysGrantedToACallerWhoHasJustLeftAreGivenBack(t *testing.T) {
 	})
 }
 
-func TestWhileAllKeysAreTakenOneByOneTheTurnsOfThoseToComeAreOthers(t *testing.T) {
+func TestTurnsOfKeysToComeAreOthersWhileAllAreTaken(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		other := w.client("other").one("a")
@@ -234,7 +234,7 @@ func TestCallForAllKeysPassesEachTurnOnOnce(t *testing.T) {
 		c.left()
 		synctest.Wait() // for those who have joined, as the race detector sees it
 		if !first() || second() {
-			t.Error("not the first in its line has the turn alone")
+			t.Error("not the first in its queue has the turn alone")
 		}
 	})
 }

@@ -16,7 +16,7 @@ type Result struct {
 	Local    bool         // another goroutine has handed the key over
 }
 
-// One seeks a key: first in the local line, and then the key itself.
+// One seeks a key: first in the local queue, and then the key itself.
 func (c *Client) One(ctx context.Context, want *Want) (Result, error) {
 	began := c.Now()
 	given, err := c.awaitTurn(ctx, want, began)

@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
-	"github.com/leasehold-go/leasehold/internal/line"
 	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/localqueue"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/unsettled"
 )
@@ -23,7 +23,7 @@ type Client struct {
 	Chance   func() float64 // in [0, 1): for pauses, so that clients do not retry together
 	Observer *liveness.Observer
 	Sessions Sessions // nil: grants are renewed one by one
-	Lines    *Lines
+	Local    *LocalQueues
 	Queue    protocol.Native // of the records, in which waiters of all clients stand; nil in layouts without one
 	Lease    time.Duration   // of the client's locks; says for how long a queue is suspended
 
@@ -64,7 +64,7 @@ type Session interface {
 
 // Holding is a grant in the hands of the client, which renews it.
 type Holding interface {
-	line.Grant
+	localqueue.Grant
 	Lease() *lease.Lease
 	GiveBack() // releases it: nobody wants it any more
 }
@@ -90,7 +90,7 @@ type Errors interface {
 // Listener is told what happens meanwhile.
 type Listener interface {
 	// Waiting tells once of each grant that is waited for, and of each place in the
-	// record's line, from 1; 0: none. undo, if it is not nil, is for a listener that
+	// record's queue, from 1; 0: none. undo, if it is not nil, is for a listener that
 	// panics: the caller is gone then.
 	Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, place int, undo func())
 

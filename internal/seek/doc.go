@@ -1,8 +1,8 @@
 // Package seek seeks keys for one call: one key, the first of several that is free, or
 // all of several. It ends with grants or an error.
 //
-//	             its turn                  may be asked for
-//	local line ───────────► looking ◄────────────────────────┐
+//	              its turn                 may be requested
+//	local queue ───────────► looking ◄────────────────────────┐
 //	     │                     │  a pause: how long, says     │ held by another
 //	     │ handed over         │  internal/decide             │
 //	     │                     ▼                              │
@@ -16,10 +16,10 @@
 // is renewed. Before the first wait the records of all that are left are read, so that
 // the dead holders of several keys are observed together.
 //
-// With a line in the record a waiter that was refused stands there, too (recordline.go).
+// In the native layout a waiter that was refused stands in the queue of the record (recordqueue.go).
 // Its entry is an attempt without an answer, which whoever releases may apply:
 //
-//	rejected ──► joining ──► in line ──► the record shows its grant ──► granted
+//	rejected ──► joining ──► queued ──► the record shows its grant ──► granted
 //	                │  ▲        │
 //	                └──┘        └──► it is free, or its holder dead: granting, as above
 //	           full, or erased
@@ -44,17 +44,17 @@
 //	read              the holder may have changed        repeated after a pause that grows
 //	grant             the key is free, or nothing known  rejected: the reply shows the holder
 //	takeover          the holder is dead, and no lock    rejected: it was renewed, or another was first.
-//	                                                     No answer: the queue may have been erased and
-//	                                                     suspended, and this client's own entry with it
-//	                  of this client, which may hold
-//	                  on to it through an outage
+//	                  of this client, which may hold     No answer: the queue may have been erased and
+//	                  on to it through an outage         suspended, and this client's own entry with it.
+//	                  The record was read within the     Without such a look: a read comes first
+//	                  last second
 //	read of a session the holder has one                 repeated: no holder is dead for want of an answer
 //	dead mark         before a takeover under a session  rejected: the session lives
-//	join              somebody holds the key, and     rejected: the key is free, or the line is full.
-//	                  its line has room               No answer: the next look shows whether it stands,
-//	                                                  or the next write, which is as of its head
-//	leave             the caller left the line        the record shows the entry elsewhere, or its grant.
-//	                                                  No answer: repeated, for one hand-over lease at most
+//	join              somebody holds the key, and        rejected: the key is free, or the queue is full.
+//	                  its queue has room                 No answer: the next look shows whether it stands
+//	                                                     there, or the next write, which is as of its head
+//	leave             the caller has left                the record shows the entry elsewhere, or its grant.
+//	                                                     No answer: repeated, for one hand-over lease at most
 //
 //	throttled         repeated, and told each time
 //	refused           ends the call

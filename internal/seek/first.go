@@ -31,7 +31,7 @@ type anyWaiter struct {
 	err     error                 // why not
 }
 
-// newAnyWaiter returns a task that joins the local lines of all keys.
+// newAnyWaiter returns a task that joins the local queues of all keys.
 func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
 	w := &anyWaiter{c: c, task: newTask(ctx), began: c.Now(), turns: make(chan turn, len(wants))}
 	for _, want := range wants {
@@ -42,7 +42,7 @@ func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
 	return w
 }
 
-// newOneWaiter returns a task for one key, whose caller has the turn of its local line.
+// newOneWaiter returns a task for one key, whose caller has the turn of its local queue.
 func (c *Client) newOneWaiter(ctx context.Context, want *Want, delay time.Duration, began decide.Instant) *anyWaiter {
 	t := newTask(ctx)
 	of := t.waiter(c, want, began)
@@ -67,7 +67,7 @@ func (w *anyWaiter) run() {
 	attempts.Wait(w.ctx, w.delay)
 	for _, of := range w.waiters {
 		if of.place != nil {
-			w.c.Lines.Join(of.place)
+			w.c.Local.Join(of.place)
 		}
 	}
 	of, h, err := w.acquire()
@@ -77,7 +77,7 @@ func (w *anyWaiter) run() {
 		w.leaveOthers(nil)
 		return
 	}
-	w.c.Lines.Granted(of.want.Key, h)
+	w.c.Local.Granted(of.want.Key, h)
 	if !givenUp {
 		w.leaveOthers(of)
 		w.granted = h
@@ -98,8 +98,8 @@ func (w *anyWaiter) leaveOthers(granted *waiter) {
 		if of.place == nil {
 			continue
 		}
-		if given, had := w.c.Lines.Leave(of.place); had { // of this key or another
-			w.c.Lines.Pass(given.Of.Key, nil)
+		if given, had := w.c.Local.Leave(of.place); had { // of this key or another
+			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
 	var undone sync.WaitGroup
@@ -263,7 +263,7 @@ func (w *anyWaiter) drop(of *waiter, err error) {
 		w.damaged.Store(&err)
 		w.c.Listener.Failing(w.ctx, of.want.Key, err)
 	}
-	w.c.Lines.Pass(of.want.Key, nil)
+	w.c.Local.Pass(of.want.Key, nil)
 }
 
 // noneLeft returns why none of the keys can be acquired, nil while one may be.
@@ -374,7 +374,7 @@ func (w *anyWaiter) notAcquired() error {
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
 		case of.place != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
-			holder := w.c.Lines.Holder(of.want.Key)
+			holder := w.c.Local.Holder(of.want.Key)
 			if holder == nil {
 				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}
 			}
@@ -392,7 +392,7 @@ func (w *anyWaiter) waitsFor() (*waiter, *protocol.Record) {
 		if r := of.holder.Load(); r != nil {
 			return of, r
 		}
-		if r := w.c.Lines.LastHolder(of.want.Key); r != nil {
+		if r := w.c.Local.LastHolder(of.want.Key); r != nil {
 			return of, r
 		}
 	}

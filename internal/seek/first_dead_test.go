@@ -135,7 +135,7 @@ func TestWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 
 // A clock that is always ahead makes every version look old: the holder that renews is
 // told by the new version, not by its time.
-func TestOfThreeWhoWatchADeadHolderOneIsGrantedAndTheOthersAreRefused(t *testing.T) {
+func TestDeadHolderIsTakenOverByOneOfThreeAndOthersAreRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -175,7 +175,7 @@ func TestOfThreeWhoWatchADeadHolderOneIsGrantedAndTheOthersAreRefused(t *testing
 	})
 }
 
-func TestOfSeveralKeysALivingHolderRefusesAtOnceAndDeadOnesTakeOneLease(t *testing.T) {
+func TestLivingHolderAmongSeveralKeysRefusesAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "a", "b")
 		a, _ := w.Client(lab.Config())
@@ -219,7 +219,7 @@ func TestOfSeveralKeysOfWhichOneIsEnoughTheDeadOneIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestLockThatIsHeldOnToThroughAnOutageDoesNotLookDeadToItsOwnClient(t *testing.T) {
+func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		grant, err := w.Acquire(a, "job").Detach()

@@ -285,7 +285,7 @@ func TestWhatIsGrantedToACallerWhoHasLeftIsGivenBack(t *testing.T) {
 	})
 }
 
-func TestAttemptWithoutAnAnswerThatACallerLeavesIsFreedAndUnsettled(t *testing.T) {
+func TestUnansweredAttemptOfGoneCallerIsFreedAndUnsettled(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		var late func()
@@ -328,7 +328,7 @@ func TestClosingEndsEveryWait(t *testing.T) {
 		c.Closing = closing
 		time.AfterFunc(time.Second, func() { closes(errClosed) })
 		var calls sync.WaitGroup
-		for _, key := range []string{"first", "second"} { // the second waits in line
+		for _, key := range []string{"first", "second"} { // the second waits in the queue
 			calls.Go(func() {
 				_, err := c.One(t.Context(), c.want("job"))
 				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, errClosed) {
@@ -425,7 +425,7 @@ func (w *world) underSession(key string) (row string) {
 	return at.Partition
 }
 
-func TestHoldersSessionThatCannotBeReadKeepsNobodyFromLookingAtOtherKeys(t *testing.T) {
+func TestUnreadableSessionKeepsNobodyFromOtherKeys(t *testing.T) {
 	for _, keys := range [][]string{{"a", "b"}, {"b", "a"}} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.underSession("a")
@@ -579,7 +579,7 @@ func TestDamagedKeyAloneIsTheError(t *testing.T) {
 	})
 }
 
-func TestGoroutinesOfOneClientSendNothingWhileTheyWaitInLine(t *testing.T) {
+func TestQueuedGoroutinesOfOneClientSendNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		h := c.one("job")

@@ -134,7 +134,7 @@ func TestAcquireAnyWaitsWhileSessionMayNotBeRead(t *testing.T) {
 	})
 }
 
-func TestWithoutRenewalNothingIsLeftToUndoWhenOneOfSeveralIsGranted(t *testing.T) {
+func TestAcquireAnyWithoutRenewalLeavesNothingToUndo(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -198,7 +198,7 @@ func TestTurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
 	})
 }
 
-func TestWhatIsGrantedAfterTheWaitIsGivenBackBeforeAnythingElseIsUndone(t *testing.T) {
+func TestGrantAfterTheWaitIsGivenBackFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")
@@ -259,7 +259,7 @@ func TestKeyThatIsHeldAfterALostReplyKeepsNobodyFromTheOthers(t *testing.T) {
 	})
 }
 
-func TestTryForOneOfSeveralNamesTheKeyThatDidNotAnswerBeforeOneThatIsHeld(t *testing.T) {
+func TestTryForOneOfSeveralNamesUnansweredKeyFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")

@@ -26,8 +26,8 @@ type waiter struct {
 	manual bool // once the call has returned nothing is sent in the background
 	record *plainRecord
 
-	place   *place        // in the local line; nil: it needs no turn, or has waited for it
-	ready   bool          // it has the turn of its local line
+	place   *place        // in the local queue; nil: it needs no turn, or has waited for it
+	ready   bool          // it has the turn of its local queue
 	from    time.Duration // monotonic: until then other processes go first
 	missing bool          // it has no record, as it must
 	dropped error         // why the key cannot be acquired; nil: it may be
@@ -188,9 +188,9 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 }
 
 // isAnswered reports whether DynamoDB has answered a request for the key: in this call, in
-// one before that it goes on from, or in one that was before it in the local line.
+// one before that it goes on from, or in one that was before it in the local queue.
 func (w *waiter) isAnswered() bool {
-	return w.answered || w.want.Answered || w.c.Lines.IsKnown(w.want.Key)
+	return w.answered || w.want.Answered || w.c.Local.IsKnown(w.want.Key)
 }
 
 // willRepeat reports whether a request is to be repeated.
@@ -343,12 +343,12 @@ func (w *waiter) leaveTried() []Attempt {
 }
 
 // leave gives up the key: what attempts without an answer may have taken is freed, and
-// the next in the local line gets the turn. The request for that is awaited by undone.
+// the next in the local queue gets the turn. The request for that is awaited by undone.
 func (w *waiter) leave(undone *sync.WaitGroup) {
 	tried := w.leaveTried()
 	if w.ready {
 		w.ready = false
-		w.c.Lines.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
+		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
 	}
 	undone.Add(1)
 	w.c.Detach(func() {

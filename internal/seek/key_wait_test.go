@@ -127,7 +127,7 @@ func TestTryGivesUpBehindACallThatHearsNothing(t *testing.T) {
 	})
 }
 
-func TestTryInLineIsAnsweredAsSoonAsTheHolderIsKnown(t *testing.T) {
+func TestQueuedTryIsAnsweredOnceTheHolderIsKnown(t *testing.T) {
 	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -17,8 +17,8 @@ type plainRecord struct {
 	*waiter
 	began      decide.Instant // of the call
 	since      time.Time      // the same, by this client's wall clock
-	entries    []Attempt      // of this waiter in the record's line: a release may grant the key by one
-	place      int            // of the last of them, as the record was last shown; -1: it is not in line
+	entries    []Attempt      // of this waiter in the record's queue: a release may grant the key by one
+	place      int            // of the last of them, as the record was last shown; -1: it is not in the queue
 	joining    bool           // it was sent, and the record has not been seen since
 	joins      decide.Joins   // that may be sent yet
 	front      time.Time      // of the queue, as the record was last shown
@@ -42,7 +42,7 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	if err != nil {
 		return err
 	}
-	if err := t.noteLine(item, shown); err != nil {
+	if err := t.noteQueue(item, shown); err != nil {
 		return err
 	}
 	if err := t.isDone(item); err != nil {
@@ -62,7 +62,7 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	}
 	t.holder.Store(shown)
 	if isNew && !t.view.Ours {
-		t.c.Lines.ReportHolder(t.want.Key, shown)
+		t.c.Local.ReportHolder(t.want.Key, shown)
 	}
 	t.news = t.news || isNew
 	return nil
@@ -80,7 +80,7 @@ func (t *plainRecord) tell() {
 
 // isDone returns the error of a call whose work is done, as a record shows, whoever holds
 // it by now. No attempt of this call can be granted the key any more, as each has the
-// condition that the work is not done; but an entry in line can.
+// condition that the work is not done; but an entry in the queue can.
 func (t *plainRecord) isDone(item protocol.Item) error {
 	if t.want.Once.None() || item == nil {
 		return nil
@@ -193,7 +193,7 @@ func (t *plainRecord) grant(takeOver bool) (Attempt, *protocol.Write) {
 	}
 	g := t.c.Grant(t.want, a)
 	g.Takeable = t.tried.Versions()
-	g.InLine = t.inLine()
+	g.Entry = t.queueEntry()
 	switch {
 	case takeOver && t.view.Ours:
 		g.Takeable = append(g.Takeable, t.seen.Version)

@@ -43,7 +43,7 @@ func TestGrantIsWaitedForNoLongerThanItCouldBeTrusted(t *testing.T) {
 	})
 }
 
-func TestGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *testing.T) {
+func TestGrantIsRequestedUntilItIsAnswered(t *testing.T) {
 	for name, by := range map[string]struct {
 		acquire func(ctx context.Context, c *leasehold.Client) error
 		grants  int32
@@ -77,7 +77,7 @@ func TestGrantIsAskedForUntilItIsAnsweredHoweverManyAttemptsHadNoAnswer(t *testi
 	}
 }
 
-func TestAttemptTooOldToBeNamedIsTakenOverAtOnceWhenItIsAppliedLate(t *testing.T) {
+func TestLateAttemptTooOldToBeNamedIsTakenOverAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32

@@ -155,7 +155,7 @@ func (w *world) client(owner string) *client {
 			},
 			Records: observed.New(100),
 		},
-		Lines: seek.NewLines(10*time.Millisecond, time.Second), PollMin: 10 * time.Millisecond, PollMax: time.Second,
+		Local: seek.NewLocalQueues(10*time.Millisecond, time.Second), PollMin: 10 * time.Millisecond, PollMax: time.Second,
 		Expires:    func() time.Time { return time.Time{} },
 		Holds:      func(protocol.Key, string) bool { return false },
 		Detach:     c.running.Go,
@@ -263,7 +263,7 @@ func (h *holding) release() {
 	if err != nil {
 		h.c.w.Error(err)
 	}
-	h.c.Lines.Pass(h.want.Key, h)
+	h.c.Local.Pass(h.want.Key, h)
 }
 
 // want is what a call of c wants of key.

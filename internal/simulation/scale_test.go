@@ -27,7 +27,7 @@ var worlds = []struct {
 }{
 	{"TestSimulation", 5, 1, simulate},
 	{"TestSimulationOfSharedLeases", 1, 1, likewise(sharedLeases)},
-	{"TestSimulationOfLines", 3, 1, likewise(lines)},
+	{"TestSimulationOfQueues", 3, 1, likewise(lines)},
 	{"TestSimulationOfWrongAdviceOnQueues", 1, 1, likewise(wrongAdvice)},
 	{"TestSimulationOfWorkThatIsDoneOnce", 2, 1, likewise(once)},
 	{"TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd", 1, 1, simulatePhilosophers},
@@ -49,7 +49,7 @@ var worlds = []struct {
 	{"TestSimulationOfSkewedClocks", 1, 1, skewedBy(wallSkew * 9 / 10)},
 	{"TestSimulationOfWallClocksThatAreSet", 1, 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfVouchedClocks", 2, 1, likewise(vouchedClocks(1))},
-	{"TestSimulationOfLinesAndVouchedClocks", 1, 1, likewise(vouchedLines)},
+	{"TestSimulationOfQueuesAndVouchedClocks", 1, 1, likewise(vouchedLines)},
 	{"TestSimulationOfClosingAmongWorkThatIsDoneOnce", 1, 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfVouchedClocksAndWorkThatIsDoneOnce", 1, 1, likewise(vouchedOnce)},
 	{"TestSimulationOfRefusals", 1, 1, simulateRefusals},

@@ -60,7 +60,7 @@ func vouchedClocks(times float64) func(seed uint64) world {
 
 // Clients with bounded clocks hand one key to the next in the queue, each after a moment,
 // and each of them takes it over if its lease has ended.
-func TestSimulationOfLinesAndVouchedClocks(t *testing.T) {
+func TestSimulationOfQueuesAndVouchedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedLines))
 }
 

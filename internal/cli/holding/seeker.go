@@ -140,7 +140,7 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		if e.Kind == leasehold.EventWaiting && s.saw != nil {
 			s.saw(*e.Holder)
 		}
-		due := e.Kind != leasehold.EventWaiting || wait.noteHolder(*e.Holder, e.Place, all)
+		due := e.Kind != leasehold.EventWaiting || wait.noteHolder(*e.Holder, e.Position, all)
 		wait.putOff(nil) // a newer event, or the end of the wait, replaces it
 		switch {
 		case !due:

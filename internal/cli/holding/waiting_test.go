@@ -19,7 +19,7 @@ func userAt(w io.Writer, now func() time.Time) User {
 	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
 }
 
-func TestWaitIsSaidOnceAndThenOnceAMinuteHoweverOftenTheHolderChanges(t *testing.T) {
+func TestWaitIsReportedOnceAMinuteHoweverOftenHolderChanges(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")

@@ -29,8 +29,8 @@ type Event struct {
 	RemainingMs *int64          `json:"remainingMs,omitempty"`
 	Holder      *Record         `json:"holder,omitempty"`
 	HoldersSeen int             `json:"holdersSeen,omitempty"`
-	Place       int             `json:"place,omitempty"` // position in the queue, from 1
-	Done        *leasehold.Done `json:"done,omitempty"`  // the work that was already done
+	Position    int             `json:"position,omitempty"` // position in the queue, from 1
+	Done        *leasehold.Done `json:"done,omitempty"`     // the work that was already done
 	LastsMs     *int64          `json:"lastsMs,omitempty"`
 	Error       string          `json:"error,omitempty"`
 	Advice      string          `json:"advice,omitempty"`
@@ -96,7 +96,7 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 	out := NewEvent(string(e.Kind), at).Of(e.Key, e.Token)
 	switch e.Kind {
 	case leasehold.EventWaiting:
-		out.Holder, out.Place = &Record{Table: table, Record: *e.Holder}, e.Place
+		out.Holder, out.Position = &Record{Table: table, Record: *e.Holder}, e.Position
 		out.HoldersSeen = holdersSeen
 	case leasehold.EventGranted:
 		out.TookMs = Millis(e.Took)

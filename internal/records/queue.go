@@ -97,7 +97,7 @@ func pathOf(w *protocol.Write, index int) string {
 	return w.Name(attrWaiters) + "[" + strconv.Itoa(index) + "]"
 }
 
-func standsAt(w *protocol.Write, p protocol.Place) string {
+func standsAt(w *protocol.Write, p protocol.QueueEntry) string {
 	return pathOf(w, p.Index) + " = " + w.Value(entryOf(p.Of))
 }
 
@@ -117,7 +117,7 @@ func (p native) Join(k protocol.Key, of protocol.Waiter) *protocol.Write {
 }
 
 // Leave removes one entry.
-func (p native) Leave(k protocol.Key, at protocol.Place) *protocol.Write {
+func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(k))
 	w.RemovePath(pathOf(w, at.Index))
 	w.Where(standsAt(w, at))
@@ -133,7 +133,7 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	byAnother.skew, byAnother.handsOver = 0, false
 	byAnother.setGrant(w, g)
 	w.Set(attrHanded, handed)
-	head := protocol.Place{Of: protocol.Waiter{Grant: g.ID, Owner: g.Owner}}
+	head := protocol.QueueEntry{Of: protocol.Waiter{Grant: g.ID, Owner: g.Owner}}
 	w.RemovePath(pathOf(w, 0))
 	w.Where(p.held(w, h) + " AND " + tokenInRange(w) + " AND " + standsAt(w, head))
 	return w
@@ -156,9 +156,9 @@ func (p native) Grant(g protocol.Grant) *protocol.Write {
 		if !g.NoQueueUntil.IsZero() {
 			w.Set(attrNoQueueUntil, number(g.NoQueueUntil.UnixMilli()))
 		}
-	case g.InLine != nil:
-		w.RemovePath(pathOf(w, g.InLine.Index))
-		w.AndWhere(standsAt(w, *g.InLine))
+	case g.Entry != nil:
+		w.RemovePath(pathOf(w, g.Entry.Index))
+		w.AndWhere(standsAt(w, *g.Entry))
 	}
 	return w
 }

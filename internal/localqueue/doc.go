@@ -1,21 +1,21 @@
-// Package line keeps a line for each key in which the goroutines of one client wait.
+// Package localqueue keeps a queue for each key in which the goroutines of one client wait.
 // One of them has the key's turn, to acquire the key or to hold it. The others wait
-// in line and send nothing.
+// in the queue and send nothing.
 //
-//	                  its turn                 granted
-//	waiting in line ───────────► acquiring ───────────────► holding
+//	               its turn                granted
+//	in the queue ───────────► acquiring ───────────────► holding
 //	      │                         │ gives up                 │ ends
 //	      │                         ▼                          ▼
-//	      │                     the next in line has its turn
+//	      │                     the next waiter has its turn
 //	      │                                                    │
 //	      └───────────► holding, by a hand-over ◄──────────────┘
 //
 // While goroutines hand a key over to each other, it never becomes free for other
-// processes. So after some hand-overs in a row, the next in line gets its turn with a
+// processes. So after some hand-overs in a row, the next in the queue gets its turn with a
 // delay. The delay is the longest pause of a process that watched those holders: such
 // a process reads the record meanwhile, and finds the key free.
 //
 // It knows nothing of DynamoDB and of leases: what a grant is, and what its caller needs
 // to be handed one, are the caller's types. It does no I/O. Only its callers wait, on the
 // channels of their [Waiter].
-package line
+package localqueue

@@ -22,7 +22,7 @@ import (
 // handOverLease is the lease of a hand-over by a client with the default lease of 20 s.
 const handOverLease = 10 * time.Second
 
-// joins reports whether a request asks for a place in line.
+// joins reports whether a request asks for a place in the queue.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
 // The limit is the section itself, and the two round trips of a grant and a release. A queue
@@ -122,7 +122,7 @@ func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold
 		synctest.Wait()
 		l.wires, l.heads, l.got, l.leave = append(l.wires, wire), append(l.heads, c), append(l.got, got), append(l.leave, leave)
 	}
-	if err := l.lock.Renew(t.Context()); err != nil { // its reply shows the line
+	if err := l.lock.Renew(t.Context()); err != nil { // its reply shows the queue
 		t.Fatal(err)
 	}
 	return l
@@ -135,11 +135,11 @@ func (l *lined) waiting() int {
 	return 0
 }
 
-func TestReleaseHandsTheKeyToTheHeadOfTheLine(t *testing.T) {
+func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		if n := l.waiting(); n != 3 {
-			t.Fatalf("%d stand in line", n)
+			t.Fatalf("%d stand in the queue", n)
 		}
 		last := l.lock
 		for i, got := range l.got {
@@ -164,7 +164,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheLine(t *testing.T) {
 	})
 }
 
-func TestHeadTrustsTheKeyFromTheSendingOfTheLookThatDidNotShowIt(t *testing.T) {
+func TestHeadTrustsTheKeyFromItsLastLookWithoutIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second) // now the head looks every quarter of a second
@@ -204,7 +204,7 @@ func TestDeadHeadBlocksForShortLeaseAndWholeQueueAsksAgain(t *testing.T) {
 			t.Errorf("behind five that are dead it waited for %v", took)
 		}
 		if n := l.waiting(); n > 0 {
-			t.Errorf("%d of the dead stand in line yet", n)
+			t.Errorf("%d of the dead still stand in the queue", n)
 		}
 		w.Release(next)
 		for _, leave := range l.leave {
@@ -223,7 +223,7 @@ func TestQueueIsLeftByWaiterThatGivesUp(t *testing.T) {
 			lab.Elapse(time.Second)
 		}
 		if n := l.waiting(); n != 1 {
-			t.Errorf("%d stand in line", n)
+			t.Errorf("%d stand in the queue", n)
 		}
 		w.Release(l.lock) // the head that it has seen has left
 		w.Release(<-l.got[2])
@@ -240,7 +240,7 @@ func TestQueueIsLeftByAllWaitersThatGiveUpAtOnce(t *testing.T) {
 		}
 		lab.Elapse(time.Second)
 		if n := l.waiting(); n != 0 {
-			t.Errorf("%d stand in line whom nobody waits for", n)
+			t.Errorf("%d stand in the queue whom nobody waits for", n)
 		}
 		w.Release(l.lock)
 		if !w.IsReleased("job") {
@@ -265,7 +265,7 @@ func TestQueueIsLeftThoughFirstRequestsFail(t *testing.T) {
 				l.wires[0].SetFault(nil)
 				lab.Elapse(time.Second)
 				if n := l.waiting(); n != 1 {
-					t.Errorf("%d stand in line", n)
+					t.Errorf("%d stand in the queue", n)
 				}
 				w.Release(l.lock)
 				w.Release(<-l.got[1])
@@ -288,7 +288,7 @@ func TestQueueIsLeftBeforeTheRecordShowsTheEntry(t *testing.T) {
 		}
 		lab.Elapse(time.Second)
 		if n := l.waiting(); n != 2 {
-			t.Errorf("%d stand in line", n)
+			t.Errorf("%d stand in the queue", n)
 		}
 		for _, next := range l.got {
 			w.Release(l.lock)
@@ -359,13 +359,13 @@ func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
 	})
 }
 
-func TestLineThatIsErasedIsJoinedAgain(t *testing.T) {
+func TestQueueThatIsErasedIsJoinedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
 		lab.Elapse(2 * time.Second)
 		if n := l.waiting(); n != 3 {
-			t.Errorf("%d stand in line", n)
+			t.Errorf("%d stand in the queue", n)
 		}
 		w.Release(l.lock)
 		for range l.got {
@@ -513,7 +513,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 		}
 		w.Update("job", map[string]types.AttributeValue{"waiters": &types.AttributeValueMemberL{Value: list}})
 		if n := (&lined{World: w}).waiting(); n != protocol.MostWaiters {
-			t.Errorf("%d stand in line", n)
+			t.Errorf("%d stand in the queue", n)
 		}
 		cancel()
 		lab.Elapse(time.Second)

@@ -28,7 +28,7 @@ func lining(t *testing.T) (*bench, protocol.Native) {
 
 func (b *bench) line() []protocol.Waiter { return b.record().Waiters }
 
-func TestLineIsReadAsItWasJoined(t *testing.T) {
+func TestQueueIsReadAsItWasJoined(t *testing.T) {
 	b, p := lining(t)
 	_, _ = b.hold()
 	var want []protocol.Waiter
@@ -42,11 +42,11 @@ func TestLineIsReadAsItWasJoined(t *testing.T) {
 		t.Errorf("line %v", got)
 	}
 	if b.lands(p.Join(b.lockKey(), nth(2))) {
-		t.Error("who is in line joined again")
+		t.Error("who is in the queue joined again")
 	}
 }
 
-func TestFullLineIsNotJoined(t *testing.T) {
+func TestFullQueueIsNotJoined(t *testing.T) {
 	b, p := lining(t)
 	_, _ = b.hold()
 	joined := 0
@@ -67,7 +67,7 @@ func TestJoinNeedsAHeldLock(t *testing.T) {
 		same, version, grant, token, holder, spent, expired)
 }
 
-func TestHeadAloneIsHandedTheKeyAndLeavesTheLine(t *testing.T) {
+func TestHeadAloneIsHandedTheKeyAndLeavesTheQueue(t *testing.T) {
 	b, p := lining(t)
 	h, _ := b.hold()
 	handTo := func(w protocol.Waiter) *protocol.Write {
@@ -101,7 +101,7 @@ func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	released := b.item()
 	grant := func(index, of int) *protocol.Write {
 		g := b.grant(g2)
-		g.InLine = &protocol.Place{Index: index, Of: nth(of)}
+		g.Entry = &protocol.QueueEntry{Index: index, Of: nth(of)}
 		return b.Grant(g)
 	}
 	for _, at := range [][2]int{{0, 1}, {2, 1}, {7, 1}} {
@@ -114,11 +114,11 @@ func TestGrantRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 	}
 	b.put(nil)
 	if b.lands(grant(1, 1)) {
-		t.Error("granted a place in the line of no record")
+		t.Error("granted a place in the queue of no record")
 	}
 	b.put(released)
 	g := b.grant(g2)
-	g.InLine, g.Dead = &protocol.Place{Index: 9, Of: nth(9)}, &protocol.Record{Version: v3}
+	g.Entry, g.Dead = &protocol.QueueEntry{Index: 9, Of: nth(9)}, &protocol.Record{Version: v3}
 	if !b.lands(b.Grant(g)) || len(b.line()) > 0 {
 		t.Errorf("not erased: %v", b.line())
 	}
@@ -131,14 +131,14 @@ func TestLeaveRemovesOnlyItsOwnQueueEntry(t *testing.T) {
 		b.lands(p.Join(b.lockKey(), nth(i)))
 	}
 	leave := func(index, of int) bool {
-		return b.lands(p.Leave(b.lockKey(), protocol.Place{Index: index, Of: nth(of)}))
+		return b.lands(p.Leave(b.lockKey(), protocol.QueueEntry{Index: index, Of: nth(of)}))
 	}
 	if leave(0, 1) || leave(3, 1) || !leave(1, 1) || !slices.Equal(b.line(), []protocol.Waiter{nth(0), nth(2)}) {
 		t.Errorf("line %v", b.line())
 	}
 	b.put(nil)
 	if leave(0, 1) {
-		t.Error("left the line of no record")
+		t.Error("left the queue of no record")
 	}
 }
 

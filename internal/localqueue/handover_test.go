@@ -1,4 +1,4 @@
-package line
+package localqueue
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 )
 
 // handOn hands the key of a grant of that age over to the next, w.
-func handOn(t *testing.T, l *lines, from *grant, w *waiter, age time.Duration) *grant {
+func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	if got := l.Successor(at("key"), from, false); got != w {
 		t.Fatalf("the successor is %+v, want %s", got, w.Caller)
@@ -24,9 +24,9 @@ func handOn(t *testing.T, l *lines, from *grant, w *waiter, age time.Duration) *
 
 // holding returns lines of which somebody holds the key, for that long, and so
 // many that wait for it.
-func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*lines, *grant, []*waiter) {
+func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
-	l := inLines(handOvers)
+	l := newQueues(handOvers)
 	hasTurn(t, enter(l, "key", "first"))
 	held := &grant{holder: "first", age: age}
 	l.Granted(at("key"), held)
@@ -133,7 +133,7 @@ func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
 }
 
 // As with a lock that is released for deletion, or lost: nobody has asked for a successor.
-func TestTurnThatPassesWithoutASuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
+func TestTurnWithoutSuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
@@ -186,8 +186,8 @@ func TestHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 }
 
 // Who has its turn may end its grant at once, on another processor. A grant that ended before
-// the line knew it would hand the key to nobody.
-func TestSuccessorHasItsTurnOnceTheLineKnowsItsGrant(t *testing.T) {
+// the queue knew it would hand the key to nobody.
+func TestSuccessorHasItsTurnOnceTheQueueKnowsItsGrant(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -211,7 +211,7 @@ func TestOnlyTheHolderHasASuccessor(t *testing.T) {
 }
 
 func TestDelayedTurnIsPassedOnDelayed(t *testing.T) {
-	l := inLines(3)
+	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
 	l.PassAfter(at("key"), nil, time.Minute)

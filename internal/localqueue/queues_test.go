@@ -1,4 +1,4 @@
-package line
+package localqueue
 
 import (
 	"math/rand/v2"
@@ -31,14 +31,14 @@ func (g *grant) IsOver() bool {
 }
 
 type (
-	lines  = Lines[string, *grant]
+	queues = Queues[string, *grant]
 	waiter = Waiter[string, *grant]
 	turn   = Turn[string, *grant]
 )
 
-// inLines returns lines of a client that hands a key over so often in a row,
+// newQueues returns lines of a client that hands a key over so often in a row,
 // among processes that poll at most after two seconds.
-func inLines(handOvers int) *lines {
+func newQueues(handOvers int) *queues {
 	return New[string, *grant](handOvers, time.Millisecond, time.Second)
 }
 
@@ -46,7 +46,7 @@ func at(key string) protocol.Key { return protocol.Key{Partition: key} }
 
 func by(owner string) *protocol.Record { return &protocol.Record{Owner: owner} }
 
-func enter(l *lines, key, caller string, wishes ...Wishes) *waiter {
+func enter(l *queues, key, caller string, wishes ...Wishes) *waiter {
 	w := l.NewWaiter(at(key), caller, append(wishes, Wishes{})[0], nil)
 	l.Join(w)
 	return w
@@ -92,7 +92,7 @@ func waits(t *testing.T, ws ...*waiter) {
 }
 
 func TestFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
 	hasTurn(t, other)
@@ -105,12 +105,12 @@ func TestFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
 	}
 	l.Pass(at("other key"), nil)
 	if len(l.byKey) > 0 {
-		t.Errorf("nobody is there, and lines are left: %v", l.byKey)
+		t.Errorf("nobody is there, and queues are left: %v", l.byKey)
 	}
 }
 
 func TestOnlyWhoseTurnItIsPassesIt(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
 	held, another := &grant{holder: "a"}, &grant{holder: "x"}
@@ -126,7 +126,7 @@ func TestOnlyWhoseTurnItIsPassesIt(t *testing.T) {
 }
 
 func TestWhoLeavesIsPassedOverAndReturnsTheTurnThatHadCome(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
 	if given, had := l.Leave(b); had {
@@ -139,12 +139,12 @@ func TestWhoLeavesIsPassedOverAndReturnsTheTurnThatHadCome(t *testing.T) {
 	}
 	l.Pass(at("key"), nil)
 	if len(l.byKey) > 0 {
-		t.Error("all have left, and a line is left")
+		t.Error("all have left, and a queue is left")
 	}
 }
 
 func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	enter(l, "b", "holder")
 	turns := make(chan turn, 2)
 	var ws []*waiter
@@ -164,15 +164,15 @@ func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
 
 func TestWhoDoesNotWaitIsToldTheHolderAsSoonAsItIsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
-		known func(l *lines)
+		known func(l *queues)
 		want  string
 	}{
-		"held elsewhere":     {func(l *lines) { l.ReportHolder(at("key"), by("elsewhere")) }, "elsewhere"},
-		"granted here":       {func(l *lines) { l.Granted(at("key"), &grant{holder: "a"}) }, "a"},
-		"granted, and ended": {func(l *lines) { l.Granted(at("key"), &grant{holder: "a", ended: true}) }, "a"},
+		"held elsewhere":     {func(l *queues) { l.ReportHolder(at("key"), by("elsewhere")) }, "elsewhere"},
+		"granted here":       {func(l *queues) { l.Granted(at("key"), &grant{holder: "a"}) }, "a"},
+		"granted, and ended": {func(l *queues) { l.Granted(at("key"), &grant{holder: "a", ended: true}) }, "a"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			l := inLines(16)
+			l := newQueues(16)
 			enter(l, "key", "a")
 			waiting, before := enter(l, "key", "b"), enter(l, "key", "c", Wishes{NoWait: true})
 			select {
@@ -200,7 +200,7 @@ func TestWhoDoesNotWaitIsToldTheHolderAsSoonAsItIsKnown(t *testing.T) {
 }
 
 func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
 	if got := told(enter(l, "key", "b", Wishes{NoWait: true})); got != "elsewhere" {
@@ -227,12 +227,12 @@ func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
 	l.ReportHolder(at("key"), by("elsewhere"))
 	l.Granted(at("key"), held)
 	if len(l.byKey) > 0 {
-		t.Error("nobody has the turn, and there is a line")
+		t.Error("nobody has the turn, and there is a queue")
 	}
 }
 
 func TestTurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
 	l.Granted(at("key"), &grant{holder: "a", ended: true})
@@ -240,7 +240,7 @@ func TestTurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
 }
 
 func TestGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
 	next := enter(l, "free", "b")
@@ -258,12 +258,12 @@ func TestGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
 
 	l.GrantedOutOfTurn(at("ended"), &grant{ended: true})
 	if l.byKey[at("ended")] != nil {
-		t.Error("a grant that has ended keeps a line")
+		t.Error("a grant that has ended keeps a queue")
 	}
 }
 
 func TestTakeTakesTheTurnUnlessItIsTaken(t *testing.T) {
-	l := inLines(16)
+	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)
 	if l.Take(at("b")) {
@@ -282,7 +282,7 @@ func TestTakeTakesTheTurnUnlessItIsTaken(t *testing.T) {
 // TestEverybodyHasAKeyAlone lets many goroutines do everything at once: it fails
 // under the race detector, or for ever, if two have one key or one is forgotten.
 func TestEverybodyHasAKeyAlone(t *testing.T) {
-	l := inLines(3)
+	l := newQueues(3)
 	has := map[string]*string{"a": new(string), "b": new(string)} // of each key only who has its turn writes its own
 	var wg sync.WaitGroup
 	for i := range 50 {
@@ -327,7 +327,7 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 	}
 	wg.Wait()
 	if len(l.byKey) > 0 {
-		t.Errorf("%d lines are left", len(l.byKey))
+		t.Errorf("%d queues are left", len(l.byKey))
 	}
 	if strings.Trim(*has["a"]+*has["b"], "x") != "" || slices.Contains([]string{*has["a"], *has["b"]}, "") {
 		t.Error("some key was never had")
@@ -335,8 +335,8 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 }
 
 // Many callers may end at one instant: the first to go is the one that knew the holder.
-func TestWhoeverLeavesKnowsTheHolderThoughTheOneWhoToldOfItLeftFirst(t *testing.T) {
-	l := inLines(3)
+func TestWaiterThatLeavesKnowsTheHolderThatOthersReported(t *testing.T) {
+	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))
 	_, _ = come(first)

@@ -24,7 +24,7 @@ func (w *world) record(key string) protocol.Record {
 	return r
 }
 
-// handToHead gives the key to the head of its record's line, as a release does.
+// handToHead gives the key to the head of its record's queue, as a release does.
 func (h *holding) handToHead(term time.Duration) {
 	head := h.c.w.record(h.want.Key.Partition).Waiters[0]
 	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
@@ -33,7 +33,7 @@ func (h *holding) handToHead(term time.Duration) {
 	}))
 }
 
-func TestKeyThatWasHandedOverAndBrokenBeforeAGrantIsRejectedIsNotHeld(t *testing.T) {
+func TestKeyHandedOverAndBrokenBeforeRejectionIsNotHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -56,7 +56,7 @@ func TestKeyThatWasHandedOverAndBrokenBeforeAGrantIsRejectedIsNotHeld(t *testing
 	})
 }
 
-func TestWhoReplacesTheGrantItWasHandedLeavesTheLineToThoseBehind(t *testing.T) {
+func TestHeadThatReplacesItsGrantLeavesTheQueueToOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -76,7 +76,7 @@ func TestWhoReplacesTheGrantItWasHandedLeavesTheLineToThoseBehind(t *testing.T) 
 }
 
 // Else it would hand the key to itself: nobody waits behind the entry.
-func TestWhoIsGrantedTheKeyBeforeItHasSeenWhetherItStandsInLineStandsThereNoMore(t *testing.T) {
+func TestGrantBeforeItsEntryIsSeenRemovesTheEntry(t *testing.T) {
 	for _, landed := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")

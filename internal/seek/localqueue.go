@@ -7,15 +7,15 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/line"
+	"github.com/leasehold-go/leasehold/internal/localqueue"
 )
 
-// Lines are those of a client, in which calls wait for keys.
-type Lines = line.Lines[Caller, Holding]
+// LocalQueues are those of a client, in memory, in which its goroutines wait for keys.
+type LocalQueues = localqueue.Queues[Caller, Holding]
 
 type (
-	place = line.Waiter[Caller, Holding]
-	turn  = line.Turn[Caller, Holding]
+	place = localqueue.Waiter[Caller, Holding]
+	turn  = localqueue.Turn[Caller, Holding]
 )
 
 // Caller is a call that waits for a key.
@@ -28,27 +28,27 @@ type Caller struct {
 // of the client, before other processes get their turn.
 const handOvers = 16
 
-// NewLines returns lines in which nobody waits. pollMin and pollMax bound the pauses of
+// NewLocalQueues returns empty queues. pollMin and pollMax bound the pauses of
 // other processes.
-func NewLines(pollMin, pollMax time.Duration) *Lines {
-	return line.New[Caller, Holding](handOvers, pollMin, pollMax)
+func NewLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
+	return localqueue.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 
-// newPlace returns a place in the line of a key, which gets its turn on turns; nil: on a
+// newPlace returns a place in the queue of a key, which gets its turn on turns; nil: on a
 // channel of its own.
 func (c *Client) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
-	wishes := line.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
-	return c.Lines.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
+	wishes := localqueue.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
+	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
-// awaitTurn waits for the turn of a key, in a place in its line. began is when the call did.
+// awaitTurn waits for the turn of a key, in a place in its queue. began is when the call did.
 func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
-	if c.Lines.Take(want.Key) {
+	if c.Local.Take(want.Key) {
 		return turn{}, nil // at once: nobody is before it
 	}
 	p := c.newPlace(ctx, want, nil)
-	c.Lines.Join(p)
-	if holder := c.Lines.Holder(want.Key); holder != nil {
+	c.Local.Join(p)
+	if holder := c.Local.Holder(want.Key); holder != nil {
 		c.Listener.Waiting(ctx, want.Key, holder, 0, func() { c.leaveLine(p) })
 	}
 	var ended error
@@ -70,8 +70,8 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", c.since(began))
 	}
-	holder := c.Lines.LastHolder(want.Key)
-	if given, had := c.Lines.Leave(p); had {
+	holder := c.Local.LastHolder(want.Key)
+	if given, had := c.Local.Leave(p); had {
 		refused := make(chan struct{})
 		c.Detach(func() { defer close(refused); c.refuse(given) })
 		c.cleanUp(want, refused)
@@ -81,7 +81,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 
 // leaveLine gives up a place, and passes on the turn that may have come.
 func (c *Client) leaveLine(p *place) {
-	if given, had := c.Lines.Leave(p); had {
+	if given, had := c.Local.Leave(p); had {
 		c.refuse(given)
 	}
 }
@@ -92,5 +92,5 @@ func (c *Client) refuse(given turn) {
 		given.Granted.GiveBack()
 		return
 	}
-	c.Lines.Pass(given.Of.Key, nil)
+	c.Local.Pass(given.Of.Key, nil)
 }

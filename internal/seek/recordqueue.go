@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A waiter that was refused stands in the line of the record, if the layout and its
+// A waiter that was refused stands in the queue of the record, if the layout and its
 // client have one. Its entry there is an attempt to be granted the key, without an answer
 // yet, whose version is to be the id of the grant: whoever releases may apply it, and the
 // waiter learns of that when it reads the record. So trust in it counts from the last
@@ -40,7 +40,7 @@ func (t *plainRecord) isEntry(grant string) bool {
 	return ok || grant != "" && t.c.IsUnsettled(t.want.Key, grant)
 }
 
-// join takes a place in line if there is room, and the record has not shown one. What
+// join takes a place in the queue if there is room, and the record has not shown one. What
 // happens to it meanwhile, the reply or the next look shows.
 func (t *plainRecord) join() error {
 	if !t.mayStand() || t.holdsBack || t.joining || !t.wantsPlace() || !t.joins.Take(t.c.Now().Mono) {
@@ -51,7 +51,7 @@ func (t *plainRecord) join() error {
 	t.entries = append(t.entries, a)
 	t.joining, t.asked = true, a.Sent
 	// Until the record has been seen it may stand first, and be handed the key.
-	t.view.Place = &decide.Place{RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, t.seen.Lease)}
+	t.view.Position = &decide.Position{RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, t.seen.Lease)}
 	t.requests++
 	r := t.c.Requests.Write(t.values, t.c.Queue.Join(t.want.Key, waiterOf(a)), attempts.Limit)
 	t.took = t.c.Now().Mono - a.Sent.Mono
@@ -86,9 +86,9 @@ func (t *plainRecord) hasRoom() bool {
 	return len(t.seen.Waiters) < places
 }
 
-// noteLine notes what a reply to the request sent at t.asked has shown of the line. held is
+// noteQueue notes what a reply to the request sent at t.asked has shown of the queue. held is
 // the record if somebody holds it.
-func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error {
+func (t *plainRecord) noteQueue(item protocol.Item, held *protocol.Record) error {
 	if !t.mayStand() {
 		t.place = -1
 		return nil
@@ -115,10 +115,10 @@ func (t *plainRecord) noteLine(item protocol.Item, held *protocol.Record) error 
 		}
 	}
 	t.noteFront(frontOf(shown.Waiters), joined)
-	t.view.Place, t.view.Outside = nil, nil
+	t.view.Position, t.view.Outside = nil, nil
 	switch {
 	case t.place >= 0:
-		t.view.Place = &decide.Place{Ahead: t.place, RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, shown.Lease)}
+		t.view.Position = &decide.Position{Ahead: t.place, RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, shown.Lease)}
 	case t.holdsBack, !t.c.HasQueue(shown):
 		// A call that stands in the queues of other keys takes this one if it sees it free.
 		// While the queue is suspended, all poll.
@@ -162,11 +162,11 @@ func (t *plainRecord) handed() (Attempt, bool) {
 	return t.handedBy(*t.seen)
 }
 
-// holds takes the entry out by which the key is held, or the one that left the line as
+// holds takes the entry out by which the key is held, or the one that left the queue as
 // the key was granted.
 func (t *plainRecord) holds(version string) {
-	if _, handed := attempts.Find(t.entries, version); !handed && t.inLine() != nil {
-		version = t.inLine().Of.Grant
+	if _, handed := attempts.Find(t.entries, version); !handed && t.queueEntry() != nil {
+		version = t.queueEntry().Of.Grant
 	}
 	t.forget(version)
 }
@@ -189,8 +189,8 @@ func (t *plainRecord) isSliver(a Attempt) bool {
 
 // inLine is the place of the waiter as the record was last shown; nil: none. After a join
 // that no record has shown it is the first: a write that names it in vain is rejected, and
-// shows whether it stands in line, and where.
-func (t *plainRecord) inLine() *protocol.Place {
+// shows whether it stands in the queue, and where.
+func (t *plainRecord) queueEntry() *protocol.QueueEntry {
 	place := t.place
 	if t.joining {
 		place = 0
@@ -198,7 +198,7 @@ func (t *plainRecord) inLine() *protocol.Place {
 	if place < 0 || len(t.entries) == 0 {
 		return nil
 	}
-	return &protocol.Place{Index: place, Of: waiterOf(t.entries[len(t.entries)-1])}
+	return &protocol.QueueEntry{Index: place, Of: waiterOf(t.entries[len(t.entries)-1])}
 }
 
 // frontOf is the front of a queue, by the times in its entries.
@@ -213,13 +213,13 @@ func frontOf(queue []protocol.Waiter) time.Time {
 // stands reports whether the waiter stands in the queue, as far as it knows.
 func (t *plainRecord) stands() bool { return t.joining || t.place >= 0 }
 
-// forget drops an entry that stands in line no more.
+// forget drops an entry that stands in the queue no more.
 func (t *plainRecord) forget(version string) {
 	t.entries = slices.DeleteFunc(t.entries, func(a Attempt) bool { return a.Version == version })
 	t.place = -1
 }
 
-// giveUp leaves the line. If the key was handed over meanwhile, it is freed. Each write
+// giveUp leaves the queue. If the key was handed over meanwhile, it is freed. Each write
 // that fails shows where the entry stands by then: further in front, so there are no more
 // of them than places. One that is throttled or has no answer is repeated: many who stand
 // there throttle the record, and whom nobody waits for would hold up the others; but not
@@ -227,7 +227,7 @@ func (t *plainRecord) forget(version string) {
 func (t *plainRecord) giveUp() {
 	until := durations.Sum(t.c.Now().Mono, decide.HandOverLease(t.want.Timing.Lease))
 	for range protocol.MostWaiters {
-		at := t.inLine()
+		at := t.queueEntry()
 		if at == nil {
 			break
 		}
@@ -240,7 +240,7 @@ func (t *plainRecord) giveUp() {
 			return
 		}
 		shown, err := t.c.Observer.Decode(t.want.Key, r.Old)
-		if err != nil || t.noteLine(r.Old, &shown) != nil {
+		if err != nil || t.noteQueue(r.Old, &shown) != nil {
 			return
 		}
 		t.seen = &shown

@@ -1,4 +1,4 @@
-package line
+package localqueue
 
 import (
 	"time"
@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Waiter is a place in the line of a key.
+// Waiter is a place in the queue of a key.
 type Waiter[C any, G grantType] struct {
 	Key    protocol.Key
 	Caller C
@@ -14,7 +14,7 @@ type Waiter[C any, G grantType] struct {
 
 	turns chan Turn[C, G]
 	held  chan *protocol.Record
-	left  bool // it is not in line any more; Lines.mu guards it
+	left  bool // it is not in the queue any more; Queues.mu guards it
 }
 
 // Wishes are how a waiter wants its turn. The zero Wishes wait until it comes, and
@@ -31,10 +31,10 @@ type Turn[C any, G grantType] struct {
 	Delay   time.Duration // so long, other processes go first
 }
 
-// NewWaiter returns a waiter that is not in line yet. It gets its turn on turns, which
+// NewWaiter returns a waiter that is not in the queue yet. It gets its turn on turns, which
 // must have room for one turn of each waiter that uses it; nil makes a channel for this
 // waiter alone.
-func (l *Lines[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turns chan Turn[C, G]) *Waiter[C, G] {
+func (l *Queues[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turns chan Turn[C, G]) *Waiter[C, G] {
 	if turns == nil {
 		turns = make(chan Turn[C, G], 1)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Clients wait in the record's queue. Some die there, or leave it, and a client that
 // overwrites a record erases its queue.
-func TestSimulationOfLines(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
+func TestSimulationOfQueues(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
 func lines(seed uint64) world {
 	return world{shared: seed%5 == 0}

@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/line"
+	"github.com/leasehold-go/leasehold/internal/localqueue"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -29,7 +29,7 @@ func (l leaving) Err() error {
 	return context.Canceled
 }
 
-func TestWithoutRenewalAKeyThatIsHandedToACallerWhoLeavesIsFreeWhenTheCallReturns(t *testing.T) {
+func TestKeyHandedToGoneCallerWithoutRenewalIsFreed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		h := c.one("job")
@@ -37,8 +37,8 @@ func TestWithoutRenewalAKeyThatIsHandedToACallerWhoLeavesIsFreeWhenTheCallReturn
 			c.running.Go(func() { time.Sleep(time.Second); undo() })
 		}
 		ctx := leaving{context.WithoutCancel(t.Context()), func() {
-			next := c.Lines.Successor(h.want.Key, h, false)
-			if !c.Lines.HandOver(next, next.Caller.Want.Hold(t.Context(), h.grant)) {
+			next := c.Local.Successor(h.want.Key, h, false)
+			if !c.Local.HandOver(next, next.Caller.Want.Hold(t.Context(), h.grant)) {
 				t.Error("it has left already")
 			}
 		}}
@@ -66,10 +66,10 @@ func TestTurnThatComesToACallerWhoLeavesGoesToTheNext(t *testing.T) {
 	})
 }
 
-// join takes a place in the line of a key of c, and keeps it.
+// join takes a place in the queue of a key of c, and keeps it.
 func (c *client) join(key string) (turn func() bool) {
-	place := c.Lines.NewWaiter(protocol.Key{Partition: key}, seek.Caller{}, line.Wishes{}, nil)
-	c.Lines.Join(place)
+	place := c.Local.NewWaiter(protocol.Key{Partition: key}, seek.Caller{}, localqueue.Wishes{}, nil)
+	c.Local.Join(place)
 	return func() bool {
 		select {
 		case <-place.Turn():
@@ -101,7 +101,7 @@ func TestKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
 		c.left()
 		synctest.Wait() // for those who joined
 		if !first() || second() {
-			t.Error("not the first in its line has the turn alone")
+			t.Error("not the first in its queue has the turn alone")
 		}
 	})
 }
@@ -113,7 +113,7 @@ func TestTryNamesTheKeyWhoseTurnIsStillOtherProcesses(t *testing.T) {
 		c.join("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
 			if n == 1 { // that for b
-				c.Lines.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
+				c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
 			}
 			deliver()
 			return nil
@@ -132,7 +132,7 @@ func TestCallThatEndsWhileOtherProcessesGoFirstAsksForNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		c.join("b")
-		time.AfterFunc(time.Second, func() { c.Lines.PassAfter(protocol.Key{Partition: "b"}, nil, time.Minute) })
+		time.AfterFunc(time.Second, func() { c.Local.PassAfter(protocol.Key{Partition: "b"}, nil, time.Minute) })
 		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 		defer cancel()
 		if _, err := c.All(ctx, c.wants("b", "c")); !errors.Is(err, context.DeadlineExceeded) {

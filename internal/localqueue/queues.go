@@ -1,0 +1,254 @@
+package localqueue
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Queues are the queues of one client, by key. They are safe for concurrent use.
+//
+// C is what a waiter's caller needs when it is handed the key.
+type Queues[C any, G grantType] struct {
+	handOvers        int           // of a key in a row
+	pollMin, pollMax time.Duration // of the pauses of other processes
+
+	mu    sync.Mutex
+	byKey map[protocol.Key]*queue[C, G] // of which somebody has the turn
+}
+
+// Grant is a key that this client holds. Queues call its methods while they are locked:
+// those must not call the queues.
+type Grant interface {
+	Age() time.Duration      // since the key was granted
+	IsOver() bool            // the grant has ended
+	Record() protocol.Record // what waiters are told of the holder
+}
+
+type grantType interface {
+	comparable // its zero value means none
+	Grant
+}
+
+// queue is the queue of one key.
+type queue[C any, G grantType] struct {
+	waiting   []*Waiter[C, G]
+	grant     G                // of the one whose turn it is, once the key is granted
+	reported  *protocol.Record // the holder last reported, until the key is granted here or the turn passed on
+	before    *protocol.Record // the one whom the last turn knew, if it ended without a grant
+	known     bool             // its holder was reported, or its grant: DynamoDB has answered a request for the key
+	handOvers int              // in a row
+	longest   time.Duration    // that one of those grants was held
+}
+
+// New returns empty queues. A key is handed over so many times in a row.
+// pollMin and pollMax bound the pauses of other processes.
+func New[C any, G grantType](handOvers int, pollMin, pollMax time.Duration) *Queues[C, G] {
+	return &Queues[C, G]{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*queue[C, G]{}}
+}
+
+// Join puts a waiter in the queue of its key. The first one gets its turn at once.
+func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q, ok := l.byKey[w.Key]
+	if !ok {
+		l.byKey[w.Key] = &queue[C, G]{}
+		w.turns <- Turn[C, G]{Of: w}
+		return
+	}
+	q.waiting = append(q.waiting, w)
+	l.tellHolder(q)
+}
+
+// Take takes the turn of a key, unless somebody has it.
+func (l *Queues[C, G]) Take(key protocol.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey[key] != nil {
+		return false
+	}
+	l.byKey[key] = &queue[C, G]{}
+	return true
+}
+
+// Leave takes a waiter out of its queue. If a turn had come already, its own or that of
+// another waiter with the same channel, Leave returns it, and the caller passes it on.
+func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	w.left = true
+	if q := l.byKey[w.Key]; q != nil {
+		q.waiting = slices.DeleteFunc(q.waiting, func(other *Waiter[C, G]) bool { return other == w })
+	}
+	select {
+	case turn := <-w.turns:
+		return turn, true
+	default:
+		return Turn[C, G]{}, false
+	}
+}
+
+// Holder returns who is known to hold the key, here or elsewhere; nil: nobody.
+func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q := l.byKey[key]; q != nil {
+		return l.holder(q)
+	}
+	return nil
+}
+
+// LastHolder is Holder, or whom the last turn knew: it may have released the key since.
+func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.byKey[key]
+	if q == nil {
+		return nil
+	}
+	return cmp.Or(l.holder(q), q.before)
+}
+
+// IsKnown reports whether a holder of the key was reported, or a grant, since the queue
+// began: DynamoDB has answered a request for the key.
+func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	q := l.byKey[key]
+	return q != nil && q.known
+}
+
+// ReportHolder says who holds a key that somebody is waiting to acquire. Waiters in its
+// line with NoWait are told.
+func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q := l.byKey[key]; q != nil {
+		q.reported, q.before, q.known = holder, nil, true
+		l.tellHolder(q)
+	}
+}
+
+// Granted says that the one whose turn it is holds the key. If the grant has ended
+// already, the turn is passed on.
+func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q := l.byKey[key]; q != nil {
+		l.granted(q, key, grant)
+	}
+}
+
+// GrantedOutOfTurn says that the key is held by a grant that did not wait for a turn.
+// If somebody has the turn, that one goes on waiting for the key.
+func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.byKey[key] == nil {
+		q := &queue[C, G]{}
+		l.byKey[key] = q
+		l.granted(q, key, grant)
+	}
+}
+
+// Pass ends the turn of a key: the next in the queue gets it. grant is the grant of the one
+// whose turn it is, zero before the key is granted. With any other grant Pass does
+// nothing.
+func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
+
+// PassQueued is Pass where the record has a queue: other processes stand there, so none
+// needs time to find the key free.
+func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q := l.byKey[key]; q != nil && q.grant == grant {
+		q.handOvers, q.longest = 0, 0
+		l.pass(q, key, 0)
+	}
+}
+
+// PassAfter is Pass of a turn with a delay.
+func (l *Queues[C, G]) PassAfter(key protocol.Key, grant G, delay time.Duration) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if q := l.byKey[key]; q != nil && q.grant == grant {
+		l.pass(q, key, delay)
+	}
+}
+
+// holder returns who is known to hold the key. l.mu is held.
+func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
+	var none G
+	if q.grant == none {
+		return q.reported
+	}
+	holder := q.grant.Record()
+	return &holder
+}
+
+// tellHolder tells the waiters with NoWait who holds the key, if that is known. l.mu is
+// held.
+func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
+	if len(q.waiting) == 0 {
+		return
+	}
+	holder := l.holder(q)
+	if holder == nil {
+		return
+	}
+	q.waiting = slices.DeleteFunc(q.waiting, func(w *Waiter[C, G]) bool {
+		if w.NoWait {
+			w.held <- holder
+			w.left = true
+		}
+		return w.left
+	})
+}
+
+// granted stores the grant of the one whose turn it is. l.mu is held.
+func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
+	q.grant, q.reported, q.before, q.known = grant, nil, nil, true
+	l.tellHolder(q)
+	if grant.IsOver() {
+		l.pass(q, key, 0)
+	}
+}
+
+// pass gives the turn to the next. A waiter for one of several keys is not handed a
+// key, but acquires one that was just released before any other process reads the
+// record. That counts as a hand-over. l.mu is held.
+func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
+	var none G
+	several := len(q.waiting) > 0 && q.waiting[0].SeeksItself
+	if several && q.grant != none {
+		q.handOvers++
+		q.longest = max(q.longest, q.grant.Age())
+	}
+	last := q.handOvers >= l.handOvers
+	if last {
+		delay = max(delay, decide.Pause(q.longest, l.pollMin, l.pollMax, 1))
+	}
+	if last || !several {
+		q.handOvers, q.longest = 0, 0
+	}
+	q.before = cmp.Or(q.reported, q.before)
+	q.grant, q.reported = none, nil
+	if len(q.waiting) == 0 {
+		delete(l.byKey, key)
+		return
+	}
+	w := q.next()
+	w.turns <- Turn[C, G]{Of: w, Delay: delay}
+}
+
+// next takes the first waiter out of the queue.
+func (q *queue[C, G]) next() *Waiter[C, G] {
+	w := q.waiting[0]
+	q.waiting = q.waiting[1:]
+	return w
+}

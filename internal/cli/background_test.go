@@ -78,9 +78,7 @@ func TestTableSignalReachesBackgroundProcesses(t *testing.T) {
 	says(t, dir, fmt.Sprintf(`"processes":[{"pid":%d,"name":"sh"}]`, left))
 	p.signal(syscall.SIGTERM)
 	p.ends(3)
-	if !isDead(left) {
-		t.Error("it lives")
-	}
+	dead(t, left, "it lives")
 }
 
 // As with docker stop, the signal ends CMD, but does not reach the process that CMD started
@@ -92,9 +90,7 @@ func TestTableBackgroundProcessIsStoppedAfterSignalEndsCMD(t *testing.T) {
 	left := leftBehind(t, filepath.Join(dir, "left"))
 	p.signal(syscall.SIGTERM)
 	p.ends(128 + int(syscall.SIGTERM))
-	if !isDead(left) {
-		t.Error("it lives")
-	}
+	dead(t, left, "it lives")
 }
 
 func TestTableBackgroundStopStopsProcesses(t *testing.T) {
@@ -103,15 +99,11 @@ func TestTableBackgroundStopStopsProcesses(t *testing.T) {
 	p, left := startLeaving(t, dir, env, "--background", "stop")
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
-	if !isDead(left) {
-		t.Error("it lives")
-	}
+	dead(t, left, "it lives")
 	// A process that ignores the signal is killed after its grace.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
-	if !isDead(leftBehind(t, filepath.Join(dir, "stubborn"))) {
-		t.Error("the stubborn one lives")
-	}
+	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
 }
 
 func TestTableBackgroundKeepReleasesLock(t *testing.T) {
@@ -139,9 +131,7 @@ func TestTableLossStopsProcessInOwnSession(t *testing.T) {
 	left, token := leftBehind(t, filepath.Join(dir, "left")), fileNumber(t, filepath.Join(dir, "token"))
 	start(t, dir, env, "break", "k", "--yes", "--token", strconv.Itoa(token)).ends(0)
 	p.ends(123)
-	if !isDead(left) {
-		t.Error("it lives")
-	}
+	dead(t, left, "it lives")
 }
 
 func TestTableKillOfLeaseholdEndsProcessInOwnSession(t *testing.T) {
@@ -286,9 +276,7 @@ func TestTableWorkEndedBySignalIsNotDone(t *testing.T) {
 			}
 			p.signal(c.signal)
 			p.ends(0)
-			if !isDead(left) {
-				t.Error("it lives")
-			}
+			dead(t, left, "it lives")
 			code := 1
 			if c.done {
 				code = 0

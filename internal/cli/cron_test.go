@@ -33,9 +33,7 @@ func TestTableCronJobRunsOnOneHostTheNightAfterCrash(t *testing.T) {
 			for _, host := range []string{"b", "c"} {
 				p := line(host, "", "echo >ran-beside")
 				p.ends(0)
-				if !strings.Contains(p.stderr.String(), "held by a/") {
-					t.Errorf("%s: %s", host, &p.stderr)
-				}
+				p.said("held by a/")
 			}
 			a.kill()
 			died := time.Now()
@@ -168,9 +166,7 @@ func TestQuietSuppressesMessageAboutLocalStore(t *testing.T) {
 	}
 	loud := start(t, dir, bare(dir), "run", "k", "--", "true")
 	loud.ends(0)
-	if !strings.Contains(loud.stderr.String(), "no table: using ") {
-		t.Errorf("without -q: %s", &loud.stderr)
-	}
+	loud.said("no table: using ")
 }
 
 func TestTableHeldKeyDiffersFromExitCodeOfCMD(t *testing.T) {
@@ -183,9 +179,7 @@ func TestTableHeldKeyDiffersFromExitCodeOfCMD(t *testing.T) {
 	start(t, dir, env, "run", "-n", "-E", "9", "k", "--", "true").ends(9)
 	p := start(t, dir, env, "run", "-n", "-E", "124", "--json", "k", "--", "true")
 	p.ends(124)
-	if !strings.Contains(p.stderr.String(), `{"error":"held"`) {
-		t.Errorf("it says %s", &p.stderr)
-	}
+	p.said(`{"error":"held"`)
 }
 
 func TestTableTryOfKeyHeldByOuterRunIsHeld(t *testing.T) {
@@ -217,9 +211,7 @@ func TestTableTryOfKeyHeldByOuterRunIsHeld(t *testing.T) {
 	}
 	p = start(t, dir, env, "run", "k", "--", "leasehold", "--json", "run", "-n", "k", "--", "true")
 	p.ends(75)
-	if !strings.Contains(p.stderr.String(), `{"error":"held"`) {
-		t.Errorf("--json says %s", &p.stderr)
-	}
+	p.said(`{"error":"held"`)
 }
 
 // A process that runs under a permit must not wait for another permit of the same key, but
@@ -251,9 +243,7 @@ func TestTableLostLockEndsWith123EvenIfWorkIsDone(t *testing.T) {
 				t.Fatal(err)
 			}
 			p.ends(123)
-			if got := p.stderr.String(); !strings.Contains(got, "leasehold: lost k") || !strings.Contains(got, "CMD had already ended") {
-				t.Errorf("it says %q", got)
-			}
+			p.said("leasehold: lost k", "CMD had already ended")
 		})
 	}
 }

@@ -5,7 +5,6 @@ package cli_test
 import (
 	"bytes"
 	"fmt"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -62,9 +61,7 @@ func TestTableLostTermStopsCMDAndNextTermStartsAnother(t *testing.T) {
 		terms = strings.Fields(string(b))
 		return err == nil && len(terms) == 2
 	})
-	if !isDead(cmd) {
-		t.Error("the first CMD runs beside the second")
-	}
+	dead(t, cmd, "the first CMD runs beside the second")
 	if second, err := strconv.Atoi(terms[1]); err != nil || second <= first {
 		t.Errorf("the terms %v", terms)
 	}
@@ -79,13 +76,7 @@ func TestTableLostTermStopsCMDAndNextTermStartsAnother(t *testing.T) {
 func TestElectAfterOutageDoesNotWaitForItself(t *testing.T) {
 	t.Parallel()
 	var hangs atomic.Bool
-	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if hangs.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	server := newFaulty(t, table.Spec{}, while(&hangs, unavailable))
 	dir := t.TempDir()
 	p := start(t, dir, owned(server.env, "me"), "elect", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >>terms; `+works)
 	fileNumber(t, filepath.Join(dir, "pid2"))

@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -73,6 +74,22 @@ func (f *faulty) empty() {
 
 func healthy(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 	next.ServeHTTP(w, r)
+}
+
+// unavailable answers as a server that is down.
+func unavailable(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+	w.WriteHeader(http.StatusServiceUnavailable)
+}
+
+// while returns a fault that passes requests to f while on is true.
+func while(on *atomic.Bool, f fault) fault {
+	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if on.Load() {
+			f(op, w, r, next)
+			return
+		}
+		next.ServeHTTP(w, r)
+	}
 }
 
 // denies returns a fault that answers as IAM does. IAM's error differs from the table's.

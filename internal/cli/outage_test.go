@@ -37,13 +37,7 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			var isDown atomic.Bool
-			f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-				if isDown.Load() {
-					down(op, w, r, next)
-					return
-				}
-				next.ServeHTTP(w, r)
-			})
+			f := newFaulty(t, table.Spec{}, while(&isDown, down))
 			dir := t.TempDir()
 			began := filepath.Join(dir, "began")
 			p := start(t, dir, owned(f.env, "me"), "elect", "-l", "4s", "self", "--", "sh", "-c", "echo >>began; exec sleep 300")

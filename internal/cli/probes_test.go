@@ -58,13 +58,7 @@ func probed(t *testing.T, url string) (code int, text string) {
 func TestProbeOfDisconnectedLeaderChangesBeforeSuccessors(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
-	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
-		if cut.Load() {
-			w.WriteHeader(http.StatusServiceUnavailable)
-			return
-		}
-		next.ServeHTTP(w, r)
-	})
+	server := newFaulty(t, table.Spec{}, while(&cut, unavailable))
 	others := httptest.NewServer(server.engine)
 	t.Cleanup(others.Close)
 	elsewhere := append(server.env, "AWS_ENDPOINT_URL_DYNAMODB="+others.URL)

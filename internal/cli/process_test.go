@@ -118,6 +118,16 @@ func (p *process) ends(code int) {
 	}
 }
 
+// said checks that each text is on stderr.
+func (p *process) said(texts ...string) {
+	p.t.Helper()
+	for _, want := range texts {
+		if got := p.stderr.String(); !strings.Contains(got, want) {
+			p.t.Errorf("%v: %q is not in %s", p.cmd.Args, want, got)
+		}
+	}
+}
+
 // fileNumber waits for a file with a number that a CMD writes.
 func fileNumber(t *testing.T, path string) int {
 	t.Helper()
@@ -144,6 +154,14 @@ func isDead(pid int) bool {
 	}
 	_, rest, _ := strings.Cut(string(b), ") ")
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
+}
+
+// dead checks that the process is dead; otherwise reports the error.
+func dead(t *testing.T, pid int, otherwise string) {
+	t.Helper()
+	if !isDead(pid) {
+		t.Error(otherwise)
+	}
 }
 
 func tableEnv(t *testing.T) (dir string, env []string) {
@@ -191,9 +209,7 @@ func TestTableSignalThatEndsCMDIsInExitCode(t *testing.T) {
 	child := fileNumber(t, filepath.Join(dir, "pid2"))
 	p.signal(syscall.SIGTERM)
 	p.ends(128 + int(syscall.SIGTERM))
-	if !isDead(child) {
-		t.Error("the signal did not reach CMD's group")
-	}
+	dead(t, child, "the signal did not reach CMD's group")
 }
 
 func TestTableLockedMetricsFileDelaysNoRun(t *testing.T) {
@@ -210,9 +226,7 @@ func TestTableLockedMetricsFileDelaysNoRun(t *testing.T) {
 	start(t, dir, env, "acquire", "k").ends(0)
 	p := start(t, dir, env, "run", "-n", "--metrics", "m.prom", "k", "--", "true")
 	p.ends(75)
-	if want := "the metrics could not be written to m.prom: "; !strings.Contains(p.stderr.String(), want) {
-		t.Errorf("it does not say %q: %s", want, &p.stderr)
-	}
+	p.said("the metrics could not be written to m.prom: ")
 }
 
 func TestTableCommandToTypeHasNoTerminalSequences(t *testing.T) {
@@ -315,9 +329,7 @@ func TestTableCMDRunsIfLeaseholdCannotStartItself(t *testing.T) {
 	p.cmd.Stderr = &p.stderr
 	p.start()
 	p.ends(7)
-	if got := p.stderr.String(); !strings.Contains(got, "cannot start the watchdog process: ") {
-		t.Errorf("stderr: %s", got)
-	}
+	p.said("cannot start the watchdog process: ")
 }
 
 func TestTableSignalEndsWait(t *testing.T) {
@@ -386,9 +398,7 @@ func TestCMDOfStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	}
 	p.signal(syscall.SIGCONT)
 	p.ends(123)
-	if got := p.stderr.String(); !strings.Contains(got, "leasehold: lost k (token ") || !strings.Contains(got, "; CMD was stopped") {
-		t.Errorf("stderr: %s", got)
-	}
+	p.said("leasehold: lost k (token ", "; CMD was stopped")
 }
 
 // proxy is a server that can be made to hang.
@@ -468,9 +478,7 @@ func TestCMDThatIgnoresSignalIsKilledWhenTrustEnds(t *testing.T) {
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
 	close(server.hang)
 	p.ends(123)
-	if !isDead(cmd) {
-		t.Error("CMD lives")
-	}
+	dead(t, cmd, "CMD lives")
 	if got := p.stdout.String(); got != "told\n" {
 		t.Errorf("CMD said %q", got)
 	}
@@ -538,9 +546,7 @@ func TestWatchdogDeathIsNoticedAndRepaired(t *testing.T) {
 	}
 	close(server.hang)
 	p.ends(123)
-	if got := p.stderr.String(); !strings.Contains(got, "the watchdog process has died") {
-		t.Errorf("stderr: %s", got)
-	}
+	p.said("the watchdog process has died")
 }
 
 // When one of them is killed or stopped, the other stops CMD and its children.
@@ -585,9 +591,7 @@ func TestDyingWatchdogIsReplacedWithinLeasehold(t *testing.T) {
 	})
 	close(server.hang)
 	p.ends(123)
-	if !isDead(child) {
-		t.Error("what CMD has started lives")
-	}
+	dead(t, child, "what CMD has started lives")
 }
 
 func childrenOf(t *testing.T, pid int) []int {
@@ -657,9 +661,7 @@ func TestTableKeyWithLineBreakIsRefusedAmongSeveral(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-k", "a", "-k", "b\nc", "--", "true")
 	p.ends(125)
-	if want := `KEY "b\nc" has a line break`; !strings.Contains(p.stderr.String(), want) {
-		t.Errorf("%q is not in %s", want, &p.stderr)
-	}
+	p.said(`KEY "b\nc" has a line break`)
 	start(t, dir, env, "run", "b\nc", "--", "true").ends(0)
 	start(t, dir, env, "run", "--any", "-k", "a", "-k", "b\nc", "--", "true").ends(0)
 }

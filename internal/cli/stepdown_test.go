@@ -61,15 +61,11 @@ func TestTableStepDownAfterEndOfCMDKeepsExitCode(t *testing.T) {
 	eventually(t, "CMD has ended", func() bool { return isDead(cmd) })
 	start(t, dir, env, "elect", "k", "--step-down").ends(0)
 	leader.ends(5)
-	if !isDead(left) {
-		t.Error("what it left running lives")
-	}
+	dead(t, left, "what it left running lives")
 	if ran, err := os.ReadFile(filepath.Join(dir, "ran")); err != nil || string(ran) != "ran\n" {
 		t.Errorf("%q, %v", ran, err)
 	}
-	if got := leader.stderr.String(); !strings.Contains(got, "k: asked to step down when CMD had ended by itself: not campaigning again\n") {
-		t.Errorf("it says %q", got)
-	}
+	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
 func TestTableStepDownAdvisesBreakIfLeaderStays(t *testing.T) {

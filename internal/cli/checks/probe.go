@@ -160,7 +160,7 @@ const clockTolerance = 30 * time.Second
 
 // narrow reads at the times when the server's clock is expected to begin a second: each such
 // reply halves the uncertainty. A nearby table answers all of these within one second.
-func (t *Target) narrow(ctx context.Context) {
+func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
 		clock := t.probe.seen().clock
@@ -172,7 +172,7 @@ func (t *Target) narrow(ctx context.Context) {
 }
 
 // clock compares this machine's clock with the server's.
-func (t *Target) clock(ctx context.Context) []Finding {
+func (t *Subject) clock(ctx context.Context) []Finding {
 	t.narrow(ctx)
 	clock := t.probe.seen().clock
 	if !clock.known {

@@ -48,7 +48,7 @@ func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describ
 }
 
 // settings reports whether status, keys, TTL and replicas of the table fit the layout.
-func (t *Target) settings(ctx context.Context) (found []Finding) {
+func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	known := described{DB: t.DB}
 	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
 	switch {
@@ -114,7 +114,7 @@ const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 
 // rights returns all actions on items that the commands and a lock client use, each with a
 // request that tries it and changes nothing.
-func (t *Target) rights() []right {
+func (t *Subject) rights() []right {
 	name, names, never := aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
 		{"GetItem", "every command", t.get},
@@ -154,7 +154,7 @@ func (t *Target) rights() []right {
 
 // may tries each action. An action that holding locks does not need may be denied to a
 // service.
-func (t *Target) may(ctx context.Context) []Finding {
+func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
 	for _, r := range t.rights() {
@@ -196,8 +196,8 @@ func (t *Target) may(ctx context.Context) []Finding {
 	return []Finding{f}
 }
 
-// Target is the table to check and the lease to check it for.
-type Target struct {
+// Subject is the table to check and the lease to check it for.
+type Subject struct {
 	*store.Store // its DB does not retry: see New
 	Lease        time.Duration
 
@@ -207,10 +207,10 @@ type Target struct {
 	denied []string // actions that IAM denied
 }
 
-// New returns the target. key is the prefix of the key of a lock for trials. New observes
+// New returns the subject. key is the prefix of the key of a lock for trials. New observes
 // the requests of the store.
-func New(s *store.Store, lease time.Duration, key string) (*Target, error) {
-	t := &Target{Store: s, Lease: lease, key: scratch.Key(s, scratch.Random(key), "doctor"), probe: &probe{}}
+func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
+	t := &Subject{Store: s, Lease: lease, key: scratch.Key(s, scratch.Random(key), "doctor"), probe: &probe{}}
 	var err error
 	t.item, err = s.Proto.Key(t.key)
 	s.DB = t.probe.watch(s.DB)
@@ -219,7 +219,7 @@ func New(s *store.Store, lease time.Duration, key string) (*Target, error) {
 
 // Settings returns the checks of the table and of the caller's permissions. They change
 // nothing.
-func (t *Target) Settings() []Check {
+func (t *Subject) Settings() []Check {
 	list := []Check{{"describing the table", t.settings}}
 	if t.File == "" { // a file has no permissions of IAM
 		list = append(list, Check{"trying what the caller may do", t.may})
@@ -228,7 +228,7 @@ func (t *Target) Settings() []Check {
 }
 
 // Locking returns the checks of a lock in the table.
-func (t *Target) Locking(locks *leasehold.Client) []Check {
+func (t *Subject) Locking(locks *leasehold.Client) []Check {
 	list := []Check{{"acquiring a lock, and renewing it", func(ctx context.Context) []Finding { return t.lock(ctx, locks) }}}
 	if t.File == "" {
 		list = append(list, Check{"reading the server's clock", t.clock}, Check{"looking at the credentials", t.credentials})
@@ -236,7 +236,7 @@ func (t *Target) Locking(locks *leasehold.Client) []Check {
 	return list
 }
 
-func (t *Target) get(ctx context.Context) error {
+func (t *Subject) get(ctx context.Context) error {
 	_, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 	return err
 }
@@ -246,7 +246,7 @@ const cleanTime = 10 * time.Second
 
 // lock acquires a lock, renews it once for each measurement, releases it and deletes its
 // record.
-func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Finding) {
+func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Finding) {
 	for _, action := range []string{"GetItem", "UpdateItem", "DeleteItem"} {
 		if slices.Contains(t.denied, action) {
 			return []Finding{{Check: "lock", State: Unknown, What: "not tried, as dynamodb:" + action + " is denied"}}
@@ -283,7 +283,7 @@ func (t *Target) lock(ctx context.Context, locks *leasehold.Client) (found []Fin
 
 // credentials reports when the credentials expire. The requests have already shown whether
 // they are valid.
-func (t *Target) credentials(ctx context.Context) []Finding {
+func (t *Subject) credentials(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
 	defer cancel()
 	c, err := t.DB.Options().Credentials.Retrieve(ctx)

@@ -88,16 +88,6 @@ func Answer(err error) error {
 	return err
 }
 
-// notFound reports whether nothing was done because there is no such record.
-func notFound(err error) bool {
-	return errors.Is(err, leasehold.ErrNotFound) && !errors.Is(err, leasehold.ErrUnknownOutcome)
-}
-
-// changed reports whether nothing was done because the record has changed.
-func changed(err error) bool {
-	return errors.Is(err, leasehold.ErrChanged) && !errors.Is(err, leasehold.ErrUnknownOutcome)
-}
-
 // Interrupted returns the error to exit with if a signal ended the wait, else
 // nil.
 func Interrupted(err error) error {
@@ -131,10 +121,10 @@ var kinds = []struct {
 	{"usage", is[*misuse.Error], false},
 	{"held", NotGranted, true},
 	{"lost", matches(leasehold.ErrLost), true},
-	{"not_found", notFound, true},
+	{"not_found", didNothing(leasehold.ErrNotFound), true},
 	{"not_found", matches(election.ErrNoLeader), true},
 	{"not_found", matches(election.ErrLeaderDead), true},
-	{"changed", changed, true},
+	{"changed", didNothing(leasehold.ErrChanged), true},
 	{"bad_record", matches(leasehold.ErrRecord), false},
 	{"no_table", noTable, false},
 	{"unsupported", matches(errors.ErrUnsupported), false},
@@ -175,6 +165,11 @@ func as[E error](err error) (E, bool) {
 
 func matches(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
+}
+
+// didNothing returns a function that reports whether nothing was done because of target.
+func didNothing(target error) func(error) bool {
+	return func(err error) bool { return errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) }
 }
 
 // noTable reports whether the table does not exist, according to the library or to

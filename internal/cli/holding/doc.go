@@ -1,9 +1,9 @@
 // Package holding acquires what a command should hold, holds it, and releases it:
 //
-//	Seeker ── Acquire ──► Hold ──┬─ Run ──► CMD has ended, and the hold is released
-//	   ▲     (waits, and says    └─ Detach ► a grant, which outlives the command
-//	   │      who holds it)           │
-//	   └──── the next term ◄──────────┘ of an election: the hold was lost
+//	Seeker ── Acquire ──► Hold ──┬─ Run ──► CMD has ended ── Finish ──► the hold is released
+//	   ▲     (waits, and says    └─ Detach ► a grant, which outlives    │
+//	   │      who holds it)                  the command                │
+//	   └──── the next term of an election: the hold was lost ◄──────────┘
 //
 // A hold is one lock, one permit of a semaphore, the locks of several keys, or leadership, as
 // Wanted demands. The files follow this life:

@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Run runs CMD under the hold, and releases it. The returned error carries the exit code.
+// Run runs CMD under the hold until it has ended. Finish must be called unless Run returns an
+// error: CMD did not run then, and the hold is released. The error carries the exit code.
 func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	outer := h.outerValue()
 	cmd := *j.Cmd // elect runs it again
@@ -34,9 +35,8 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	h.running.Store(false)
 	if err != nil {
 		_ = h.free(context.Background(), ReleaseLimit, false) // if it fails, the key becomes free when the lease expires
-		return ended, err
 	}
-	return ended, h.finish(ended)
+	return ended, err
 }
 
 func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
@@ -46,8 +46,8 @@ func (h *Hold) Event(kind string) say.Event {
 	return say.NewEvent(kind, h.seeker.user.Now()).Of(h.first().Key(), h.first().Token())
 }
 
-// finish releases the hold and returns the error with the exit code.
-func (h *Hold) finish(ended process.Ended) error {
+// Finish releases the hold after CMD has ended, and returns the error with the exit code.
+func (h *Hold) Finish(ended process.Ended) error {
 	e := h.Event(say.Exited)
 	e.ExitCode = &ended.Code
 	h.say().Event(e)

@@ -5,7 +5,6 @@ import (
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/term"
 
@@ -33,9 +32,7 @@ func To(stream io.Writer, colours bool) *Output {
 // a terminal.
 type sequence string
 
-const (
-	overLine sequence = "\r\x1b[K"
-)
+const overLine sequence = "\r\x1b[K"
 
 // Colour is a sequence that NO_COLOR switches off.
 type Colour string
@@ -103,14 +100,6 @@ func (o *Output) Columns() int {
 		}
 	}
 	return 80
-}
-
-// SetWriteDeadline limits the next write if the stream supports that.
-func (o *Output) SetWriteDeadline(t time.Time) error {
-	if f, ok := o.To.(*os.File); ok {
-		return f.SetWriteDeadline(t)
-	}
-	return os.ErrNoDeadline
 }
 
 // Tabbed joins cells with tabs.

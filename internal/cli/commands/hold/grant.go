@@ -27,13 +27,26 @@ func grantFlag(fl *pflag.FlagSet, path *string, usage string) {
 	fl.StringVarP(path, "grant", "f", grants.Standard, usage)
 }
 
-// readGrant reads the grant to renew or to release, from a file or from standard
-// input.
-func (c *command) readGrant(cmd *cobra.Command, path string) (*grants.File, error) {
-	if path == grants.Standard && say.IsTerminal(c.Stdin) {
-		return nil, misuse.Of(cmd, "name the FILE with the grant: -f FILE")
+// grantFlags are the flags of renew and release.
+type grantFlags struct {
+	path string
+	data arguments.Data
+}
+
+// read reads what renew and release need before they open the store: the grant, from a file
+// or from standard input, the option for new data, nil if none is given, and the layout.
+func (c *command) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
+	if data, err = f.data.Option(c.Stdin); err != nil {
+		return nil, nil, r, err
 	}
-	return grants.Read(path, c.Stdin)
+	if f.path == grants.Standard && say.IsTerminal(c.Stdin) {
+		return nil, nil, r, misuse.Of(cmd, "name the FILE with the grant: -f FILE")
+	}
+	if file, err = grants.Read(f.path, c.Stdin); err != nil {
+		return nil, nil, r, err
+	}
+	r, err = c.Settings.Records()
+	return file, data, r, err
 }
 
 // requireStdout refuses to write a grant to a standard output that is closed.
@@ -47,7 +60,7 @@ func (c *command) requireStdout(path string) error {
 // inStoreOf calls fn with a lock client on the store of a grant, and the store's place. A
 // signal ends fn's context. If data is to be stored, it first refuses a layout without data,
 // because a grant can be resumed only once.
-func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data arguments.Data, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
+func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
 	}
@@ -59,7 +72,7 @@ func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data arguments.D
 		if err := g.RefuseOther(here, c.Settings.Endpoint); err != nil {
 			return err
 		}
-		if data.Given && !s.Layout.Capabilities().Data {
+		if data != nil && !s.Layout.Capabilities().Data {
 			return &leasehold.UnsupportedError{Layout: s.Layout.Name(), Feature: "data"}
 		}
 		t, err := s.WithLocks(leasehold.Config{Owner: wording.OwnerWithoutID(g.Owner)})
@@ -73,9 +86,8 @@ func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data arguments.D
 // Renew returns leasehold renew.
 func Renew(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	var path string
+	var f grantFlags
 	length := arguments.Duration{Min: time.Second}
-	var data arguments.Data
 	cmd := &cobra.Command{
 		Use:   "renew [flags]",
 		Short: "Renew a grant made by acquire",
@@ -83,31 +95,23 @@ func Renew(in *invocation.Invocation) *cobra.Command {
 After that the old grant can be released, but no longer renewed.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			file, data, r, err := c.read(cmd, &f)
+			if err != nil {
+				return err
+			}
 			var opts []leasehold.RenewOption
 			if length.Duration != 0 {
 				opts = append(opts, leasehold.WithLease(length.Duration))
 			}
-			changed, err := data.Option(c.Stdin)
-			if err != nil {
-				return err
-			}
-			if changed != nil {
-				opts = append(opts, changed)
-			}
-			file, err := c.readGrant(cmd, path)
-			if err != nil {
-				return err
-			}
-			r, err := c.Settings.Records()
-			if err != nil {
-				return err
+			if data != nil {
+				opts = append(opts, data)
 			}
 			if next := cmp.Or(length.Duration, file.Grant.Lease); next != 0 { // a zero lease means that the grant is damaged, which Resume reports
 				if err := r.RefuseShortLease(cmd, next); err != nil {
 					return err
 				}
 			}
-			if err := c.requireStdout(path); err != nil {
+			if err := c.requireStdout(f.path); err != nil {
 				return err
 			}
 			if err := file.CheckWritable(); err != nil {
@@ -140,17 +144,16 @@ After that the old grant can be released, but no longer renewed.`,
 		},
 	}
 	fl := cmd.Flags()
-	grantFlag(fl, &path, "read the grant from `FILE`, and write the new one to it")
+	grantFlag(fl, &f.path, "read the grant from `FILE`, and write the new one to it")
 	fl.VarP(&length, "lease", "l", "new lease `DURATION` (default: as before)")
-	data.Flag(fl)
+	f.data.Flag(fl)
 	return cmd
 }
 
 // Release returns leasehold release.
 func Release(in *invocation.Invocation) *cobra.Command {
 	c := &command{in}
-	var path string
-	var data arguments.Data
+	var f grantFlags
 	cmd := &cobra.Command{
 		Use:   "release [flags]",
 		Short: "Release a grant made by acquire",
@@ -158,21 +161,13 @@ func Release(in *invocation.Invocation) *cobra.Command {
 A grant from before a renewal is accepted too, in case the new one was lost.`,
 		Args: arguments.None,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			file, data, r, err := c.read(cmd, &f)
+			if err != nil {
+				return err
+			}
 			var opts []leasehold.ReleaseOption
-			changed, err := data.Option(c.Stdin)
-			if err != nil {
-				return err
-			}
-			if changed != nil {
-				opts = append(opts, changed)
-			}
-			file, err := c.readGrant(cmd, path)
-			if err != nil {
-				return err
-			}
-			r, err := c.Settings.Records()
-			if err != nil {
-				return err
+			if data != nil {
+				opts = append(opts, data)
 			}
 			err = c.inStoreOf(cmd, file.Grant, data, func(ctx context.Context, locks *leasehold.Client, here grants.Place) error {
 				lock, err := file.Grant.ResumeToRelease(ctx, locks, here, lease.Shortest(r.Proto.Skew()))
@@ -188,8 +183,8 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 		},
 	}
 	fl := cmd.Flags()
-	grantFlag(fl, &path, "read the grant from `FILE`")
-	data.Flag(fl)
+	grantFlag(fl, &f.path, "read the grant from `FILE`")
+	f.data.Flag(fl)
 	return cmd
 }
 

@@ -156,7 +156,10 @@ func (c *command) run(cmd *cobra.Command, f *runFlags, args, command []string) e
 			return failure.Answer(err)
 		}
 		c.Metrics.Granted(c.Now())
-		_, err = h.Run(j)
+		ended, err := h.Run(j)
+		if err == nil {
+			err = h.Finish(ended)
+		}
 		c.Metrics.Ended(c.Now())
 		return err
 	})

@@ -37,7 +37,10 @@ func Table(in *invocation.Invocation) *cobra.Command {
 		RunE: arguments.Subcommand,
 	}
 	cmd.AddGroup(&cobra.Group{Title: "Commands:"})
-	cmd.AddCommand(c.newTableCreate(), c.newTableCheck(), c.newTableRewrite(), c.newTablePolicy(), c.newTableTerraform(), c.newTableCloudFormation())
+	cmd.AddCommand(c.newTableCreate(), c.newTableCheck(), c.newTableRewrite(), c.newTablePolicy(),
+		c.newTableText("terraform", "HCL", "a resource of Terraform's AWS provider", `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform),
+		c.newTableText("cloudformation", "YAML", "a CloudFormation template", `  leasehold table cloudformation --table locks > locks.yaml
+  aws cloudformation deploy --stack-name locks --template-file locks.yaml`, table.Spec.CloudFormation))
 	return cmd
 }
 
@@ -178,15 +181,6 @@ leasehold/, is refused.`,
 	}
 	cmd.Flags().StringArrayVar(&prefixes, "prefix", nil, "allow only keys that begin with `PREFIX`; may be repeated")
 	return cmd
-}
-
-func (c *command) newTableTerraform() *cobra.Command {
-	return c.newTableText("terraform", "HCL", "a resource of Terraform's AWS provider", `  leasehold table terraform --table locks > locks.tf`, table.Spec.Terraform)
-}
-
-func (c *command) newTableCloudFormation() *cobra.Command {
-	return c.newTableText("cloudformation", "YAML", "a CloudFormation template", `  leasehold table cloudformation --table locks > locks.yaml
-  aws cloudformation deploy --stack-name locks --template-file locks.yaml`, table.Spec.CloudFormation)
 }
 
 // newTableText returns a command that prints a template of the table.

@@ -544,3 +544,20 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 		})
 	}
 }
+
+// The head is another, and who it is cannot be read: the grant may be current all the same.
+func TestHandOverOfDamagedRecordIsNoRelease(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		l := inOrder(t, w, 1, lab.Config())
+		l.leave[0]()
+		<-l.got[0]
+		lab.Elapse(time.Second)
+		l.wire.SetFault(lab.Once(lab.Call.HandsOver, func(*lab.Request) (*http.Response, error) {
+			w.Update("job", map[string]types.AttributeValue{"leaseDuration": lab.Str("soon")})
+			return nil, lab.ErrReset
+		}))
+		if err := l.lock.Release(t.Context()); err != nil || !w.IsReleased("job") {
+			t.Errorf("%v: %v", err, w.Item("job"))
+		}
+	})
+}

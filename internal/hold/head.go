@@ -67,15 +67,18 @@ func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		h.c.Seek.Left.Note(h.key, r.Item, r.Attempt.Sent)
 		return true, nil
 	case attempts.Rejected:
-		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false) {
+		record, err := h.Decode(r.Item)
+		switch {
+		case err != nil && r.Item != nil: // damaged: it may be another head, or another grant
+			f.record.Waiters = nil // a release has the condition of the grant alone
+			return false, nil
+		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
+			f.record = record
+			return false, nil
+		case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false):
 			return true, nil
 		}
-		record, err := h.Decode(r.Item)
-		if err != nil || record.Released || !slices.Contains(f.named().Grants, record.Grant) {
-			return true, f.lost(r.Item) // nil: this grant had ended before, and was handed on
-		}
-		f.record = record
-		return false, nil
+		return true, f.lost(r.Item) // nil if this grant had ended before, and was handed on
 	}
 	return false, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
 }

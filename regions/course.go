@@ -58,7 +58,7 @@ type course struct {
 	regions int           // their number; home is the first
 	at      int           // the Region that requests go to
 	moves   int           // how often that has changed
-	quick   bool          // the Region has answered within silence since the last move
+	quick   bool          // the Region has answered within silence since the last move, or probes before it
 	back    time.Duration // when they returned, by probes; zero if they never have
 
 	wait    time.Duration // for how long home must answer probes
@@ -126,5 +126,6 @@ func (c *course) noteProbe(e exchange) {
 	if served && durations.Less(e.ended, c.since) >= c.wait {
 		c.back = e.ended
 		c.move(0)
+		c.quick = true // as all the probes were
 	}
 }

@@ -17,9 +17,9 @@
 // A Region does not serve if a request to it gets no answer, no connection, no address, or a
 // server error. It does serve if it throttles, if a condition fails, if it refuses a request
 // for any other reason, or if the caller has cancelled the request. A Region that has
-// answered within a second since requests go there is silent after one second; before that,
-// after the attempt's own limit. Silence that this process notices late was a pause of the
-// process, and counts for nothing.
+// answered within a second since requests go there, or by probes, is silent after one second;
+// before that, after the attempt's own limit. Silence that this process notices late was a
+// pause of the process, and counts for nothing.
 //
 // While requests go elsewhere, at most one of them in five seconds brings along a probe: a
 // strongly consistent read in the home Region. Thirty seconds of answers, each within a

@@ -16,6 +16,7 @@ SOAKFOR    ?= 8760h
 FAULTED    ?= 200000
 SAMPLE     ?= 300
 SEED       ?= 1
+REGIONSFOR ?= 10m
 
 # Of bench: what is played, by whom, how often, over which engine; a checkout of dynamolock.
 RUNS       ?= 5
@@ -25,7 +26,7 @@ ENGINE     ?= dynoxide
 PUBLISH    ?=
 DYNAMOLOCK ?=
 
-.PHONY: help test check lint govulncheck fuzz soak mutants spec bench bench-engine bench-store engines interop screenshots dist tags
+.PHONY: help test check lint govulncheck fuzz soak regions mutants spec bench bench-engine bench-store engines interop screenshots dist tags
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -72,8 +73,11 @@ soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) t
 	cd proof/spec && LEASEHOLD_BOUNDS=1 LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 10)) go run .
 	$(MAKE) fuzz FUZZTIME=10m
 	cd proof/interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
-	cd proof/robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '
+	cd proof/robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 LEASEHOLD_REGIONS_FOR=10m go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '
 	cd internal/simulation && LEASEHOLD_FOR=$(SOAKFOR) go test $(SOAKFLAGS) -timeout 0 -run '^TestSimulationAtScale$$'
+
+regions: ## Darken Regions of a global table in turn for REGIONSFOR (10m) while real processes lock keys; then play an outage of home with one Region and with several
+	cd proof/robustness && LEASEHOLD_REGIONS_FOR=$(REGIONSFOR) go test -count=1 -timeout 0 -v -run Region ./processes
 
 mutants: ## Break the protocol in SAMPLE (300) places, one at a time, chosen by SEED (1), and ask the tests
 	cd proof/robustness && go run ./mutation -sample $(SAMPLE) -seed $(SEED)

@@ -20,6 +20,8 @@ const (
 	Granted  Kind = "granted"  // the lock, when first checked, was held at this time
 	Believes Kind = "believes" // the lock said that it is held at this time
 	Over     Kind = "over"     // the worker stops believing by itself, and goes on to release
+	Released Kind = "released" // the release has been answered
+	Moved    Kind = "moved"    // its requests go to the Region of this name
 	Lost     Kind = "lost"     // the lock said that it is lost
 	Sent     Kind = "sent"     // a write is about to be sent
 	Landed   Kind = "landed"   // its answer: it was written

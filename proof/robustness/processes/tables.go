@@ -5,10 +5,12 @@ package processes
 import (
 	"context"
 	"errors"
+	"net"
 	"strconv"
 	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -16,6 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/localdynamo"
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
+	"github.com/leasehold-go/leasehold/regions"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -25,16 +28,22 @@ const (
 	workTable = "work"
 )
 
-// place is the location of the tables: a server, or a file.
+// place is the location of the tables: a server, a file, or a globalTable's Regions.
 type place struct {
 	Endpoint string
 	File     string
+	Regions  []site // home first
+	Names    string // the address of the DNS server that knows the Regions
 }
+
+// site is a Region, and its endpoint.
+type site struct{ Name, Endpoint string }
 
 // tables is an open place.
 type tables struct {
-	db     *dynamodb.Client
-	engine *localdynamo.Engine // engine of a file
+	db      *dynamodb.Client
+	engine  *localdynamo.Engine // engine of a file
+	regions *regions.DB         // nil unless the place has several Regions
 }
 
 func (p place) open() (*tables, error) {
@@ -44,13 +53,37 @@ func (p place) open() (*tables, error) {
 			return nil, err
 		}
 		engine := localdynamo.New(localdynamo.WithStore(store))
-		return &tables{engine.Client(), engine}, nil
+		return &tables{db: engine.Client(), engine: engine}, nil
 	}
-	return &tables{db: dynamodb.New(dynamodb.Options{
-		BaseEndpoint: &p.Endpoint,
-		Region:       "local",
+	if len(p.Regions) == 0 {
+		return &tables{db: client(site{"local", p.Endpoint}, awshttp.NewBuildableClient())}, nil
+	}
+	var clients []*dynamodb.Client
+	for _, s := range p.Regions {
+		clients = append(clients, client(s, awshttp.NewBuildableClient().WithDialerOptions(func(d *net.Dialer) { d.Resolver = resolver(p.Names) })))
+	}
+	t := &tables{db: clients[0]}
+	if len(clients) > 1 {
+		t.regions = regions.New(clients[0], clients[1:]...)
+	}
+	return t, nil
+}
+
+func client(s site, over *awshttp.BuildableClient) *dynamodb.Client {
+	return dynamodb.New(dynamodb.Options{
+		BaseEndpoint: &s.Endpoint,
+		Region:       s.Name,
+		HTTPClient:   over,
 		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
-	})}, nil
+	})
+}
+
+// locks is what the locks' requests go through.
+func (t *tables) locks() leasehold.DB {
+	if t.regions != nil {
+		return t.regions
+	}
+	return t.db
 }
 
 func (t *tables) close() {

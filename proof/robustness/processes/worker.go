@@ -82,6 +82,7 @@ type worker struct {
 	rand    *rand.Rand
 	grants  int
 	writes  int
+	region  string // where requests went when last looked at
 }
 
 // work contends for keys until SIGTERM.
@@ -98,7 +99,7 @@ func work(t task) error {
 		return err
 	}
 	defer tables.close()
-	locks, err := leasehold.New(tables.db, leasehold.Config{
+	locks, err := leasehold.New(tables.locks(), leasehold.Config{
 		Table: lockTable, Owner: t.Who, Lease: t.Lease, SharedLease: t.Shared, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
@@ -106,6 +107,7 @@ func work(t task) error {
 	}
 	w := &worker{task: t, journal: j, tables: tables, locks: locks, rand: rand.New(rand.NewPCG(t.Seed, 1))}
 	for ctx.Err() == nil {
+		w.noteRegion()
 		w.round(ctx)
 	}
 	// Nothing is held. A grant whose reply was lost ends with its lease.
@@ -115,6 +117,17 @@ func work(t task) error {
 		w.journal.write(Event{Kind: Denied, Text: "close: " + err.Error()})
 	}
 	return nil
+}
+
+// noteRegion writes down that requests go to another Region.
+func (w *worker) noteRegion() {
+	if w.tables.regions == nil {
+		return
+	}
+	if at := w.tables.regions.Region(); at != w.region {
+		w.region = at
+		w.journal.write(Event{Kind: Moved, Text: at})
+	}
 }
 
 // round is one grant, or one try at it.
@@ -226,6 +239,7 @@ func (h *held) work(ctx context.Context) {
 		default:
 			h.write()
 		}
+		h.noteRegion()
 		pass(h.bound, h.upTo(30*time.Millisecond))
 	}
 }
@@ -239,7 +253,9 @@ func (h *held) letGo() {
 	defer cancel()
 	if err := h.lock.Release(ctx); err != nil {
 		h.journal.write(Event{Kind: Denied, Key: h.key, Text: "release: " + err.Error()})
+		return
 	}
+	h.journal.write(Event{Kind: Released, Key: h.key, Grant: h.number})
 }
 
 // send writes down that a write is sent, does it, and writes down the answer.

@@ -1,0 +1,260 @@
+//go:build linux
+
+package processes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+// regionNames are the Regions of a globalTable.
+var regionNames = []string{"us-east-1", "us-east-2", "us-west-2"}
+
+// agreement is how long a write or a strongly consistent read waits for another Region.
+const agreement = 15 * time.Millisecond
+
+// way is a way in which a Region is dark.
+type way string
+
+// The ways. A request that a Region has let go of is not applied; one that it holds up is.
+const (
+	serves      way = ""
+	refused     way = "connections refused"
+	noAddress   way = "no address"
+	blackHole   way = "requests let go of"
+	stopped     way = "requests held up until the end"
+	serverError way = "500"
+	unavailable way = "503"
+	slow        way = "answers after 2 s"
+	isolated    way = "writes and strong reads let go of"
+	sluggish    way = "answers after 1.2 s" // it serves, though
+)
+
+// ways are those of a dark Region.
+var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
+
+// globalTable is the tables of one engine, seen from three Regions that are strongly
+// consistent: the engine plays their agreement.
+type globalTable struct {
+	t       testing.TB
+	engine  *localdynamo.Engine
+	direct  place // the engine itself
+	names   *names
+	regions []*region
+
+	mu      sync.Mutex
+	writing map[string]writer // by item
+}
+
+// writer is the Region that is writing an item, and with how many requests.
+type writer struct {
+	region   *region
+	requests int
+}
+
+// region is one Region of a globalTable.
+type region struct {
+	*globalTable
+	name    string
+	network *network
+
+	mu   sync.Mutex
+	dark way
+	over chan struct{} // closed when it serves again
+}
+
+// newGlobalTable makes an engine and its Regions, until the test ends.
+func newGlobalTable(t testing.TB) *globalTable {
+	t.Helper()
+	g := &globalTable{t: t, engine: localdynamo.New(), names: newNames(t), writing: map[string]writer{}}
+	direct := httptest.NewServer(g.engine)
+	t.Cleanup(direct.Close)
+	g.direct = place{Endpoint: direct.URL}
+	for _, name := range regionNames {
+		r := &region{globalTable: g, name: name}
+		front := httptest.NewServer(r)
+		t.Cleanup(func() { r.set(serves); front.CloseClientConnections(); front.Close() })
+		r.network = connect(t, name, front.URL)
+		host, _, _ := strings.Cut(r.network.proxy.Listen, ":")
+		g.names.set(r.host(), host)
+		g.regions = append(g.regions, r)
+	}
+	return g
+}
+
+// host is the name that the Region's address is found by.
+func (r *region) host() string { return "dynamodb." + r.name + ".test" }
+
+// from returns the place of a process with a home and so many more Regions.
+func (g *globalTable) from(home, others int) place {
+	p := place{Names: g.names.address}
+	for i := range 1 + others {
+		r := g.regions[(home+i)%len(g.regions)]
+		_, port, _ := strings.Cut(r.network.proxy.Listen, ":")
+		p.Regions = append(p.Regions, site{r.name, "http://" + r.host() + ":" + port})
+	}
+	return p
+}
+
+// darken makes the Region dark, until lighten.
+func (r *region) darken(w way) {
+	r.set(w)
+	if w == noAddress {
+		r.names.set(r.host(), "")
+	}
+	if w == noAddress || w == refused {
+		r.network.down()
+	}
+}
+
+func (r *region) lighten() {
+	switch r.set(serves) {
+	case noAddress:
+		host, _, _ := strings.Cut(r.network.proxy.Listen, ":")
+		r.names.set(r.host(), host)
+		r.network.up()
+	case refused:
+		r.network.up()
+	}
+}
+
+// set changes how the Region is dark, ends the way before, and returns that.
+func (r *region) set(w way) way {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := r.dark
+	if r.over != nil {
+		close(r.over)
+	}
+	r.dark, r.over = w, make(chan struct{})
+	return before
+}
+
+// request is what a Region needs to know of a request.
+type request struct {
+	op             string
+	writes, strong bool
+	TableName      string
+	Key            json.RawMessage
+	ConsistentRead bool
+	body           []byte
+}
+
+func read(r *http.Request) (request, error) {
+	_, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), ".")
+	body, err := io.ReadAll(r.Body)
+	q := request{op: op, body: body, writes: op == "UpdateItem" || op == "DeleteItem" || op == "PutItem"}
+	if err == nil {
+		err = json.Unmarshal(body, &q)
+	}
+	q.strong = q.writes || q.ConsistentRead || op == "BatchGetItem" && bytes.Contains(body, []byte(`"ConsistentRead":true`))
+	return q, err
+}
+
+// ServeHTTP answers as the Region does: if it is dark, in the way in which it is.
+func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	q, err := read(req)
+	if err != nil {
+		panic(http.ErrAbortHandler) // the client has gone in the middle of it
+	}
+	r.mu.Lock()
+	dark, over := r.dark, r.over
+	r.mu.Unlock()
+	switch {
+	case dark == blackHole, dark == isolated && q.strong:
+		select {
+		case <-over:
+		case <-req.Context().Done():
+		}
+		panic(http.ErrAbortHandler)
+	case dark == stopped:
+		<-over // and the request is served, though its client has gone
+	case dark == slow:
+		wait(2 * time.Second)
+	case dark == sluggish:
+		wait(1200 * time.Millisecond)
+	case dark == serverError:
+		refuse(w, http.StatusInternalServerError, "InternalServerError")
+		return
+	case dark == unavailable:
+		refuse(w, http.StatusServiceUnavailable, "ServiceUnavailable")
+		return
+	}
+	r.serve(w, req, q)
+}
+
+// serve does what a Region of such a table does that serves.
+func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
+	switch {
+	case q.op == "DescribeTable":
+		_, _ = io.WriteString(w, r.described(q.TableName))
+		return
+	case strings.HasPrefix(q.op, "Transact"), q.op == "UpdateTimeToLive":
+		refuse(w, http.StatusBadRequest, "ValidationException")
+		return
+	}
+	if q.writes {
+		item := q.TableName + string(q.Key)
+		if !r.enter(item) {
+			refuse(w, http.StatusBadRequest, "ReplicatedWriteConflictException")
+			return
+		}
+		defer r.leave(item)
+	}
+	if q.strong {
+		wait(agreement)
+	}
+	req.Body = io.NopCloser(bytes.NewReader(q.body))
+	r.engine.ServeHTTP(w, req.WithContext(context.WithoutCancel(req.Context())))
+}
+
+// enter notes that the Region writes an item, unless another one is doing so.
+func (r *region) enter(item string) bool {
+	g := r.globalTable
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	by := g.writing[item]
+	if by.requests > 0 && by.region != r {
+		return false
+	}
+	g.writing[item] = writer{r, by.requests + 1}
+	return true
+}
+
+func (r *region) leave(item string) {
+	g := r.globalTable
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if by := g.writing[item]; by.requests > 1 {
+		g.writing[item] = writer{r, by.requests - 1}
+	} else {
+		delete(g.writing, item)
+	}
+}
+
+// described is what DescribeTable says in the Region.
+func (r *region) described(table string) string {
+	var replicas []string
+	for _, name := range slices.DeleteFunc(slices.Clone(regionNames), func(name string) bool { return name == r.name }) {
+		replicas = append(replicas, fmt.Sprintf(`{"RegionName":%q,"ReplicaStatus":"ACTIVE"}`, name))
+	}
+	return fmt.Sprintf(`{"Table":{"TableName":%q,"MultiRegionConsistency":"STRONG","Replicas":[%s]}}`, table, strings.Join(replicas, ","))
+}
+
+func refuse(w http.ResponseWriter, status int, code string) {
+	w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"__type":"com.amazonaws.dynamodb.v20120810#%s","message":"said by the test"}`, code)
+}

@@ -1,0 +1,275 @@
+//go:build linux
+
+package processes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// regionsForVariable sets for how long Regions are dark in turn.
+const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
+
+// longestRelease is how long a release may take while one Region is dark: a second of
+// silence, and the next attempt.
+const longestRelease = 1500 * time.Millisecond
+
+func TestRegionsDarkInTurnLoseNoLock(t *testing.T) {
+	long := 10 * time.Second * time.Duration(len(ways))
+	if text := os.Getenv(regionsForVariable); text != "" {
+		var err error
+		if long, err = time.ParseDuration(text); err != nil {
+			t.Fatalf("%s: %v", regionsForVariable, err)
+		}
+	}
+	for _, lease := range []time.Duration{5 * time.Second, 20 * time.Second} {
+		t.Run(lease.String(), func(t *testing.T) {
+			t.Parallel()
+			g := newGlobalTable(t)
+			c := newCrew(t, "regions", g.direct)
+			for i := range 8 {
+				c.worker(task{Place: g.from(i%2, 2), Keys: keysOf(8), Lease: lease, Idle: true})
+			}
+			c.hold(4)
+			chance := c.chance()
+			began := now()
+			for n := 0; now() < began+long; n++ {
+				next := now() + 10*time.Second
+				r, w := g.regions[chance.IntN(len(g.regions))], ways[n%len(ways)]
+				c.dark(r, w)
+				wait(4*time.Second + time.Duration(chance.Int64N(int64(5*time.Second))))
+				r.lighten()
+				if n%3 == 2 {
+					c.killOne(chance)
+				}
+				wait(next - now())
+			}
+			f := c.endRegions()
+			if f.lost > 0 || f.failed > 0 || f.release > longestRelease {
+				t.Errorf("%d lost, %d releases failed, one took %v", f.lost, f.failed, f.release)
+			}
+			if f.moves < f.broken/3 {
+				t.Errorf("only %d moves while Regions were dark %d times", f.moves, f.broken)
+			}
+		})
+	}
+}
+
+// TestOutageOfRegion has the machine to itself, as it counts how often Regions are left.
+func TestOutageOfRegion(t *testing.T) {
+	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
+	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
+	t.Run("home flaps", regionThatFlapsIsLeftOnce)
+	t.Run("all are slow", regionsThatAreAllSlowAreLeftOnce)
+}
+
+// The day itself: the home Region's endpoint has no address for longer than a lease.
+func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
+	const lease, dark, workers = 20 * time.Second, 30 * time.Second, 8
+	t.Parallel()
+	var crews []*crew
+	g := newGlobalTable(t)
+	for others, name := range []string{"one", "two", "three"} {
+		c := newCrew(t, name, g.direct)
+		for i := range workers {
+			c.worker(task{Place: g.from(0, others), Keys: []string{name + keysOf(workers)[i]}, Lease: lease, Idle: true, Hold: dark + lease})
+		}
+		c.hold(workers)
+		crews = append(crews, c)
+	}
+	wait(time.Second) // until the table is proven
+	for _, c := range crews {
+		c.journal.write(Event{Kind: Broke, Text: string(noAddress)})
+	}
+	g.regions[0].darken(noAddress)
+	wait(dark)
+	g.regions[0].lighten()
+	for others, c := range crews {
+		f := c.endRegions()
+		t.Logf("home without an address for %v, lease %v, %d Regions: lost %d of %d locks", dark, lease, 1+others, f.lost, workers)
+		if want := map[bool]int{true: workers}[others == 0]; f.lost != want {
+			t.Errorf("%d Regions: %d of %d locks are lost, want %d", 1+others, f.lost, workers, want)
+		}
+	}
+}
+
+func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
+	t.Parallel()
+	g := newGlobalTable(t)
+	c := newCrew(t, "start", g.direct)
+	home := g.regions[0]
+	for i, w := range ways {
+		c.dark(home, w)
+		key := keysOf(len(ways))[i]
+		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 5 * time.Second, Idle: true})
+		first := func(kind Kind) time.Duration {
+			e, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == kind && e.Key == key })
+			if !ok {
+				t.Fatalf("%s: not %s within %v", w, kind, bound)
+			}
+			return e.At
+		}
+		asked := first(Asked)
+		took := first(Granted) - asked
+		t.Logf("%s: granted %v after a start", w, took.Round(time.Millisecond))
+		if took > 5*time.Second {
+			t.Errorf("%s: granted %v after a start", w, took)
+		}
+		home.lighten()
+	}
+	if f := c.endRegions(); f.lost > 0 {
+		t.Errorf("%d lost", f.lost)
+	}
+}
+
+// A home that flaps is left once: it is come back to when it has served for thirty seconds.
+func regionThatFlapsIsLeftOnce(t *testing.T) {
+	t.Parallel()
+	g := newGlobalTable(t)
+	c := newCrew(t, "flap", g.direct)
+	for range 4 {
+		c.worker(task{Place: g.from(0, 2), Keys: keysOf(4), Lease: 5 * time.Second, Idle: true})
+	}
+	c.hold(4)
+	for n := range 4 {
+		c.dark(g.regions[0], ways[n])
+		wait(7 * time.Second) // longer than from one probe to the next
+		g.regions[0].lighten()
+		wait(8 * time.Second)
+	}
+	served := now() - 8*time.Second
+	home := map[string]time.Duration{}
+	c.watcher.await(time.Minute, func(e Event) bool {
+		if e.Kind == Moved && e.At > served && e.Text == regionNames[0] {
+			home[e.Who] = (e.At - served).Round(time.Second)
+		}
+		return len(home) == 4
+	})
+	after := slices.Sorted(maps.Values(home))
+	t.Logf("home after %v", after)
+	f := c.endRegions()
+	if f.lost > 0 || f.moves != 8 || len(after) != 4 || after[0] < 30*time.Second {
+		t.Errorf("%d lost; %d moves, want 4 away and 4 home; home after %v", f.lost, f.moves, after)
+	}
+}
+
+// Each answer takes longer than a second, the silence of a Region that has been quick, but
+// not as long as the first renewal after a hand-over may: a quarter of six seconds.
+func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
+	t.Parallel()
+	g := newGlobalTable(t)
+	c := newCrew(t, "slow", g.direct)
+	for range 4 {
+		c.worker(task{Place: g.from(0, 2), Keys: keysOf(4), Lease: 20 * time.Second, Idle: true})
+	}
+	c.hold(2)
+	for _, r := range g.regions {
+		c.dark(r, sluggish)
+	}
+	wait(25 * time.Second)
+	for _, r := range g.regions {
+		r.lighten()
+	}
+	if f := c.endRegions(); f.lost > 0 || f.moves > 4 {
+		t.Errorf("%d lost, %d moves of 4 processes", f.lost, f.moves)
+	}
+}
+
+// hold waits until so many keys have been granted.
+func (c *crew) hold(keys int) {
+	c.t.Helper()
+	granted := map[string]bool{}
+	if _, ok := c.watcher.await(bound, func(e Event) bool {
+		if e.Kind == Granted {
+			granted[e.Key] = true
+		}
+		return len(granted) == keys
+	}); !ok {
+		c.t.Fatalf("%d of %d keys granted", len(granted), keys)
+	}
+}
+
+// dark makes a Region dark, and writes it down.
+func (c *crew) dark(r *region, w way) {
+	c.journal.write(Event{Kind: Broke, Text: r.name + ": " + string(w)})
+	r.darken(w)
+}
+
+// regionFigures are those of processes on a globalTable.
+type regionFigures struct {
+	figures
+
+	lost    int           // grants
+	failed  int           // releases
+	release time.Duration // the longest
+	trust   time.Duration // the least that was left, of a process that lived
+	moves   int           // without those of processes that begin
+}
+
+func (f regionFigures) String() string {
+	return fmt.Sprintf("%d times dark, %d grants, %d killed; %d lost, %d moves; the longest release took %v, the least trust left was %v",
+		f.broken, f.grants, f.kills, f.lost, f.moves, f.release.Round(time.Millisecond), f.trust.Round(100*time.Millisecond))
+}
+
+// endRegions ends the processes, and reports what their journal shows broken. No key is
+// held by them after a lease.
+func (c *crew) endRegions() regionFigures {
+	c.t.Helper()
+	events := c.end()
+	leases := map[string]time.Duration{}
+	for _, e := range events {
+		if e.Kind == Asked {
+			leases[e.Key] = e.Lease
+		}
+	}
+	var free sync.WaitGroup
+	for key, lease := range leases {
+		free.Go(func() {
+			ctx, cancel := context.WithTimeout(c.t.Context(), lease+bound)
+			defer cancel()
+			lock, err := c.locks.Acquire(ctx, key)
+			if err == nil {
+				err = lock.Release(ctx)
+			}
+			if err != nil {
+				c.t.Errorf("%s is not granted again: %v", key, err)
+			}
+		})
+	}
+	free.Wait()
+	f := regionFigures{figures: verify(c.t.(*testing.T), events), trust: time.Hour}
+	over, at, lost := map[grantID]time.Duration{}, map[string]string{}, map[grantID]bool{}
+	for _, e := range events {
+		id := grantID{e.Who, e.Grant}
+		switch e.Kind {
+		case Believes:
+			f.trust = min(f.trust, e.Until-e.At)
+		case Over:
+			over[id] = e.At
+		case Released:
+			f.release = max(f.release, e.At-over[id])
+		case Denied:
+			if strings.HasPrefix(e.Text, "release: ") {
+				f.failed++
+				c.t.Log(e.Who, e.Key, e.Text)
+			}
+		case Lost:
+			lost[id] = true
+		case Moved:
+			if at[e.Who] != "" {
+				f.moves++
+			}
+			at[e.Who] = e.Text
+		}
+	}
+	f.lost = len(lost)
+	c.t.Log(f)
+	return f
+}

@@ -46,7 +46,6 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // see completion.go
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
 			in.Say.Configure(in.Quiet, in.JSON)
-			in.Say.SetStoreFlags(arguments.StoreFlags(cmd))
 			return refuseEmpty(cmd)
 		},
 		RunE: arguments.Subcommand,

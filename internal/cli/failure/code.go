@@ -82,7 +82,7 @@ func Answer(err error) error {
 	if ended := Interrupted(err); ended != nil {
 		return ended
 	}
-	if _, answer := kindOf(err); answer {
+	if _, answer := Kind(err); answer {
 		return Exit(CodeNo, err)
 	}
 	return err
@@ -137,13 +137,9 @@ var kinds = []struct {
 	{"unknown", func(error) bool { return true }, false},
 }
 
-// Kind returns the value of "error" in an error's JSON.
-func Kind(err error) string {
-	name, _ := kindOf(err)
-	return name
-}
-
-func kindOf(err error) (name string, answer bool) {
+// Kind returns the value of "error" in an error's JSON, and whether the answer is no: nothing
+// has failed.
+func Kind(err error) (name string, answer bool) {
 	for _, k := range kinds {
 		if k.fits(err) {
 			return k.name, k.answer

@@ -79,8 +79,8 @@ func TestTextOfWaitWithFailingRequestsIsBrief(t *testing.T) {
 	if got := Text(err, "here"); got != want {
 		t.Errorf("%s", got)
 	}
-	if !NotGranted(err) || Kind(err) != "held" {
-		t.Errorf("it counts as %s", Kind(err))
+	if kind, no := Kind(err); !NotGranted(err) || kind != "held" || !no {
+		t.Errorf("it counts as %s", kind)
 	}
 }
 

@@ -163,37 +163,26 @@ func (h *Hold) environ(outer string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(setForCMD, name) || name == store.MaxSkewVariable && settings.MaxSkew.Given
 	})
-	set := func(name, value string) { env = append(env, name+"="+value) }
-	set("LEASEHOLD_KEY", h.name) // the key that the user named, also for a permit
-	if lock.Key().Sort != "" {
-		set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
-	}
-	if owner := lock.Record().Owner; owner != "" { // not every layout stores an owner
-		set("LEASEHOLD_OWNER", owner)
-	}
-	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
-	if s.File != "" {
-		set("LEASEHOLD_FILE", s.File)
-	}
-	if s.File == "" || s.Table != store.DefaultTable {
-		set("LEASEHOLD_TABLE", s.Table)
-	}
-	for i, said := range []string{settings.Region, settings.Profile, settings.Endpoint} {
-		if s.File == "" && said != "" {
-			set(store.AWSVariables[i], said)
+	set := func(name, value string, unless ...bool) { // an empty value is not set either
+		if value != "" && !slices.Contains(unless, true) {
+			env = append(env, name+"="+value)
 		}
 	}
-	if len(h.locks) > 1 {
-		set("LEASEHOLD_KEYS", h.lines(func(l *leasehold.Lock) string { return l.Key().Partition }))
-		set("LEASEHOLD_TOKENS", h.lines(func(l *leasehold.Lock) string { return strconv.FormatInt(l.Token(), 10) }))
+	local, one := s.File != "", len(h.locks) == 1
+	set("LEASEHOLD_KEY", h.name) // the key that the user named, also for a permit
+	set("LEASEHOLD_SORT_KEY", lock.Key().Sort)
+	set("LEASEHOLD_OWNER", lock.Record().Owner) // not every layout stores an owner
+	set("LEASEHOLD_TOKEN", strconv.FormatInt(lock.Token(), 10))
+	set("LEASEHOLD_FILE", s.File)
+	set("LEASEHOLD_TABLE", s.Table, local && s.Table == store.DefaultTable)
+	for i, said := range []string{settings.Region, settings.Profile, settings.Endpoint} {
+		set(store.AWSVariables[i], said, local)
 	}
+	set("LEASEHOLD_KEYS", h.lines(func(l *leasehold.Lock) string { return l.Key().Partition }), one)
+	set("LEASEHOLD_TOKENS", h.lines(func(l *leasehold.Lock) string { return strconv.FormatInt(l.Token(), 10) }), one)
 	set(heldVariable, outer)
-	if name := s.Layout.Name(); name != (layout.Native{}).Name() {
-		set("LEASEHOLD_LAYOUT", name)
-	}
-	if settings.MaxSkew.Given {
-		set(store.MaxSkewVariable, wording.Duration(settings.MaxSkew.Duration))
-	}
+	set("LEASEHOLD_LAYOUT", s.Layout.Name(), s.Layout.Name() == layout.Native{}.Name())
+	set(store.MaxSkewVariable, wording.Duration(settings.MaxSkew.Duration), !settings.MaxSkew.Given)
 	return env
 }
 

@@ -100,7 +100,7 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 		o.Requests = in.logRequests
 	}
 	o.Known = func(s *store.Store) {
-		in.Say.SetTable(s.Table, s.Where())
+		in.Say.SetTable(s.Table, s.Where(), o.Flags)
 		s.Trouble = s.Health.Tell(s.Server, in.sayTrouble)
 		s.OnClose(s.Trouble.End)
 	}

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -39,11 +38,6 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 		return in.Print(asJSON, words, args...)
 	}
 	return in.Print(asJSON, "%s\n", url)
-}
-
-// Report returns a report for the results of checks.
-func (in *Invocation) Report() *checks.Report {
-	return &checks.Report{Say: in.Say, Out: in.Stdout, JSON: in.JSON}
 }
 
 // CanAsk reports whether the user can be asked at a terminal.

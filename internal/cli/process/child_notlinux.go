@@ -3,7 +3,6 @@
 package process
 
 import (
-	"os"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -31,6 +30,3 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 		return false, 0
 	}
 }
-
-// ThisProgram returns the path of this program.
-func ThisProgram() (string, error) { return os.Executable() }

@@ -22,3 +22,6 @@ func (c *Child) hasEnded() bool {
 		return false
 	}
 }
+
+// ThisProgram returns the path of this program.
+func ThisProgram() (string, error) { return os.Executable() }

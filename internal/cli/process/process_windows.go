@@ -83,9 +83,6 @@ func (*terminal) takeBack() {}
 
 func exitCode(status syscall.WaitStatus) int { return status.ExitStatus() }
 
-// ThisProgram returns the path of this program.
-func ThisProgram() (string, error) { return os.Executable() }
-
 // ParentEnd returns a channel that is closed when the process that started this one has
 // ended. It returns an error if that process has already ended.
 func ParentEnd() (<-chan struct{}, error) {

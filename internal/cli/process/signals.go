@@ -64,7 +64,9 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 					cancel(&failure.SignalError{Signal: number, Name: SignalName(number)})
 					return
 				}
-				pause(sig)
+				if stopsJob(sig) { // Ctrl-Z
+					stopSelf()
+				}
 			case <-s.Orphaned: // it stays closed, so CMD is ended too
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
@@ -117,13 +119,6 @@ func isEnd(sig os.Signal) bool {
 		return true
 	}
 	return false
-}
-
-// pause stops this process on Ctrl-Z until it is continued.
-func pause(sig os.Signal) {
-	if stopsJob(sig) {
-		stopSelf()
-	}
 }
 
 // ParseSignal parses TERM, SIGTERM or 15.

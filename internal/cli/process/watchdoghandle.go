@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"strconv"
 	"syscall"
 	"time"
 
@@ -19,9 +18,9 @@ import (
 
 // orderStop sends CMD's group to the watchdog.
 func (s *supervision) orderStop(c *Child) {
-	s.watchdog.order(watchdog.OrderGroup, int64(c.group()))
+	s.watchdog.order(watchdog.OrderGroup, c.group())
 	s.watchdog.order(watchdog.OrderBegan, watchdog.Began(c.group()))
-	s.watchdog.orderText(watchdog.OrderHeld, s.descent.Held)
+	s.watchdog.order(watchdog.OrderHeld, s.descent.Held)
 }
 
 // orderStopNow makes the watchdog stop CMD now, and kill it a grace later.
@@ -154,14 +153,10 @@ func readReports(r io.ReadCloser) <-chan string {
 	return out
 }
 
-// order sends one order. It has no effect on a watchdog that has ended.
-func (g *watchdogHandle) order(what string, value int64) {
-	g.orderText(what, strconv.FormatInt(value, 10))
-}
-
-// orderText is order with one line of text.
-func (g *watchdogHandle) orderText(what, value string) {
-	_, _ = fmt.Fprintf(g.orders, "%s %s\n", what, value)
+// order sends one order with a number or a line of text. It has no effect on a watchdog that
+// has ended.
+func (g *watchdogHandle) order(what string, value any) {
+	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
 // end ends the watchdog and waits for its end, after which it sends no signal. It reports

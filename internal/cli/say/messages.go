@@ -37,18 +37,12 @@ func (m *Messages) Configure(quiet, json bool) {
 	m.quiet, m.json = quiet, json
 }
 
-// SetTable sets the table that later errors concern, and its name in messages.
-func (m *Messages) SetTable(table, where string) {
+// SetTable sets the table that later errors concern, its name in messages, and the flags that
+// name it in commands.
+func (m *Messages) SetTable(table, where, flags string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.table, m.where = table, where
-}
-
-// SetStoreFlags sets the flags for commands in later messages.
-func (m *Messages) SetStoreFlags(words string) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.storeFlags = words
+	m.table, m.where, m.storeFlags = table, where, flags
 }
 
 // Rewrites reports whether a line can be rewritten.
@@ -190,7 +184,8 @@ func (m *Messages) failure(err error) Error {
 	if errors.Is(err, leasehold.ErrRecord) {
 		text = strings.Replace(text, "leasehold break", "leasehold break"+m.storeFlags, 1)
 	}
-	e := Error{Error: failure.Kind(err), Message: failure.Plain(text)}
+	kind, _ := failure.Kind(err)
+	e := Error{Error: kind, Message: failure.Plain(text)}
 	if r := failure.Record(err); r != nil {
 		e.Record = &Record{Table: m.table, Record: *r}
 	}

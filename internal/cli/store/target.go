@@ -125,14 +125,12 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 // Attributes contains the attribute names given by --attr. It is the value of that flag.
 type Attributes struct{ key, sort, ttl string }
 
-func (n *Attributes) String() string {
-	var pairs []string
-	for _, p := range [][2]string{{"key", n.key}, {"sort", n.sort}, {"ttl", n.ttl}} {
-		if p[1] != "" {
-			pairs = append(pairs, p[0]+"="+p[1])
-		}
-	}
-	return strings.Join(pairs, ",")
+func (n *Attributes) String() string { return strings.Join(n.pairs(), ",") }
+
+// pairs returns ROLE=NAME for each given name.
+func (n *Attributes) pairs() []string {
+	all := []string{"key=" + n.key, "sort=" + n.sort, "ttl=" + n.ttl}
+	return slices.DeleteFunc(all, func(pair string) bool { return strings.IndexByte(pair, '=') == len(pair)-1 })
 }
 
 // Type returns the name of the flag's values in the help.
@@ -239,10 +237,10 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 		return l, nil
 	}
 	l, fixed := names.apply(l)
-	for _, role := range []struct{ name, given string }{{"key", names.key}, {"sort", names.sort}, {"ttl", names.ttl}} {
-		if role.given != "" && slices.Contains(fixed, role.name) {
+	for _, pair := range names.pairs() {
+		if role, given, _ := strings.Cut(pair, "="); slices.Contains(fixed, role) {
 			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %s: leave it out, or use another layout",
-				role.name, role.given, name, role.name)
+				role, given, name, role)
 		}
 	}
 	if _, err := records.Of(l); err != nil {

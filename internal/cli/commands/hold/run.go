@@ -76,8 +76,11 @@ its holder dies, or a signal ends it early, the work counts as not done.`,
 	waitFlags(fl, &f.wantedFlags)
 	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", failure.CodeNotGranted, "exit `CODE` if KEY was not granted")
 	fl.VarP(&f.permits, "permits", "p", "allow `N` at once: hold one of KEY/0 to KEY/N-1")
-	severalFlags(fl, &f.wantedFlags)
-	onceFlags(fl, &f.wantedFlags)
+	fl.StringArrayVarP(&f.more, "key", "k", nil, "hold `KEY` too; may be repeated")
+	fl.BoolVar(&f.Any, "any", false, "hold only one of several keys, the first free one")
+	f.every.Min = protocol.ShortestPeriod
+	fl.Var(&f.every, "every", "run CMD once in each `DURATION` of UTC")
+	fl.Var(&f.once, "once", "run CMD once for `LABEL`: a date, a commit")
 	recordFlags(fl, &f.wantedFlags)
 	commandFlags(fl, &f)
 	fl.StringVar(&f.metrics, "metrics", "", "write metrics to `FILE`, NAME.prom")

@@ -47,12 +47,6 @@ func recordFlags(fl *pflag.FlagSet, f *wantedFlags) {
 	f.data.Flag(fl)
 }
 
-// severalFlags adds the flags of run for several keys.
-func severalFlags(fl *pflag.FlagSet, f *wantedFlags) {
-	fl.StringArrayVarP(&f.more, "key", "k", nil, "hold `KEY` too; may be repeated")
-	fl.BoolVar(&f.Any, "any", false, "hold only one of several keys, the first free one")
-}
-
 // name sets the keys that the user has named, without duplicates.
 func (f *wantedFlags) name(args []string) {
 	f.Keys = nil
@@ -81,13 +75,6 @@ func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 		return misuse.Of(cmd, "-p and several keys: use one of them")
 	}
 	return nil
-}
-
-// onceFlags adds the flags with which CMD does its work once.
-func onceFlags(fl *pflag.FlagSet, f *wantedFlags) {
-	f.every.Min = protocol.ShortestPeriod
-	fl.Var(&f.every, "every", "run CMD once in each `DURATION` of UTC")
-	fl.Var(&f.once, "once", "run CMD once for `LABEL`: a date, a commit")
 }
 
 // completeOnce checks --every and --once, and sets the option for them.

@@ -76,7 +76,7 @@ func (c *command) doctor(cmd *cobra.Command, length time.Duration, prefix string
 	defer done()
 	ctx, cancel := context.WithTimeoutCause(ctx, doctorTime, fmt.Errorf("not done after %s", wording.Age(doctorTime)))
 	defer cancel()
-	r := c.Report()
+	r := &checks.Report{Say: c.Say, Out: c.Stdout, JSON: c.JSON}
 	if err := c.examine(ctx, cmd, r, p, length, prefix); err != nil && failure.Interrupted(context.Cause(ctx)) == nil {
 		return err
 	}

@@ -114,17 +114,26 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 	return c.Stdout.Record(shown, c.JSON, c.Now())
 }
 
-// getDone reports by the exit code whether the label names the last completed work.
-func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label string) error {
+// answer reports by the exit code whether key has a record for which is returns true.
+func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
 	case errors.Is(err, leasehold.ErrNotFound):
 	case err != nil:
 		return err
-	case r.Done != nil && (r.Done.Once == label && label != "" || r.Done.Once == "" && names(label, r.Done.Period)):
-		return nil
+	default:
+		if yes, err := is(r); yes || err != nil {
+			return err
+		}
 	}
 	return failure.Exit(failure.CodeNo, nil)
+}
+
+// getDone answers whether the label names the last completed work.
+func getDone(ctx context.Context, t *store.Table, key leasehold.Key, label string) error {
+	return answer(ctx, t, key, func(r leasehold.Record) (bool, error) {
+		return r.Done != nil && (r.Done.Once == label && label != "" || r.Done.Once == "" && names(label, r.Done.Period)), nil
+	})
 }
 
 // names reports whether a label names the period that begins at start, either as get shows
@@ -134,32 +143,21 @@ func names(label string, start time.Time) bool {
 	return label == visible.Period(start) || err == nil && at.Equal(start)
 }
 
-// getHeld reports by the exit code whether a key is held, with --check by a live holder. It
-// prints only errors.
+// getHeld answers whether a key is held, with --check by a live holder. It prints only
+// errors.
 func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
-	no := failure.Exit(failure.CodeNo, nil)
-	r, err := holders.Get(ctx, t.Locks, key)
-	switch {
-	case errors.Is(err, leasehold.ErrNotFound):
-		return no
-	case err != nil:
-		return err
-	case r.Released:
-		return no
-	case !f.check.Given:
-		return nil
-	}
-	what := "" // empty, as it prints nothing except a line that counts down
-	if c.Say.Rewrites() {
-		what = "the holder"
-	}
-	switch o := c.Say.Observe(ctx, t.Observer(f.check.Duration), []leasehold.Record{r}, what)[0]; {
-	case o.Err != nil:
-		return o.Err
-	case o.State == holders.Live:
-		return nil
-	case o.State == holders.Unknown:
-		return fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", wording.Key(key), wording.Duration(f.check.Duration))
-	}
-	return no
+	return answer(ctx, t, key, func(r leasehold.Record) (bool, error) {
+		if r.Released || !f.check.Given {
+			return !r.Released, nil
+		}
+		what := "" // empty, as it prints nothing except a line that counts down
+		if c.Say.Rewrites() {
+			what = "the holder"
+		}
+		o := c.Say.Observe(ctx, t.Observer(f.check.Duration), []leasehold.Record{r}, what)[0]
+		if o.Err == nil && o.State == holders.Unknown {
+			o.Err = fmt.Errorf("whether the holder of %s is live is not known after %s: observe for longer, as with --check=5m", wording.Key(key), wording.Duration(f.check.Duration))
+		}
+		return o.State == holders.Live, o.Err
+	})
 }

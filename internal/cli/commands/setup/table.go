@@ -106,8 +106,7 @@ leasehold doctor checks that and more, and acquires a lock.`,
 				if err != nil {
 					return err
 				}
-				r := c.Report()
-				r.Where, r.Strict = s.Where(), true
+				r := &checks.Report{Say: c.Say, Out: c.Stdout, JSON: c.JSON, Where: s.Where(), Strict: true}
 				r.Run(ctx, t.Settings())
 				return r.Verdict(ctx)
 			})

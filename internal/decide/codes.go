@@ -6,7 +6,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// What to do, for people.
+// Advice for people.
 const (
 	RaiseCapacity   = "raise the table's capacity, or make it pay per request"
 	CheckConnection = "check the network, the region and the endpoint"
@@ -14,7 +14,7 @@ const (
 	OtherSchema     = "the table's key does not fit the layout: run leasehold table check"
 )
 
-// meaning is what an error code says.
+// meaning is the interpretation of an error code.
 type meaning struct {
 	cause  Cause  // None: the status of the answer tells
 	advice string // what is wrong, for people, and what to do
@@ -54,7 +54,7 @@ var codes = map[string]meaning{
 	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for it
 }
 
-// Advice says what is wrong with a request that was answered, for people, and what to do
+// Advice describes the problem of a request that was answered, for people, and what to do
 // about it. Empty: only the answer tells.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {

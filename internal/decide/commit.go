@@ -14,7 +14,7 @@ type CommitReply struct {
 	Failed  []int                      // with GuardFailed: the guards that failed, from 0
 }
 
-// ClassifyCommit says what the error of a transaction means. It has that many
+// ClassifyCommit interprets the error of a transaction. It has that many
 // items, of which the last ones are guards.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
@@ -89,7 +89,7 @@ type Course struct {
 	Stopped    bool // the caller's context ended, the client closes, or the token gets too old
 }
 
-// Step is what a commit does next.
+// Step is the next step of a commit.
 type Step int
 
 // Values of Step. Those after Reread end the commit.

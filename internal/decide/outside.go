@@ -11,27 +11,27 @@ import (
 const (
 	longestOutside = 12 * time.Second
 	leastAhead     = 8       // it pauses as one so far behind the head, at least
-	mostOfWait     = 1. / 32 // and this part of its wait
+	mostOfWait     = 1. / 32 // and at least this part of its wait
 	unmoved        = 1. / 10 // this part of its wait, if the front has not moved
 	toFront        = 1. / 2  // this part of the time until the front has come to it
 	spread         = 1. / 4  // more or less, at random
 )
 
-// Outside is what a waiter knows who has found no place in a record's queue. Each entry
+// Outside is the knowledge of a waiter that has found no place in a record's queue. Each entry
 // there says when the call of its waiter began, by the clock of that client. So clocks decide
 // who waits longer; who holds the key, never.
 type Outside struct {
 	Waited    time.Duration
-	RoundTrip time.Duration // as measured last
+	RoundTrip time.Duration // the last one measured
 	Ahead     time.Duration // from the front to when its own call began; not positive: it is overdue
 	Moved     time.Duration // how far the front has come since the waiter first saw it
-	Seen      time.Duration // for how long it has seen it; 0: there was one look
+	Seen      time.Duration // since that first look; 0 after one look
 	Last      time.Duration // its last pause
 }
 
 // Front returns the time that half of the calls in a queue began before, given when each of
-// them did; the zero time if it is not known of any. A zero time is not known. Who began before
-// the front, and stands outside, is overdue. Of a later time than this there is more chance: with
+// them did; the zero time if it is not known of any. Zero times are unknown. A call outside
+// that began before the front is overdue. Of a later time than this there is more chance: with
 // 64 clients, three quarters cost three more reads a section, and longer waits.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)

@@ -96,10 +96,10 @@ type Pace struct {
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
-	paceGrowth  = 0.05 // of the usual demand, per second
+	paceGrowth  = 0.05 // part of the usual demand, per second
 	paceReserve = 1.5
 	paceLeast   = 5.0
-	paceFree    = 1.5 // of the usual demand: above that, no limit is needed
+	paceFree    = 1.5 // times the usual demand: above that, no limit is needed
 )
 
 // Throttled returns the pace after a renewal that was sent at sent was throttled.

@@ -26,7 +26,7 @@ const (
 // Cause says why a request did not succeed.
 type Cause int
 
-// Values of Cause, with what to do about it.
+// Values of Cause, each with the reaction to it.
 const (
 	None            Cause = iota
 	ConditionFailed       // read the old item in the answer
@@ -34,7 +34,7 @@ const (
 	Refused               // the request itself is wrong or not allowed: give up, but see Denied
 	Unreachable           // no answer, a server error, or an unreadable answer: retry
 	Unidentified          // there were no credentials, or DynamoDB has refused them: see After
-	Conflict              // of two transactions: retry immediately, with jitter
+	Conflict              // between two transactions: retry immediately, with jitter
 	GuardFailed           // the guard of a lock failed in a transaction
 	WriteFailed           // one of the caller's own writes failed in a transaction
 	TokenTaken            // another transaction has used the idempotency token
@@ -45,10 +45,10 @@ type Reply struct {
 	Effect Effect
 	Cause  Cause
 	Outage bool                            // DynamoDB itself cannot serve the request: a server error, or throttling
-	Old    map[string]types.AttributeValue // with ConditionFailed; nil: no item, or the server does not return it
+	Old    map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the server does not return it
 }
 
-// Classify says what the error of a request means. An error that it does not know
+// Classify interprets the error of a request. An error that it does not know
 // has an unknown effect: a wrapper around the SDK may have its own errors.
 func Classify(err error) Reply {
 	if err == nil {

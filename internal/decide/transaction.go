@@ -16,10 +16,10 @@ type Transaction struct {
 // if the item did not.
 type Reason struct {
 	Cause Cause
-	Old   map[string]types.AttributeValue // with ConditionFailed; nil: no item, or the request did not ask for it
+	Old   map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the request did not ask for it
 }
 
-// ClassifyTransaction says what the error of a TransactWriteItems request means. A
+// ClassifyTransaction interprets the error of a TransactWriteItems request. A
 // cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {

@@ -41,7 +41,7 @@ func (i Instant) Earlier(o Instant) Instant {
 	return Instant{Mono: min(i.Mono, o.Mono), Boot: min(i.Boot, o.Boot)}
 }
 
-// TrustedUntil is when a holder must stop trusting a grant or renewal whose
+// TrustedUntil returns the time when a holder must stop trusting a grant or renewal whose
 // attempt started at sent: sent + lease − margin. The lease counts from before the
 // request was sent, because the record cannot have been written earlier, and so
 // no observer can have seen it earlier.

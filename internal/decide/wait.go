@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// View is what a waiter knows about the record of the key that it wants.
+// View is a waiter's knowledge of the record of the key that it wants.
 type View struct {
 	Known    bool          // an answer has shown the record
 	Free     bool          // the record is absent or released
@@ -16,14 +16,14 @@ type View struct {
 	PollMin  time.Duration
 	PollMax  time.Duration
 	Looked   time.Duration // when a reply last showed the record, in monotonic time
-	Position *Position     // in the record's queue; nil: none
-	Outside  *Outside      // it has no place there; nil: it has, or polls with random pauses
+	Position *Position     // in the record's queue; nil if it is not there
+	Outside  *Outside      // set if it found no place there; nil if it has one, or polls with random pauses
 }
 
-// Position is where a waiter stands in the queue of a record.
+// Position is the position of a waiter in the queue of a record.
 type Position struct {
 	Ahead     int           // how many come before it
-	RoundTrip time.Duration // as measured last
+	RoundTrip time.Duration // the last one measured
 	Most      time.Duration // the longest pause; see LongestPauseInQueue
 }
 
@@ -39,7 +39,7 @@ const (
 // HandOverLease returns the lease of a key that is handed to a waiter of another client, if
 // the client that hands it over has that lease: half of it, from 3 s to 10 s, and never
 // more than that lease. A waiter that has died blocks the key for so long, and the writes
-// of one that lives may be throttled for almost so long.
+// of a live one may be throttled for almost so long.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -103,8 +103,8 @@ func (j *Joins) Take(now time.Duration) bool {
 	return true
 }
 
-// queuesAtOnce is in how many queues a call for one of several keys stands at first, and
-// queuesMore after how long it joins one more. Each entry costs the holder of that key the
+// queuesAtOnce is the number of queues that a call for one of several keys joins at first, and
+// queuesMore the wait after which it joins one more. Each entry costs the holder of that key the
 // time of a hand-over that may be given back.
 const (
 	queuesAtOnce = 2
@@ -122,7 +122,7 @@ func Queues(waited time.Duration) int {
 	return n
 }
 
-// Move is what a waiter does next.
+// Move is the next step of a waiter.
 type Move int
 
 // Values of Move.
@@ -192,7 +192,7 @@ func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, ag
 
 // Pause returns the time between two reads of a grant of that age: uniform between half
 // of a mean and as much above it. The mean is the age, or what is soon for it, from low to
-// high. Pauses that differ keep waiters apart; those that differ more come later on average
+// high. Pauses that differ keep waiters apart; pauses that differ more are longer on average
 // for as many reads. Nobody comes late by more than a tenth of a hold of five seconds, or of
 // a longer one.
 func Pause(age, low, high time.Duration, u float64) time.Duration {

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/unsettled"
 )
 
-// Client is what one client holds, and what it needs for that.
+// Client has the locks of one client, and the settings they share.
 type Client struct {
 	Table    string
 	Requests *attempts.Sender
@@ -38,7 +38,7 @@ type Client struct {
 
 	PollMax          time.Duration
 	ReleaseGrace     time.Duration
-	Retention        time.Duration // 0: the default; Forever
+	Retention        time.Duration // 0 for the default, or Forever
 	Concurrency      int           // how many locks are released at a time when the client closes
 	DeletesByDefault bool          // a release deletes the record, unless its caller says otherwise
 
@@ -46,31 +46,31 @@ type Client struct {
 	Listener Listener
 	Grew     func(held int) // called when one lock more is held that is renewed by itself
 
-	sharing  *sharing // nil: locks are renewed one by one
+	sharing  *sharing // nil if each lock is renewed by itself
 	failing  failing
-	resumes  unsettled.Attempts[string] // to resume a grant, by its id
+	resumes  unsettled.Attempts[string] // attempts to resume a grant, by its id
 	resuming resuming
 
 	mu      sync.Mutex // guards what follows; never held across I/O
 	held    map[*Lock]int
 	grants  int                // ever, to put held in order
-	unfreed map[*Lock]struct{} // whose release has failed, and is repeated by timer
+	unfreed map[*Lock]struct{} // locks whose release has failed, and is repeated by a timer
 	running int                // calls and senders that are not done
 	idle    chan struct{}      // closed when running comes to 0; Close waits for it
-	result  error              // of Close
+	result  error              // Close returns it
 
 	closing context.Context         // ends with ErrClosed when Close is called
-	close   context.CancelCauseFunc // ends it; Enter is told by mu, too
+	close   context.CancelCauseFunc // ends it, with mu held for Enter
 	closed  context.Context         // ends with ErrClosed when Close is done: no request is begun after that
 	end     context.CancelCauseFunc // ends it
 }
 
-// Errors makes the errors that callers are told, and whose types they know.
+// Errors makes the errors that callers receive, and whose types they know.
 type Errors interface {
 	// Lost says how a lock was lost. It matches ErrLost.
 	Lost(l Loss) error
 
-	// Loss is what Lost was told of an error; false: it is of no loss.
+	// Loss returns the Loss that Lost made err of, and false if err is no such error.
 	Loss(err error) (Loss, bool)
 
 	// Failed says why a request of an operation did nothing, or may have done something.
@@ -80,7 +80,7 @@ type Errors interface {
 	Uncommitted(key protocol.Key, reasons []types.CancellationReason, err error) error
 }
 
-// Listener is told what happens. No mutex is held.
+// Listener receives reports. No mutex is held meanwhile.
 type Listener interface {
 	Renewed(ctx context.Context, e Event)
 	RenewFailed(ctx context.Context, e Event)
@@ -90,13 +90,13 @@ type Listener interface {
 	Throttled(ctx context.Context, e Event)
 }
 
-// Event is what a Listener is told. Fields that do not apply are zero.
+// Event is a report to a Listener. Fields that do not apply are zero.
 type Event struct {
 	Key       protocol.Key
 	Token     int64
-	Took      time.Duration // of the requests
+	Took      time.Duration // duration of the requests
 	Held      time.Duration // how long the grant lasted, if no event has said so before
-	Remaining time.Duration // of trust
+	Remaining time.Duration // trust that is left
 	Requests  int
 	Err       error
 }
@@ -114,7 +114,8 @@ func (c *Client) Begin(shared bool) {
 // Shares reports whether locks are held under sessions.
 func (c *Client) Shares() bool { return c.sharing != nil }
 
-// Sessions are those that locks are granted under; nil: they are renewed one by one.
+// Sessions returns the shared leases that locks are granted under, nil if each is renewed by
+// itself.
 func (c *Client) Sessions() seek.Sessions {
 	if c.sharing == nil {
 		return nil
@@ -134,7 +135,7 @@ func (c *Client) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.held {
-		if h.key == key && h.lease.Record().Grant == grant { // of one key there may be several readers
+		if h.key == key && h.lease.Record().Grant == grant { // several grants of one key may be known
 			return true
 		}
 	}
@@ -179,7 +180,7 @@ func (c *Client) failedToFree() []*Lock {
 	return slices.Collect(maps.Keys(c.unfreed))
 }
 
-// Enter counts a call that Close waits for; false: the client is closed.
+// Enter counts a call that Close waits for. It returns false if the client is closed.
 func (c *Client) Enter() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -214,7 +215,7 @@ func (c *Client) Detach(fn func()) {
 }
 
 // deepen makes the stack of a new goroutine as deep as the SDK's requests need it, at
-// once: left alone it grows in steps, each of which copies all the frames there are.
+// once: otherwise it grows in steps, and each step copies all frames.
 //
 //go:noinline
 func deepen() {
@@ -240,7 +241,7 @@ func (c *Client) UntilClosing(ctx context.Context) (context.Context, context.Can
 	}
 }
 
-// throttled tells of attempts for a key that were throttled, or in conflict.
+// throttled returns a function that reports attempts that were throttled, or in conflict.
 func (c *Client) throttled(ctx context.Context, key protocol.Key, token int64) func(error) {
 	return func(err error) {
 		c.Listener.Throttled(ctx, Event{Key: key, Token: token, Requests: 1, Err: err})

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Close ends the client, as users are told of leasehold.Client.Close.
+// Close ends the client, as leasehold.Client.Close documents.
 func (c *Client) Close(ctx context.Context) error {
 	c.mu.Lock()
 	if c.IsClosing() {

@@ -47,14 +47,14 @@ func (g *Group) commit(t *transaction) error {
 		return notSent(late, attempts.Cause(t.ctx))
 	}
 	result, err := t.run()
-	leave() // before anybody is told, who may commit or release the locks
+	leave() // before anybody learns of it, and may commit or release the locks
 	t.report(result, err)
 	return err
 }
 
 // CommitAndRelease is Commit that frees the keys in the same transaction or, if the writes
 // were not applied, after it. wrong is why nothing can be committed, as terms that cannot be
-// kept: the keys are freed all the same.
+// kept: the keys are freed nevertheless.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -122,7 +122,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	defer stop()
 	limit, cancel := c.atLeastGrace(ctx, ctx)
 	defer cancel()
-	var ended error // which keeps the commit from being sent, while others were claimed
+	var ended error // this one keeps the commit from being sent, while others were claimed
 	for i, r := range rs {
 		ended = cmp.Or(ended, g.handles[i].claim(limit, r))
 	}
@@ -170,7 +170,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 // if it was committed, and those of locks that turn out to be lost. Releases that follow
 // expect what it may have written. now holds the transaction.
 func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
-	fs := make([]*releaser, len(rs)) // nil: others share the grant
+	fs := make([]*releaser, len(rs)) // nil if others share the grant
 	sent := make([]attempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {

@@ -21,7 +21,7 @@ type lockContext struct {
 // heldKeys lists the locks that a context belongs to, innermost first.
 type heldKeys struct {
 	by    *Lock
-	bound context.Context // what was bound to the lock; nil: its own context
+	bound context.Context // the context that was bound to the lock; nil for its own
 	outer *heldKeys
 }
 
@@ -44,7 +44,7 @@ func (c *Client) Of(ctx context.Context, key protocol.Key) *Lock {
 }
 
 // Above returns a lock of several that ctx belongs to, and whose key comes after key where
-// several are taken; nil: there is none that is still held.
+// several are taken, nil if none is still held.
 func (c *Client) Above(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.want.InOrder && h.by.key.Compare(key) > 0 && h.by.Ended() == nil {
@@ -68,7 +68,7 @@ func (h *heldKeys) has(holds []*Lock) bool {
 func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(values)
 	readClock := func() {
-		// Whoever ended the lease may not have come to this context yet.
+		// The goroutine that ended the lease may not have reached this context yet.
 		if cause := h.lease.Ended(); cause != nil {
 			cancel(cause)
 		}

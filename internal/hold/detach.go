@@ -12,7 +12,7 @@ type Detached struct {
 	Owner        string
 	Token        int64
 	Grant        string   // its id
-	Versions     []string // that the record may show
+	Versions     []string // versions that the record may show
 	Lease        time.Duration
 	TrustedUntil time.Time
 }

@@ -57,7 +57,7 @@
 // trusted while the session's is. Whoever needs to know asks the lease (Root, Orphaned,
 // Outlived). What else differs is said in one place each: a commit names the session's row
 // as well, and waits for its turn (guard.go, session.go); a break is told to the row
-// (sessionbroken.go); attempts that were given up are looked for while the session lives
+// (sessionbroken.go); attempts that were given up are checked while the session lives
 // (sessionunsettled.go); the session ends with one write for all (sessionend.go).
 //
 // # What it does not know

@@ -17,7 +17,7 @@ var (
 	ErrReleased = errors.New("leasehold: lock released")
 	ErrClosed   = attempts.ErrClosed
 
-	// ErrDetached is that its caller has detached it. It matches ErrReleased: either way the
+	// ErrDetached is the cause of a handle that its caller has detached. It matches ErrReleased: either way the
 	// caller has given up the handle.
 	ErrDetached error = detachedError{}
 )
@@ -34,8 +34,8 @@ type Loss struct {
 	Token  int64
 	Reason Reason
 	At     time.Time        // when trust ended, by the wall clock
-	By     *protocol.Record // what the record showed; nil: it was not seen
-	Err    error            // of the last renewal, or of the transaction; nil: none failed
+	By     *protocol.Record // the record that was shown; nil if it was not seen
+	Err    error            // error of the last renewal, or of the transaction; nil if none failed
 }
 
 // Reason is why a lock was lost.
@@ -49,7 +49,7 @@ const (
 	Broken   Reason = "broken"
 )
 
-// seen says what the record shows in place of the grants that were ours. A free record
+// seen notes the content of a record that does not show our grants. A free record
 // may name none.
 func (l *Loss) seen(r protocol.Record, ours ...string) {
 	l.By = &r
@@ -68,7 +68,7 @@ func (c *Client) Errorf(op string, key protocol.Key, format string, args ...any)
 
 // UnknownOutcome is the error of an operation that gives up although one of its writes
 // may have been applied, or may still be, whatever the last answer was. It never matches
-// ErrLost, which says of a commit that nothing was written: the operation's context may
+// ErrLost, which would mean that nothing was written: the operation's context may
 // have ended because a lock was lost.
 func (c *Client) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return c.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))

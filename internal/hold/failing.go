@@ -14,8 +14,8 @@ const logEvery = 10 * time.Second
 // however many locks are held. Lines are written outside its mutex.
 type failing struct {
 	mu        sync.Mutex
-	locks     map[*row]error // whose last renewal failed, and why
-	attempts  int            // that failed since the last line
+	locks     map[*row]error // locks whose last renewal failed, with its error
+	attempts  int            // number that failed since the last line
 	logged    time.Time      // when the last line was
 	inEpisode bool           // a line has said that renewals fail, none that they succeed again
 }
@@ -52,7 +52,7 @@ func (f *failing) add(r *row, err error) {
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
-// renewed notes that a lock has been renewed, and logs when none fails any more.
+// renewed notes that a lock has been renewed, and logs when no renewal fails.
 func (f *failing) renewed(r *row) {
 	f.mu.Lock()
 	_, failed := f.locks[r]

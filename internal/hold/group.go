@@ -111,7 +111,7 @@ func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
 	return errs
 }
 
-// GiveBack frees what nobody wants any more, within the release grace.
+// GiveBack frees locks whose caller has left, within the release grace.
 func (c *Client) GiveBack(held []seek.Holding) {
 	rs := make([]*release, len(held))
 	for i, h := range held {

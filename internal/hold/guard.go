@@ -78,8 +78,8 @@ func (g *Group) GuardError(err error, first int) error {
 // failedGuard is a guard that has failed. It can never pass again: no grant comes
 // back.
 type failedGuard struct {
-	row  *row          // whose it is: a lock's, or a session's
-	item protocol.Item // as it was then; nil: there was none
+	row  *row          // its owner: a lock, or a session
+	item protocol.Item // the state at that time; nil if there was none
 }
 
 // loseBy ends every lock that depends on a guard that failed, and returns how each of
@@ -89,7 +89,7 @@ func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock
 	losses := make([]error, len(holds))
 	var ended []loss
 	for _, f := range failed {
-		reason := Reason("") // of the session
+		reason := Reason("") // the session's
 		if s := sessionOf(holds); s != nil && f.row == &s.row {
 			reason = s.loseAs(s.lossShown(f.item, err))
 		}

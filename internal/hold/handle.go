@@ -8,13 +8,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
-// Handle is what one call was given of a grant: it has a context and warnings of its own.
+// Handle is the share of one call in a grant: it has a context and warnings of its own.
 // The grant is released with its last handle.
 type Handle struct {
-	// Of is what the handle is a part of: nothing of hold's.
+	// Of is the object that the handle is a part of; hold does not use it.
 	Of any
 
-	// Once says that the handle was acquired for the work that the grant is for, which is to
+	// Once is set if the handle was acquired for the work that the grant is for, which is to
 	// be done once: its end says whether it is done.
 	Once bool
 
@@ -50,7 +50,7 @@ func (l *Handle) ended() error {
 	return l.Err()
 }
 
-// TrustedUntil is when trust ends if no renewal succeeds, by the wall clock.
+// TrustedUntil returns the time when trust ends if no renewal succeeds, by the wall clock.
 func (l *Handle) TrustedUntil() time.Time {
 	left := l.h.lease.Remaining()
 	if l.Err() != nil { // however long the lease would have lasted
@@ -104,7 +104,7 @@ func (l *Handle) warn(asked []Warning) {
 }
 
 // leave ends this handle, if others share the grant, and reports whether it did, or
-// whether that was done before. Until drop it counts as one of those that share.
+// whether that was done before. Until drop it counts as a sharer.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	if l.closed || l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
@@ -142,7 +142,7 @@ func (l *Handle) isShared() bool {
 	return len(l.h.handles) > 1
 }
 
-// BeginWork counts a function in Do, for which Close waits, unless the lock has
+// BeginWork counts a function in Do, which Close awaits, unless the lock has
 // ended.
 func (l *Handle) BeginWork() error {
 	l.h.mu.Lock()

@@ -12,7 +12,7 @@ import (
 // Then the new grant has no owner here, and is handed on.
 func (f *releaser) handOver() (ended bool) {
 	h := f.h
-	if h.token >= protocol.MaxToken { // the next one is told so
+	if h.token >= protocol.MaxToken { // the next grant returns that error
 		return false
 	}
 	// A resumed lock has no session. If this client's locks share one, it is not
@@ -44,7 +44,7 @@ func (f *releaser) handOver() (ended bool) {
 		granted.end(ErrReleased)
 		// Only now: a renewal may have been sent since the grant.
 		f.hold, f.record, f.stored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
-		f.tried.Keep(0) // none can be applied any more: the record does not show what they name
+		f.tried.Keep(0) // they can no longer be applied: the record does not show the versions that they name
 		f.passed = true
 		if f.handToHead() { // the hand-over has shown whoever joined meanwhile
 			return true

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether waiters of other clients stand in the queue of the record, if any
-// wait. While it is suspended they poll, and the release is as if there were none.
+// hasQueue reports whether the waiters of other clients, if there are any, are in the queue of
+// the record. While it is suspended they poll, and the release is as if there were none.
 func (f *releaser) hasQueue() bool { return f.h.c.Seek.HasQueue(f.record) }
 
 // mostHeads is how many heads a release tries: each may leave while the write is under way.
@@ -35,7 +35,7 @@ func (f *releaser) handToHead() (ended bool) {
 	return false
 }
 
-// head is the first in the queue that the record showed last; false: there is none.
+// head returns the head of the queue that the record showed last, and false if the queue is empty.
 func (f *releaser) head() (protocol.Waiter, bool) {
 	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
 		return protocol.Waiter{}, false

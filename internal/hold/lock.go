@@ -19,17 +19,17 @@ import (
 type Lock struct {
 	row
 	want    *seek.Want
-	session *session // whose lease is renewed in this grant's place; nil: none
+	session *session // the session whose lease is renewed instead of this grant's; nil if there is none
 	granted decide.Instant
 	dead    *protocol.Record // the dead holder's, if it was taken over
-	first   *Handle          // of the call that was granted
+	first   *Handle          // the values of the call that was granted
 	resumed bool             // the grant was detached before
 
 	unclaimed bool // it was resumed, and its caller does not have it yet; the client's mu guards it
 
 	committing ctxmutex.Mutex // commits exclude each other and the release
 
-	onAsked atomic.Pointer[func()] // is called when the holder is asked to step down; nil: nobody listens
+	onAsked atomic.Pointer[func()] // called when the holder is asked to step down; nil if nobody listens
 
 	mu           sync.Mutex // guards what follows; never held across I/O
 	handles      []*Handle
@@ -70,16 +70,16 @@ func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first 
 // Key is the key that was granted.
 func (h *Lock) Key() protocol.Key { return h.key }
 
-// Token is that of the grant.
+// Token returns the fencing token of the grant.
 func (h *Lock) Token() int64 { return h.token }
 
-// Want is what was asked for.
+// Want returns the terms that the caller asked for.
 func (h *Lock) Want() *seek.Want { return h.want }
 
 // UnderSession reports whether a session is renewed in the lock's place.
 func (h *Lock) UnderSession() bool { return h.session != nil }
 
-// Duration is how long a renewal lasts.
+// Duration returns the length of the lease.
 func (h *Lock) Duration() time.Duration { return h.lease.Duration() }
 
 // First is the handle of the call that was granted the key.
@@ -88,7 +88,7 @@ func (h *Lock) First() *Handle { return h.first }
 // IsResumed reports whether the grant was detached before, here or in another process.
 func (h *Lock) IsResumed() bool { return h.resumed }
 
-// Dead is the record of the dead holder that the key was taken over from; nil: from none.
+// Dead is the record of the dead holder that the key was taken over from, nil if there was none.
 func (h *Lock) Dead() *protocol.Record { return h.dead }
 
 // Record is the record as of the last write known to have been applied.
@@ -101,14 +101,14 @@ func (h *Lock) Age() time.Duration { return h.c.Now().Mono - h.granted.Mono }
 // IsOver reports whether the trust has ended, without reading the clock.
 func (h *Lock) IsOver() bool { return h.lease.IsOver() }
 
-// Handles are those that share the grant.
+// Handles returns the handles that share the grant.
 func (h *Lock) Handles() []*Handle {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return slices.Clone(h.handles)
 }
 
-// Ended is what the trust has ended with, nil before it.
+// Ended returns the error with which trust has ended, nil while it lasts.
 func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 
 // end ends the trust for good, once, and reports whether this call did.
@@ -154,7 +154,7 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// endOf says how a lock has ended whose lease was lost. If this client has given the
+// endOf returns the error of a lock whose lease was lost. If this client has given the
 // session up, which it does when it closes, it has given up the lock too.
 func (h *Lock) endOf(why lease.Loss) error {
 	if why.Reason != lease.WithParent {
@@ -183,7 +183,7 @@ func (h *Lock) outlived() error {
 // loss is a lock that has been lost, and how.
 type loss struct {
 	h    *Lock
-	err  error // as from Errors.Lost
+	err  error // an error of Errors.Lost
 	held time.Duration
 }
 

@@ -9,7 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// What a record says of a release whose reply was lost, or whose condition failed.
+// The functions here interpret a record after a release whose reply was lost, or whose
+// condition failed.
 
 // isFreed reports whether a record that does not show our grant means that an
 // attempt has freed it.
@@ -113,7 +114,7 @@ func (f *releaser) lost(item protocol.Item) error {
 }
 
 // notDone is the error of an operation whose last attempt was neither applied nor
-// rejected. Nothing was done, if all attempts have been answered. limit is that of the
+// rejected. Nothing was done, if all attempts have been answered. limit is the context of the
 // operation.
 func (c *Client) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[attempt], tried *attempts.Sequence[attempt]) error {
 	err := attempts.Joined(attempts.Cause(limit), r.Err)

@@ -57,7 +57,7 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	return items[:len(gets)], nil
 }
 
-// besideRows adds what the grant rests on to what the caller reads.
+// besideRows adds the rows that the grant rests on to the items that the caller reads.
 func (h *Lock) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem, error) {
 	all := slices.Clip(gets)
 	for _, row := range rowsOf([]*Lock{h}) {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Terms are what a caller wants of a release.
+// Terms are the wishes of the caller of a release.
 type Terms struct {
 	Delete  bool // the record goes, else it is kept, marked released
 	Changes protocol.Changes
@@ -34,7 +34,7 @@ func (g *Group) releases(terms []Terms) []*release {
 func (g *Group) release(ctx context.Context, rs []*release) []error {
 	errs := make([]error, len(rs))
 	last := make([]*release, 0, len(rs))
-	var at []int // of last
+	var at []int // indices of last
 	for i, l := range g.handles {
 		shared, err := l.endIfShared(rs[i].terms)
 		if errs[i] = err; !shared {
@@ -106,15 +106,15 @@ type release struct {
 	close  bool             // it is a part of Close: the trust ends with ErrClosed
 	effort *inflight.Effort // limits its requests in flight; nil for no limit
 	again  bool             // it repeats one that failed, with one attempt, and nobody waits for it
-	handle *Handle          // all that it ends, since others share the grant; nil: it ends the grant
+	handle *Handle          // the handle that it ends, as others share the grant; nil if it ends the grant
 
 	// Of one that sends requests, from begin on:
-	limit context.Context    // of the call; it begins no request after that
-	ctx   context.Context    // of its requests
+	limit context.Context    // context of the call; no request begins after its end
+	ctx   context.Context    // context of its requests
 	cut   context.CancelFunc // ends them, without an answer; otherwise nobody has to call it
 	done  chan struct{}
 	err   error // once done is closed
-	freed bool  // once done is closed: the record does not show the grant any more
+	freed bool  // once done is closed: the record no longer shows the grant
 }
 
 // newRelease returns a release of the lock as it was agreed at its grant, or as the last
@@ -269,7 +269,7 @@ func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	return next
 }
 
-// GiveBack frees a grant that nobody wants any more.
+// GiveBack frees a grant whose caller has left.
 func (h *Lock) GiveBack() {
 	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
 }

@@ -28,14 +28,14 @@ func (c *Client) newAttempt(lease time.Duration) attempt {
 // knows what earlier ones have sent, which may still be applied.
 type releaser struct {
 	h      *Lock
-	hold   protocol.Hold   // the grant to free, without what has been sent; a hand-over replaces it
-	record protocol.Record // as of the last write known to have been applied
+	hold   protocol.Hold   // the grant to free, without the attempts that were sent; a hand-over replaces it
+	record protocol.Record // after the last write known to have been applied
 	stored bool            // a write without an answer may have stored something since
 	inTime bool            // the first write was sent before the lease had run out
 	held   bool            // the lock was trusted until its first release began
-	marks  bool            // a release has said that the work is done: those that repeat it say so too
+	marks  bool            // a release reports that the work is done, and so do its repetitions
 	tried  attempts.Sequence[attempt]
-	passed bool // a hand-over was applied: the lock is given up, whatever becomes of the grant in hold
+	passed bool // a hand-over was applied: the lock is given up, whatever happens to the grant in hold
 	failed bool // a release has: whoever wants the key may have taken it
 
 	// A commit of unknown outcome may have freed the key, with the mark.
@@ -49,7 +49,7 @@ type releaser struct {
 	pause   time.Duration   // under a session
 	pauses  attempts.Pauses // without one
 
-	r       *release // whose turn it is; h.mu guards it, and what follows is its
+	r       *release // the release whose turn it is; h.mu guards it, and the next fields belong to it
 	started decide.Instant
 	until   decide.Instant // when it is of no use: the lease has freed the key. A session's is renewed, so each release has its own
 	sent    int            // since the last report
@@ -111,9 +111,9 @@ func (f *releaser) passTurn() {
 	}
 }
 
-// leaveToOthers takes care of what a release that failed may have left. No client
+// leaveToOthers handles a grant that a failed release may have left. No client
 // treats it as held, and it may be taken over at once. Others respect the lease until it
-// ends, and that of a session goes on: the release is repeated until then.
+// ends, and the lease of a session continues: the release is repeated until then.
 func (f *releaser) leaveToOthers(err error) {
 	h, c := f.h, f.h.c
 	before := f.repeats
@@ -283,7 +283,7 @@ func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] 
 	return r
 }
 
-// errOfNoUse is why a release is not repeated any more: the lease has freed the key by
+// errOfNoUse is the error of a release that is no longer repeated: the lease has freed the key by
 // now, or a shared one is renewed, and the release is repeated under it.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Renewal is what a caller of Renew asks for.
+// Renewal has the options of a call of Renew.
 type Renewal struct {
-	Lease   time.Duration // 0: as before
+	Lease   time.Duration // 0 to keep the current one
 	Changes protocol.Changes
 }
 
@@ -58,7 +58,7 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 // Extended has nothing to do: nobody else is trusted for longer.
 func (h *Lock) Extended() {}
 
-// Renewed tells of a renewal and of who asks for the lock.
+// Renewed reports a renewal, and a request to step down.
 func (h *Lock) Renewed(r lease.Report) {
 	if h.lease.Record().Asked == h.grant {
 		if asked := h.onAsked.Swap(nil); asked != nil {
@@ -69,8 +69,8 @@ func (h *Lock) Renewed(r lease.Report) {
 }
 
 // OnAsked has fn called, once, when a reply to a renewal shows that the holder is asked to
-// step down; it and all that were given before. It must not wait. What was asked stays in the
-// record: who listens late hears it at the next renewal.
+// step down; it and all that were given before. It must not wait. The request stays in the
+// record: a listener that comes late is called at the next renewal.
 func (h *Lock) OnAsked(fn func()) {
 	for {
 		before, all := h.onAsked.Load(), fn

@@ -26,7 +26,7 @@ func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 	ctx, stop := c.UntilClosing(ctx)
 	defer stop()
 	end, ok := c.resuming.begin(ctx, d.Grant)
-	if !ok { // of an earlier call, which has had no answer yet
+	if !ok { // the attempt of an earlier call, still without an answer
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock
@@ -79,7 +79,7 @@ func (c *Client) detachAgain(d Detached, h *Lock) {
 }
 
 // resuming lets one Resume of a grant be under way at a time. Two could each name the
-// other's attempt in their conditions, and both would be told that they hold the lock.
+// other's attempt in their conditions, and both would succeed.
 // It is safe for concurrent use.
 type resuming struct {
 	mu sync.Mutex
@@ -147,7 +147,7 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 	case attempts.Rejected:
 		return nil, c.notResumed(d, want, res.Item)
 	}
-	if len(earlier) > 0 { // they may be applied yet, whatever became of this call's
+	if len(earlier) > 0 { // they may still be applied, whatever the outcome of this call
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(attempts.Cause(ctx), res.Err))
 	}
 	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
@@ -163,7 +163,7 @@ func (c *Client) resumed(ctx context.Context, want *seek.Want, a attempt, item p
 	return h, nil
 }
 
-// notResumed says that a grant is gone, and what the record shows in its place.
+// notResumed returns the error of a grant that is gone, with the record that was shown.
 func (c *Client) notResumed(d Detached, want *seek.Want, item protocol.Item) error {
 	lost := Loss{Key: want.Key, Token: d.Token, Reason: Broken, At: d.TrustedUntil}
 	if now := c.Wall().Round(0); now.Before(lost.At) {

@@ -127,7 +127,7 @@ func (r *row) gone(item protocol.Item) (reason Reason, by *protocol.Record, dama
 	return "", &shown, nil
 }
 
-// lossOf says how the lease was lost.
+// lossOf returns the way in which the lease was lost.
 func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
 	case lease.Paused:
@@ -150,7 +150,7 @@ func (r *row) lossShown(item protocol.Item, err error) error {
 	return r.lostError(reason, by, attempts.Joined(damage, err))
 }
 
-// lostError says that the grant is lost since now, or since its trust ran out.
+// lostError returns the error of a grant that is lost since now, or since its trust ran out.
 func (r *row) lostError(reason Reason, by *protocol.Record, err error) error {
 	return r.c.Errors.Lost(Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
@@ -176,13 +176,13 @@ func (r *row) Stands(item protocol.Item) bool {
 	return reason == ""
 }
 
-// Renewed tells of a renewal.
+// Renewed reports a renewal.
 func (r *row) Renewed(report lease.Report) {
 	r.c.failing.renewed(r)
 	r.c.Listener.Renewed(r.ctx, Event{Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
 }
 
-// Failed tells of an attempt to renew that was not applied, or had no answer.
+// Failed reports an attempt to renew that was not applied, or had no answer.
 func (r *row) Failed(report lease.Report) {
 	r.c.failing.add(r, report.Err)
 	if report.Throttled {

@@ -65,7 +65,7 @@ func (s *session) close(ctx context.Context) error {
 	cause := s.lease.Cause()
 	why, lost := s.c.Errors.Loss(cause)
 	if lost && why.seenGone() {
-		return cause // the row does not show this session any more
+		return cause // the row no longer shows this session
 	}
 	var err error
 	if _, unknown := attempts.Outlive(limit, s.c.Detach, &s.marks, func() { err = s.mark(limit, !lost) }); unknown != nil {

@@ -15,16 +15,16 @@ import (
 )
 
 // transaction is one call of Commit or CommitAndRelease: it runs a fence.Commit
-// for locks, and ends those whose guards failed.
+// for locks, and ends the locks whose guards failed.
 type transaction struct {
 	*fence.Commit
 	c      *Client
 	ctx    context.Context // ends with the caller's, or when the client closes
 	stop   context.CancelFunc
 	holds  []*Lock           // in the order of keys
-	rows   []*row            // whose guards they are: of holds, and of their sessions
-	ended  func(*Lock) error // why no request may be begun under a lock; nil: one may
-	losses []error           // of holds: how the commit found them to be lost
+	rows   []*row            // the owners of the guards: holds, and their sessions
+	ended  func(*Lock) error // why no request may begin under a lock; nil if it may
+	losses []error           // how the commit found holds to be lost
 }
 
 // newTransaction prepares a commit. ends are the releases of holds, which take the
@@ -152,7 +152,7 @@ func (c *Client) checkWrites(holds []*Lock, writes []types.TransactWriteItem) er
 	return nil
 }
 
-// nameGuards says what guards there are of so many locks.
+// nameGuards names the guards of so many locks.
 func nameGuards(locks, guards int) string {
 	switch {
 	case guards > locks:

@@ -5,7 +5,7 @@ import "github.com/leasehold-go/leasehold/internal/protocol"
 // Successor takes the waiter out of the queue to which a release of the grant may hand
 // the key. Nil: there is none, or it is other processes' turn. The grant keeps the
 // turn until HandOver or LetSeek. queued says that the record has a queue, and that
-// nobody stands there: other processes poll for nothing, and hand-overs do not count.
+// it is empty: no other process polls in vain, and hand-overs do not count.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -14,11 +14,11 @@ import (
 //
 // C is what a waiter's caller needs when it is handed the key.
 type Queues[C any, G grantType] struct {
-	handOvers        int           // of a key in a row
-	pollMin, pollMax time.Duration // of the pauses of other processes
+	handOvers        int           // the most hand-overs of a key in a row
+	pollMin, pollMax time.Duration // bounds of the pauses of other processes
 
 	mu    sync.Mutex
-	byKey map[protocol.Key]*queue[C, G] // of which somebody has the turn
+	byKey map[protocol.Key]*queue[C, G] // keys whose turn somebody has
 }
 
 // Grant is a key that this client holds. Queues call its methods while they are locked:
@@ -26,7 +26,7 @@ type Queues[C any, G grantType] struct {
 type Grant interface {
 	Age() time.Duration      // since the key was granted
 	IsOver() bool            // the grant has ended
-	Record() protocol.Record // what waiters are told of the holder
+	Record() protocol.Record // the holder, for waiters
 }
 
 type grantType interface {
@@ -37,12 +37,12 @@ type grantType interface {
 // queue is the queue of one key.
 type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
-	grant     G                // of the one whose turn it is, once the key is granted
+	grant     G                // the grant of the goroutine whose turn it is, once it has one
 	reported  *protocol.Record // the holder last reported, until the key is granted here or the turn passed on
-	before    *protocol.Record // the one whom the last turn knew, if it ended without a grant
+	before    *protocol.Record // the holder that the last turn knew, if that ended without a grant
 	known     bool             // its holder was reported, or its grant: DynamoDB has answered a request for the key
 	handOvers int              // in a row
-	longest   time.Duration    // that one of those grants was held
+	longest   time.Duration    // the longest of those grants
 }
 
 // New returns empty queues. A key is handed over so many times in a row.
@@ -93,7 +93,7 @@ func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	}
 }
 
-// Holder returns who is known to hold the key, here or elsewhere; nil: nobody.
+// Holder returns the known holder of the key, here or elsewhere, nil if there is none.
 func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +103,8 @@ func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder is Holder, or whom the last turn knew: it may have released the key since.
+// LastHolder returns the Holder or, if it is unknown, the holder that the last turn knew,
+// which may have released the key since.
 func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -123,8 +124,8 @@ func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	return q != nil && q.known
 }
 
-// ReportHolder says who holds a key that somebody is waiting to acquire. Waiters in its
-// line with NoWait are told.
+// ReportHolder sets the holder of a key that a goroutine is waiting to acquire, and reports it
+// to the waiters with NoWait.
 func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -134,8 +135,8 @@ func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	}
 }
 
-// Granted says that the one whose turn it is holds the key. If the grant has ended
-// already, the turn is passed on.
+// Granted notes the grant of the goroutine whose turn it is. If the grant has ended already,
+// the turn is passed on.
 func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,8 +145,8 @@ func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	}
 }
 
-// GrantedOutOfTurn says that the key is held by a grant that did not wait for a turn.
-// If somebody has the turn, that one goes on waiting for the key.
+// GrantedOutOfTurn notes a grant that did not wait for a turn. A goroutine that has the turn
+// continues to wait for the key.
 func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -161,8 +162,8 @@ func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 // nothing.
 func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
-// PassQueued is Pass where the record has a queue: other processes stand there, so none
-// needs time to find the key free.
+// PassQueued is Pass where the record has a queue: other processes wait there, so they need
+// no time to find the key free.
 func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -191,8 +192,7 @@ func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
 	return &holder
 }
 
-// tellHolder tells the waiters with NoWait who holds the key, if that is known. l.mu is
-// held.
+// tellHolder reports the holder, if it is known, to the waiters with NoWait. l.mu is held.
 func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
 	if len(q.waiting) == 0 {
 		return

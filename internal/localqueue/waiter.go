@@ -14,20 +14,20 @@ type Waiter[C any, G grantType] struct {
 
 	turns chan Turn[C, G]
 	held  chan *protocol.Record
-	left  bool // it is not in the queue any more; Queues.mu guards it
+	left  bool // it has left the queue; Queues.mu guards it
 }
 
 // Wishes are how a waiter wants its turn. The zero Wishes wait until it comes, and
 // accept a hand-over.
 type Wishes struct {
-	NoWait      bool // tell it who holds the key, once that is known
+	NoWait      bool // report the holder to it, once it is known
 	SeeksItself bool // do not hand it the key: it must hold none while it waits for another, or must not be granted some
 }
 
 // Turn is the turn of a waiter: to acquire the key, or to hold it.
 type Turn[C any, G grantType] struct {
 	Of      *Waiter[C, G]
-	Granted G             // the key, handed over; zero: acquire it
+	Granted G             // the key, handed over; zero if it must be acquired
 	Delay   time.Duration // so long, other processes go first
 }
 

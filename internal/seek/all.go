@@ -13,7 +13,7 @@ import (
 
 // allWaiter acquires several keys for one AcquireAll call: two at least. It takes them one
 // after the other in the order of their keys, which all callers have in common, so that no
-// two wait for each other. What it holds meanwhile is renewed. Like a waiter it runs on a
+// two wait for each other. Keys that it holds meanwhile are renewed. Like a waiter it runs on a
 // goroutine of its own.
 type allWaiter struct {
 	c     *Client
@@ -24,7 +24,7 @@ type allWaiter struct {
 
 	*task
 	held []Holding // so far, in order of parts, to be given back with err; task.mu guards it until the task is done
-	err  error     // once the task is done; nil: all are held
+	err  error     // set once the task is done; nil if all are held
 }
 
 func newAllWaiter(ctx context.Context, c *Client, wants []*Want) *allWaiter {
@@ -207,8 +207,8 @@ func (w *allWaiter) giveUpUnanswered() {
 	wg.Wait()
 }
 
-// waitsFor returns the part that is waited for and who holds its key, here or in
-// another process; nil if that is not known.
+// waitsFor returns the part that is waited for and the holder of its key, here or in
+// another process; nil if the holder is unknown.
 func (w *allWaiter) waitsFor() (*waiter, *protocol.Record) {
 	at := w.at.Load()
 	if r := w.c.Local.LastHolder(at.want.Key); r != nil {
@@ -233,8 +233,8 @@ func (w *allWaiter) takeHeld() []Holding {
 	return held
 }
 
-// giveUp is that of the task. It also returns what is held, which the caller gives back at
-// once: the task may have a request under way, and gives back what that brings.
+// giveUp gives the task up. It also returns the held locks, which the caller gives back at
+// once: the task may have a request under way, and gives back a lock that this brings.
 func (w *allWaiter) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Result is what became of a call.
+// Result is the outcome of a call.
 type Result struct {
-	Held     []Holding    // one, or one for each key in their order; none: there is an error
-	At       protocol.Key // which the error is about
-	Requests int          // that were sent before the call returned
+	Held     []Holding    // one, or one for each key in their order; empty if there is an error
+	At       protocol.Key // the key that the error names
+	Requests int          // the number sent before the call returned
 	Local    bool         // another goroutine has handed the key over
 }
 

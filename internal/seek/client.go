@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/unsettled"
 )
 
-// Client is what the calls of one client that seek keys have in common.
+// Client has the settings and the state that all calls of one client share.
 type Client struct {
 	Requests *attempts.Sender
 	Proto    protocol.Protocol
@@ -22,10 +22,10 @@ type Client struct {
 	Wall     func() time.Time
 	Chance   func() float64 // in [0, 1): for pauses, so that clients do not retry together
 	Observer *liveness.Observer
-	Sessions Sessions // nil: grants are renewed one by one
+	Sessions Sessions // nil if each grant is renewed by itself
 	Local    *LocalQueues
-	Queue    protocol.Native // of the records, in which waiters of all clients stand; nil in layouts without one
-	Lease    time.Duration   // of the client's locks; says for how long a queue is suspended
+	Queue    protocol.Native // writes to the queues in records; nil in layouts without one
+	Lease    time.Duration   // the client's default; decides for how long a queue is suspended
 
 	// Holds reports whether the client holds that grant of the key. Through an outage it
 	// may, though the record has not changed for a lease.
@@ -37,11 +37,11 @@ type Client struct {
 	Detach     func(func())          // runs a function that Close waits for
 	AwaitGrace func(<-chan struct{}) // waits for that, but not for longer than the release grace
 	GiveBack   func([]Holding)       // releases them, within the release grace
-	Closing    context.Context       // ends when the client closes, with what ended a wait then
+	Closing    context.Context       // ends when the client closes; its cause ends every wait
 	Errors     Errors
 	Listener   Listener
 
-	Unsettled unsettled.Attempts[protocol.Key] // to be granted
+	Unsettled unsettled.Attempts[protocol.Key] // grant attempts whose outcome is unknown
 	Left      Left
 }
 
@@ -66,45 +66,44 @@ type Session interface {
 type Holding interface {
 	localqueue.Grant
 	Lease() *lease.Lease
-	GiveBack() // releases it: nobody wants it any more
+	GiveBack() // releases it, as its caller has left
 }
 
-// Errors makes the errors that callers are told.
+// Errors makes the errors that callers receive.
 type Errors interface {
-	// Held says that holder has the key. why is what ended the wait, nil if there was none.
+	// Held returns the error of a key that holder has. why ended the wait; nil if there was no wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
-	// Failed says why the requests of an operation are not repeated.
+	// Failed returns the error of an operation whose requests are not repeated.
 	Failed(op string, key protocol.Key, err error) error
 
-	// Ended says what ended the wait for a key of which nothing is known.
+	// Ended returns the error of a wait that why ended before any answer about the key.
 	Ended(key protocol.Key, why error) error
 
-	// Done says that what the key is wanted for is done.
+	// Done returns the error of work that was done by somebody else.
 	Done(key protocol.Key, by protocol.Done) error
 
-	// Missing says that the key has no record.
+	// Missing returns the error of a key without a record.
 	Missing(key protocol.Key) error
 }
 
-// Listener is told what happens meanwhile.
+// Listener receives reports while a call waits.
 type Listener interface {
-	// Waiting tells once of each grant that is waited for, and of each place in the
-	// record's queue, from 1; 0: none. undo, if it is not nil, is for a listener that
-	// panics: the caller is gone then.
+	// Waiting reports, once for each grant, that the call waits for it, and each position in
+	// the record's queue, counted from 1; 0 outside the queue. If undo is not nil, a listener
+	// that panics must call it: its caller is gone then.
 	Waiting(ctx context.Context, key protocol.Key, holder *protocol.Record, place int, undo func())
 
-	// Throttled tells of requests that were throttled.
+	// Throttled reports requests that were throttled.
 	Throttled(ctx context.Context, key protocol.Key, requests int, err error)
 
-	// Failing tells, now and then, that requests fail and are repeated; and of a key that
-	// is left out because its record is damaged.
+	// Failing reports, now and then, that requests fail and are repeated, and that a key is
+	// left out because its record is damaged.
 	Failing(ctx context.Context, key protocol.Key, err error)
 }
 
-// HasQueue reports whether waiters of other clients stand in the queue of a record, and
-// its release hands the key to them: the client takes part, and the record does not say
-// that the queue is suspended.
+// HasQueue reports whether a record has a queue that its release serves: the layout has
+// queues, and this one is not suspended.
 func (c *Client) HasQueue(r protocol.Record) bool {
 	return c.Queue != nil && !decide.IsSuspended(r.NoQueueUntil, c.Wall(), c.Lease)
 }
@@ -114,7 +113,7 @@ func (c *Client) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: c.PollMin, Most: 2 * time.Second}
 }
 
-// since is how long a call that began then has taken, for people.
+// since returns the time that a call has taken, for error messages.
 func (c *Client) since(began decide.Instant) time.Duration {
 	return (c.Now().Mono - began.Mono).Round(100 * time.Millisecond)
 }

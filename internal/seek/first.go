@@ -22,7 +22,7 @@ type anyWaiter struct {
 	*task
 	c       *Client
 	waiters []*waiter     // in the order given
-	turns   chan turn     // of several keys
+	turns   chan turn     // for the turns of several keys
 	delay   time.Duration // at first, so that other processes can go first
 	began   decide.Instant
 
@@ -98,7 +98,7 @@ func (w *anyWaiter) leaveOthers(granted *waiter) {
 		if of.place == nil {
 			continue
 		}
-		if given, had := w.c.Local.Leave(of.place); had { // of this key or another
+		if given, had := w.c.Local.Leave(of.place); had { // either for this key or for another
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
@@ -110,7 +110,7 @@ func (w *anyWaiter) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	if w.waiters[0].want.Manual { // as in cleanUp: else nobody waits, and no goroutine is needed
+	if w.waiters[0].want.Manual { // see cleanUp; otherwise nobody waits, and no goroutine is needed
 		done := make(chan struct{})
 		w.c.Detach(func() {
 			undone.Wait()
@@ -162,7 +162,7 @@ func (w *anyWaiter) await() (*waiter, error) {
 	return nil, w.ctx.Err() // nobody reads it
 }
 
-// pause is what to do while no key may be asked for.
+// pause is the next step while no key may be requested.
 type pause struct {
 	wait time.Duration
 	look bool // after it, read all records
@@ -195,7 +195,7 @@ func (w *anyWaiter) first(u float64) (*waiter, pause, error) {
 	return nil, p, nil
 }
 
-// chooseQueues says which of several queues the call joins next: the shortest, once the
+// chooseQueues chooses the queues that the call joins next: the shortest, once the
 // records of all keys are known. While nobody knows whether a key was granted it joins none.
 func (w *anyWaiter) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
@@ -245,8 +245,8 @@ func (w *anyWaiter) candidates() []*waiter {
 	return ready
 }
 
-// failed notes that a request for a key has failed; nil: it has not. An error ends the
-// waiting.
+// failed notes the failure of a request for a key, or its success if err is nil. A returned
+// error ends the wait.
 func (w *anyWaiter) failed(of *waiter, s step, err error) error {
 	if err == nil || attempts.FailureOf(err) != nil || len(w.waiters) == 1 {
 		return of.failed(s, err)
@@ -278,7 +278,8 @@ func (w *anyWaiter) noneLeft() error {
 	return errors.Join(errs...)
 }
 
-// withDamaged adds to what ended a wait why another key cannot be acquired.
+// withDamaged adds to why, the cause that ended a wait, the reason why another key cannot be
+// acquired.
 func (w *anyWaiter) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -386,7 +387,7 @@ func (w *anyWaiter) notAcquired() error {
 }
 
 // waitsFor returns the first key that is known to be held, here or in another process,
-// and who holds it. If none is, it returns the first key and nil.
+// and its holder. If no key is, it returns the first key and nil.
 func (w *anyWaiter) waitsFor() (*waiter, *protocol.Record) {
 	for _, of := range w.waiters {
 		if r := of.holder.Load(); r != nil {

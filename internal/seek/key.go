@@ -26,17 +26,17 @@ type waiter struct {
 	manual bool // once the call has returned nothing is sent in the background
 	record *plainRecord
 
-	place   *place        // in the local queue; nil: it needs no turn, or has waited for it
+	place   *place        // in the local queue; nil if it needs no turn, or has waited for it
 	ready   bool          // it has the turn of its local queue
 	from    time.Duration // monotonic: until then other processes go first
 	missing bool          // it has no record, as it must
-	dropped error         // why the key cannot be acquired; nil: it may be
+	dropped error         // why the key cannot be acquired; nil if it may be
 
 	answered bool // DynamoDB has answered a request for the key
 
 	tried   attempts.Sequence[Attempt]
 	unclear bool          // the last attempt has had no answer
-	failing step          // that failed last, and has not succeeded since
+	failing step          // the step that failed last, and has not succeeded since
 	retryAt time.Duration // monotonic: until then nothing is repeated
 	pauses  attempts.Pauses
 
@@ -44,9 +44,9 @@ type waiter struct {
 	asked   decide.Instant   // when the request was sent whose reply is observed
 	took    time.Duration    // from there to the reply, of the last read
 	seen    *protocol.Record // the record as last shown, if held by another
-	met     []string         // the versions of those who were in the way first; nil: nobody was yet
+	met     []string         // the versions of the holders that were seen first; nil before any was
 	silent  bool             // those in the way look dead
-	session Session          // to be granted under, nil for none
+	session Session          // the session to be granted under; nil for none
 
 	holder  atomic.Pointer[protocol.Record] // seen, for the caller
 	lastErr atomic.Pointer[error]           // why the last request failed, for the caller; nil if it did not
@@ -91,8 +91,8 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 // isOwnLock reports whether a holder that a record shows is a lock of this client.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.Holds(w.want.Key, r.Grant) }
 
-// looksDead reports whether the holder of r looks dead. One with another version than
-// those that were met first lives, whatever its times say: it has renewed, or is new.
+// looksDead reports whether the holder of r looks dead. A holder whose version is not among
+// those seen first is live, whatever its times say: it has renewed, or is new.
 func (w *waiter) looksDead(r protocol.Record) bool {
 	return slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall())
 }
@@ -156,8 +156,8 @@ func (w *waiter) refresh() error {
 	return err
 }
 
-// failed notes that a request has failed, and when it is repeated; nil: it has not. An
-// error ends the waiting.
+// failed notes the failure of a request, and when it is repeated, or its success if err is
+// nil. A returned error ends the wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	if f == nil {

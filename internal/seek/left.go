@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Left are the records of keys that this client has handed to others, as it left them. Whoever
-// comes back for such a key begins from there: a grant would be rejected, and show the same. It
-// is safe for concurrent use, and the zero Left is empty.
+// Left holds the records of keys that this client has handed to others, as it left them. A
+// call that seeks such a key again begins with that record: a grant would be rejected, and
+// show the same. It is safe for concurrent use, and the zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/localqueue"
 )
 
-// LocalQueues are those of a client, in memory, in which its goroutines wait for keys.
+// LocalQueues are the queues in memory in which a client's goroutines wait for keys.
 type LocalQueues = localqueue.Queues[Caller, Holding]
 
 type (
@@ -34,8 +34,8 @@ func NewLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
 	return localqueue.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 
-// newPlace returns a place in the queue of a key, which gets its turn on turns; nil: on a
-// channel of its own.
+// newPlace returns a place in the queue of a key, which gets its turn on turns, or on a
+// channel of its own if that is nil.
 func (c *Client) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)

@@ -15,13 +15,13 @@ import (
 // session's.
 type plainRecord struct {
 	*waiter
-	began      decide.Instant // of the call
+	began      decide.Instant // when the call began
 	since      time.Time      // the same, by this client's wall clock
-	entries    []Attempt      // of this waiter in the record's queue: a release may grant the key by one
-	place      int            // of the last of them, as the record was last shown; -1: it is not in the queue
+	entries    []Attempt      // this waiter's entries in the record's queue: a release may grant the key by one
+	place      int            // position of the last entry, as the record was last shown; -1 if it is not in the queue
 	joining    bool           // it was sent, and the record has not been seen since
-	joins      decide.Joins   // that may be sent yet
-	front      time.Time      // of the queue, as the record was last shown
+	joins      decide.Joins   // the joins that may still be sent
+	front      time.Time      // the front of the queue, as the record was last shown
 	firstFront time.Time      // the one that was seen first
 	firstAt    time.Duration  // monotonic: when
 	lookedAt   time.Duration  // monotonic: when the last look was sent
@@ -68,8 +68,8 @@ func (t *plainRecord) observe(item protocol.Item) error {
 	return nil
 }
 
-// tell tells the listener whom the call waits for, and its place in the queue, if it does not
-// know. A waiter that joins the queue is told both at once.
+// tell reports the holder and the position in the queue to the listener, if either is new. A
+// waiter that joins the queue reports both at once.
 func (t *plainRecord) tell() {
 	if t.seen == nil || t.view.Ours || !t.news && t.place+1 == t.told {
 		return
@@ -79,7 +79,7 @@ func (t *plainRecord) tell() {
 }
 
 // isDone returns the error of a call whose work is done, as a record shows, whoever holds
-// it by now. No attempt of this call can be granted the key any more, as each has the
+// it by now. Attempts of this call can no longer be granted the key, as each has the
 // condition that the work is not done; but an entry in the queue can.
 func (t *plainRecord) isDone(item protocol.Item) error {
 	if t.want.Once.None() || item == nil {
@@ -108,7 +108,7 @@ func (t *plainRecord) sessionOf() *liveness.Session {
 	return t.c.Observer.SessionOf(*t.seen)
 }
 
-// refresh finds out until when the holder lives, and takes a place in the record's queue.
+// refresh finds out when the holder will be dead, and takes a place in the record's queue.
 func (t *plainRecord) refresh() error {
 	defer t.tell()
 	if err := t.recall(); err != nil {

@@ -10,14 +10,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A waiter that was refused stands in the queue of the record, if the layout and its
-// client have one. Its entry there is an attempt to be granted the key, without an answer
+// A waiter that was refused joins the queue of the record, if the layout has queues. Its entry there is an attempt to be granted the key, without an answer
 // yet, whose version is to be the id of the grant: whoever releases may apply it, and the
 // waiter learns of that when it reads the record. So trust in it counts from the last
 // request whose reply did not show it, for the shorter of the lease in the record and the
 // waiter's own.
 
-// mayStand reports whether the waiter may stand in the queue.
+// mayStand reports whether the waiter may join the queue.
 func (t *plainRecord) mayStand() bool { return t.c.Queue != nil && !t.want.NoWait }
 
 // recall begins a wait from the record that this client has left to another a moment ago.
@@ -33,21 +32,21 @@ func (t *plainRecord) recall() error {
 	return t.waiter.observe(item)
 }
 
-// isEntry reports whether a grant is that of an entry of this waiter, or of one that its
+// isEntry reports whether a grant was made by an entry of this waiter, or by an entry that its
 // client has given up.
 func (t *plainRecord) isEntry(grant string) bool {
 	_, ok := attempts.Find(t.entries, grant)
 	return ok || grant != "" && t.c.IsUnsettled(t.want.Key, grant)
 }
 
-// join takes a place in the queue if there is room, and the record has not shown one. What
-// happens to it meanwhile, the reply or the next look shows.
+// join adds an entry to the queue if there is room, and the record has not shown one. The
+// reply or the next look shows whether it has arrived.
 func (t *plainRecord) join() error {
 	if !t.mayStand() || t.holdsBack || t.joining || !t.wantsPlace() || !t.joins.Take(t.c.Now().Mono) {
 		return nil
 	}
 	a := t.c.Attempt(t.want.Timing.Lease, nil)
-	a.Version = protocol.NewVersionAt(t.since) // which says how long others have to wait
+	a.Version = protocol.NewVersionAt(t.since) // the time in it lets others estimate their wait
 	t.entries = append(t.entries, a)
 	t.joining, t.asked = true, a.Sent
 	// Until the record has been seen it may stand first, and be handed the key.
@@ -120,7 +119,7 @@ func (t *plainRecord) noteQueue(item protocol.Item, held *protocol.Record) error
 	case t.place >= 0:
 		t.view.Position = &decide.Position{Ahead: t.place, RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, shown.Lease)}
 	case t.holdsBack, !t.c.HasQueue(shown):
-		// A call that stands in the queues of other keys takes this one if it sees it free.
+		// A call that is in the queues of other keys takes this one if it sees it free.
 		// While the queue is suspended, all poll.
 	default:
 		t.view.Outside = t.outside()
@@ -141,7 +140,7 @@ func (t *plainRecord) noteFront(front time.Time, joined bool) {
 	}
 }
 
-// outside is what the waiter knows without a place in the queue.
+// outside returns the knowledge of a waiter without a place in the queue.
 func (t *plainRecord) outside() *decide.Outside {
 	return &decide.Outside{
 		Waited: durations.Less(t.c.Now().Mono, t.began.Mono), RoundTrip: t.took,
@@ -152,9 +151,9 @@ func (t *plainRecord) outside() *decide.Outside {
 
 // handed returns the entry by which the record shows that the key was handed over, if it
 // is held as it is. It is not if what a grant of this call writes is missing, or too
-// little trust is left: then a grant of our own replaces it. Whoever handed the key over
-// did not ask whether the work is done that it is wanted for: a record that shows the
-// entry's grant says so, and nobody but its holder can change that.
+// little trust is left: then a grant of our own replaces it. The hand-over had no condition
+// on the mark of done work: the record that shows the entry's grant has that mark, and nobody
+// but its holder can change it.
 func (t *plainRecord) handed() (Attempt, bool) {
 	if t.seen == nil {
 		return Attempt{}, false
@@ -187,9 +186,9 @@ func (t *plainRecord) isSliver(a Attempt) bool {
 	return t.c.Now().Remaining(until) < min(time.Second, t.want.Timing.Trust()/2)
 }
 
-// inLine is the place of the waiter as the record was last shown; nil: none. After a join
-// that no record has shown it is the first: a write that names it in vain is rejected, and
-// shows whether it stands in the queue, and where.
+// queueEntry returns the entry of the waiter as the record was last shown, nil if there is
+// none. After a join that no record has shown it is taken to be at the head: a write that
+// names it there in vain is rejected, and shows where the entry is.
 func (t *plainRecord) queueEntry() *protocol.QueueEntry {
 	place := t.place
 	if t.joining {
@@ -210,10 +209,10 @@ func frontOf(queue []protocol.Waiter) time.Time {
 	return decide.Front(began)
 }
 
-// stands reports whether the waiter stands in the queue, as far as it knows.
+// stands reports whether the waiter is in the queue, as far as it knows.
 func (t *plainRecord) stands() bool { return t.joining || t.place >= 0 }
 
-// forget drops an entry that stands in the queue no more.
+// forget drops an entry that has left the queue.
 func (t *plainRecord) forget(version string) {
 	t.entries = slices.DeleteFunc(t.entries, func(a Attempt) bool { return a.Version == version })
 	t.place = -1
@@ -221,9 +220,9 @@ func (t *plainRecord) forget(version string) {
 
 // giveUp leaves the queue. If the key was handed over meanwhile, it is freed. Each write
 // that fails shows where the entry stands by then: further in front, so there are no more
-// of them than places. One that is throttled or has no answer is repeated: many who stand
-// there throttle the record, and whom nobody waits for would hold up the others; but not
-// for longer than it would, as Close waits for this.
+// of them than places. A write that is throttled or has no answer is repeated: many waiters
+// throttle the record, and an entry without a waiter would hold up the others. It is not
+// repeated for longer than the entry would hold them up, as Close waits for this.
 func (t *plainRecord) giveUp() {
 	until := durations.Sum(t.c.Now().Mono, decide.HandOverLease(t.want.Timing.Lease))
 	for range protocol.MostWaiters {

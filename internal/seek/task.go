@@ -12,12 +12,12 @@ import (
 // task acquires for one call, on a goroutine of its own. So the call can return at once
 // when its context ends, and the task undoes what it has sent.
 type task struct {
-	values context.Context // the caller's values, without its end: of what goes on when nobody waits
+	values context.Context // the caller's values, without its end, for requests that continue after it has left
 	ctx    context.Context // ends when nobody waits
 	cancel context.CancelFunc
 	done   chan struct{} // closed when there is a result
 
-	requests int // sent so far
+	requests int // number sent so far
 	trouble  Trouble
 	watched  time.Duration // monotonic: when the last holder that looks dead is dead; see Want.ObservesDead
 
@@ -38,8 +38,8 @@ func (t *task) isLate(began, now decide.Instant) bool {
 	return durations.Less(now.Mono, max(began.Mono, t.watched)) > TryFor
 }
 
-// giveUp tells the task that nobody waits for it any more. False: it has finished
-// already, and its result stands.
+// giveUp ends the task because its caller has left. It returns false if the task has
+// finished already, and its result counts.
 func (t *task) giveUp() bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -56,7 +56,7 @@ func (t *task) abandon() bool {
 	return true
 }
 
-// finish ends the task. It reports whether nobody waits for its result any more.
+// finish ends the task. It reports whether its caller has left.
 func (t *task) finish() (givenUp bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -15,8 +15,8 @@ func (c *Client) IsUnsettled(key protocol.Key, version string) bool {
 	return c.Unsettled.Has(key, version, c.Now().Mono)
 }
 
-// leaveUnsettled gives up attempts to acquire a key whose effect is not known, and makes
-// sure that none of them blocks the key for others.
+// leaveUnsettled gives up attempts to acquire a key whose effect is not known, and
+// ensures that they do not block the key for others.
 func (c *Client) leaveUnsettled(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Want is what a call wants: one key, and how.
+// Want describes one key that a call seeks, and the terms of its grant.
 type Want struct {
 	Key        protocol.Key
 	Timing     lease.Timing
@@ -31,7 +31,7 @@ type Want struct {
 	Hold func(ctx context.Context, g Grant) Holding
 }
 
-// Grant is what was granted: by which attempt, and what its record shows.
+// Grant is a granted key: the attempt that succeeded, and the record that it left.
 type Grant struct {
 	Attempt
 	Record  protocol.Record
@@ -42,8 +42,8 @@ type Grant struct {
 type Attempt struct {
 	lease.Attempt
 	Owner   string
-	Session Session          // under which it is granted; nil: none
-	Dead    *protocol.Record // the holder that it takes over; nil: none
+	Session Session          // the session of the grant; nil if it has none
+	Dead    *protocol.Record // the dead holder that it replaces; nil if there is none
 	Handed  bool             // another client sent it, which handed the key over
 }
 
@@ -66,7 +66,7 @@ func (a Attempt) Lives(t lease.Timing, now decide.Instant) bool {
 }
 
 // isWorthHaving reports whether at least half of the trust in a grant by this attempt is
-// left, if the attempt was applied. Under a session it reports whether that lives.
+// left, if the attempt was applied. Under a session it reports whether the session is trusted.
 func (a Attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)

@@ -22,7 +22,7 @@ type Watch struct {
 	deadAt time.Duration // monotonic: when the holder is dead, if its record does not change
 }
 
-// Sight is what one look has shown.
+// Sight is the result of one look.
 type Sight struct {
 	Holder   *protocol.Record // nil: the key is free
 	Dead     bool             // Holder is dead, and its key can be taken over

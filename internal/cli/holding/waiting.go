@@ -20,16 +20,16 @@ import (
 const (
 	repeatAfter = time.Minute // between two lines that say the same
 	placeAfter  = time.Second // between two places in the queue: it may move many times a second
-	tryingAfter = time.Second // as with -n, the wait for a holder that looks dead is reported
+	tryingAfter = time.Second // when the wait for a holder that looks dead is reported, as with -n
 )
 
-// wait says who holds a key while the command waits for it. On a terminal it rewrites
+// wait reports the holder of a key while the command waits for it. On a terminal it rewrites
 // one line every second. Elsewhere it writes one line when the wait begins and then one a
 // minute, however often the holder changes, and one more for another place in the queue; events
 // are as rare.
 //
-// That holds for a process, however often it waits: terms of an election may come and go
-// by the second.
+// That holds for a process, however often it waits: terms of an election may change every
+// second.
 type wait struct {
 	say *say.Messages
 	now func() time.Time
@@ -38,28 +38,28 @@ type wait struct {
 	key     leasehold.Key
 	holder  *leasehold.Record
 	place   int      // in the record's queue, from 1; 0 if it is not there
-	all     *allHeld // holder is one of them; nil: it holds the key
+	all     *allHeld // the holders, of whom holder is one; nil if holder holds the key
 	grants  map[leasehold.Key]string
 	former  string    // the grant of this process's last term; empty for none
-	checks  bool      // the key was seen with that grant, and that was said
+	checks  bool      // the key was seen with that grant, and this was reported
 	holders int       // seen so far
-	trying  bool      // as with -n: who holds the key is waited for only if it looks dead
-	seenAt  time.Time // when a holder was seen first; zero: none yet
+	trying  bool      // -n: a holder is waited for only if it looks dead
+	seenAt  time.Time // when a holder was seen first; zero before that
 	line    told      // by the last line that is not rewritten
 	event   told      // by the last event
-	put     func()    // writes the event of a place that was not told yet; nil: it was
+	put     func()    // writes the event of a position that was not reported yet; nil if it was
 
 	stop func() // ends what start began
 }
 
-// told is what was said last of a wait.
+// told is the last report about a wait.
 type told struct {
-	at      time.Time // zero: nothing yet
+	at      time.Time // zero before the first
 	place   int
-	placeAt time.Time // when another place than before was told; zero: never
+	placeAt time.Time // when a new position was reported; zero if never
 }
 
-// due reports whether something is to be said now, and takes it for said if it is.
+// due reports whether a report is due now, and takes it for made if so.
 func (s *told) due(place int, now time.Time) bool {
 	moved := place > 0 && place != s.place
 	if !s.at.IsZero() && now.Sub(s.at) < repeatAfter && (!moved || !s.placeAt.IsZero() && now.Sub(s.placeAt) < placeAfter) {
@@ -73,8 +73,8 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait is a wait after an earlier one of this process, which has ended; nil: it is the
-// first. former is the grant of the term that the earlier one has led to, empty for none.
+// newWait returns a wait after an earlier one of this process, which has ended; earlier is nil
+// for the first. former is the grant of the term that the earlier one has led to, empty for none.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	if earlier != nil {
@@ -93,7 +93,7 @@ func (w *wait) start() {
 	})
 }
 
-// tries says whether the key is asked for as with -n, from now on.
+// tries sets whether, from now on, only a holder that looks dead is waited for, as with -n.
 func (w *wait) tries(nonblock bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -141,7 +141,7 @@ func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool
 	return w.event.due(place, now)
 }
 
-// putOff keeps an event that was not due, until its place in the queue may be told; nil drops
+// putOff keeps an event that was not due, until its position may be reported; nil drops
 // it. write is called by this wait, until it is over.
 func (w *wait) putOff(write func(holdersSeen int)) {
 	w.mu.Lock()
@@ -161,7 +161,7 @@ func (w *wait) writePut() {
 }
 
 // holdersSeen returns how many grants of the key or its permits were seen during
-// the wait. 0: there was no wait.
+// the wait, 0 if there was no wait.
 func (w *wait) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,7 +204,7 @@ func (w *wait) text(now time.Time) string {
 	return line
 }
 
-// allHeld collects the holders of a key's permits, or of several keys of which one is
+// allHeld collects the holders of a key's permits, or of several keys if one is
 // enough, that are seen during a wait. It is safe for concurrent use.
 type allHeld struct {
 	text  string          // says that all are held
@@ -234,7 +234,7 @@ func (a *allHeld) add(r leasehold.Record) (complete bool) {
 	return len(a.owner) >= a.n
 }
 
-// String says who holds them, in the order of their keys.
+// String names the holders, in the order of their keys.
 func (a *allHeld) String() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -254,7 +254,7 @@ func (a *allHeld) String() string {
 	return a.text + ", by " + wording.List(owners)
 }
 
-// allHeldError says that none of them was granted.
+// allHeldError is the error of a wait in which all of several keys or permits were held.
 type allHeldError struct {
 	text string // names the holders
 	err  error

@@ -24,7 +24,7 @@ const (
 // contention is the result of clients that all acquire one key, again and again.
 type contention struct {
 	each      time.Duration // from one section to the next
-	works     time.Duration // of that, the mean section itself
+	works     time.Duration // the mean section itself
 	longest   time.Duration // wait
 	overtaken int           // the most that others were granted during one wait
 	requests  float64       // per section, as the next fields
@@ -111,8 +111,9 @@ func unevenlyFar(seed uint64) lab.Fault {
 	}
 }
 
-// In layouts without a queue every waiter reads for itself. A tenth more is let pass, since chance has its part: the fewer clients, the more sections it
-// takes for its part to be a tenth once in many million runs.
+// In layouts without a queue every waiter reads for itself. A tenth more is let pass, since
+// chance has its part: the fewer clients, the more sections it takes for its part to be a tenth
+// once in many million runs.
 func TestPolledSectionCostsNoMoreThanRecorded(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int

@@ -545,7 +545,7 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 	}
 }
 
-// The head is another, and who it is cannot be read: the grant may be current all the same.
+// The head has changed, and the record cannot be read: the grant may still be current.
 func TestHandOverOfDamagedRecordIsNoRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

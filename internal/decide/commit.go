@@ -14,8 +14,8 @@ type CommitReply struct {
 	Failed  []int                      // with GuardFailed: the guards that failed, from 0
 }
 
-// ClassifyCommit interprets the error of a transaction. It has that many
-// items, of which the last ones are guards.
+// ClassifyCommit interprets the error of a transaction. It has that many items, and the last ones
+// are guards.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)

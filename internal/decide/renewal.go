@@ -12,9 +12,9 @@ const (
 	renewalAtMost  = 2 * time.Second
 )
 
-// RenewalDeadline returns how long one attempt to renew may take: a quarter of the
-// trust left, so that there is time for more attempts if this one is lost. What an
-// answer to it means, internal/lease says.
+// RenewalDeadline returns how long one attempt to renew may take: a quarter of the trust left, so
+// that there is time for more attempts if this one is lost. The meaning of its answer is in
+// internal/lease.
 func RenewalDeadline(left time.Duration) time.Duration {
 	d := min(max(left/4, renewalAtLeast), renewalAtMost)
 	return min(d, left)

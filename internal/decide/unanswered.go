@@ -8,7 +8,7 @@ import "slices"
 //
 // If shown is one of tried, the result is shown and all later ones: they may
 // still be applied. Earlier ones cannot, since their conditions name versions that are
-// gone. If shown is none of tried, all of them may still be applied.
+// gone. If shown is not among tried, all of them may still be applied.
 //
 // A condition can name at most most versions, so the oldest are dropped, but never
 // shown. That is safe: if a dropped attempt is applied after all, the next write, which

@@ -159,7 +159,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	for i, r := range rs {
 		released[i] = r.wait(limit)
 	}
-	if err == nil { // whatever became of a release that was no part of it
+	if err == nil { // whatever the outcome of a release that was no part of it
 		return nil
 	}
 	return withReleases(err, released)
@@ -167,7 +167,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 
 // commitWithReleases sends one transaction of writes and releases, with guards in the
 // place of releases where other handles share the grant. It settles the releases of all
-// if it was committed, and those of locks that turn out to be lost. Releases that follow
+// if it was committed, and also the releases of locks that turn out to be lost. Releases that follow
 // expect what it may have written. now holds the transaction.
 func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*releaser, len(rs)) // nil if others share the grant
@@ -218,9 +218,9 @@ func notSent(h *Lock, cause error) error {
 // So they do not conflict, and none finds the record changed by another. Renewals wait
 // for them if they can.
 
-// takeTurns sorts holds, waits for the turn of each in that order, as all callers do, and
-// keeps others out until leave is called. late is the lock whose turn had not come when
-// limit ended; nil: all turns were taken.
+// takeTurns sorts holds, waits for the turn of each in that order, as all callers do, and keeps
+// others out until leave is called. late is the lock whose turn had not come when limit ended,
+// nil if all turns were taken.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
 	for i, h := range holds {

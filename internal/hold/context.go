@@ -32,8 +32,7 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 	return held
 }
 
-// Of returns the lock of that key that ctx belongs to; nil: it belongs to none that is
-// still held.
+// Of returns the lock of that key that ctx belongs to, nil if none is still held.
 func (c *Client) Of(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.key == key && h.by.Ended() == nil {

@@ -47,16 +47,16 @@
 //	mark a session   frees all its locks. No answer: repeated until the lease is over
 //	dead
 //
-// A request outlives its caller (attempts.Outlive): what became of it must be known to
-// whoever writes next, so it goes on, and Close waits for it.
+// A request outlives its caller (attempts.Outlive): its outcome must be known before the next
+// write, so it continues, and Close waits for it.
 //
 // # Alone or under a session
 //
 // A lock alone is renewed by its own record. A lock under a session has a long lease in
 // its record, for libraries that know no sessions, and a parent: its [lease.Lease] is
-// trusted while the session's is. Whoever needs to know asks the lease (Root, Orphaned,
-// Outlived). What else differs is said in one place each: a commit names the session's row
-// as well, and waits for its turn (guard.go, session.go); a break is told to the row
+// trusted while the session's is. Code that depends on this asks the lease (Root, Orphaned,
+// Outlived). Everything else that differs is in one place each: a commit names the session's row
+// as well, and waits for its turn (guard.go, session.go); a break is noted in the row
 // (sessionbroken.go); attempts that were given up are checked while the session lives
 // (sessionunsettled.go); the session ends with one write for all (sessionend.go).
 //

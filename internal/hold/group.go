@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// Group is several handles under one context. What one and several have in common is
-// written for a Group.
+// Group is several handles under one context. Code that serves one and several handles is written
+// for a Group.
 type Group struct {
 	c       *Client
 	handles []*Handle // in order of first mention
@@ -32,7 +32,7 @@ func (g *Group) Context() context.Context { return g.ctx }
 // Err is the first error of the locks, nil while all are trusted.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 
-// ended is how a grant of the group has ended, as its handle says it.
+// ended returns the error with which a grant of the group has ended, as its handle reports it.
 func (g *Group) ended(h *Lock) error {
 	return g.handles[slices.IndexFunc(g.handles, func(l *Handle) bool { return l.h == h })].ended()
 }

@@ -47,7 +47,7 @@ func guardsOf(rows []*row) []types.TransactWriteItem {
 	return guards
 }
 
-// GuardError tells the locks how a transaction of the caller's ended, whose items from
+// GuardError reports to the locks how a transaction of the caller's ended, whose items from
 // first on were Guards.
 func (g *Group) GuardError(err error, first int) error {
 	var cancelled *types.TransactionCanceledException
@@ -82,9 +82,9 @@ type failedGuard struct {
 	item protocol.Item // the state at that time; nil if there was none
 }
 
-// loseBy ends every lock that depends on a guard that failed, and returns how each of
-// holds was lost; nil: it was not. The error of a loss is err, joined with what
-// otherwise says had ended the lock before. All have ended before one is reported.
+// loseBy ends every lock that depends on a guard that failed, and returns how each of holds was
+// lost, nil if it was not. The error of a loss is err, joined with the error of otherwise, which
+// had ended the lock before. All have ended before one is reported.
 func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var ended []loss
@@ -113,7 +113,7 @@ func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock
 	return losses
 }
 
-// endedOtherwise is why the grant was given up here, nil if it was not.
+// endedOtherwise returns the reason why the grant was given up here, nil if it was not.
 func (h *Lock) endedOtherwise() error {
 	cause := h.lease.Cause()
 	if errors.Is(cause, ErrLost) {

@@ -171,8 +171,8 @@ func (h *Lock) lostWithSession(session Loss) error {
 	return h.lostError(session.Reason, nil, session.Err)
 }
 
-// outlived says how a lock that this client has given up would have ended by now; nil
-// while it would still be trusted.
+// outlived returns the error with which a lock that this client has given up would have ended by
+// now, nil while it would still be trusted.
 func (h *Lock) outlived() error {
 	if why, lost := h.lease.Outlived(); lost {
 		return h.endOf(why)

@@ -43,9 +43,9 @@ func (f *releaser) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked is why a release with a mark is not known to have stored it, although the key
-// may well be free; nil: the lock was lost. What others have done with the record since may
-// hide a mark of ours only where a write of ours had no answer.
+// unmarked returns the error of a release that is not known to have stored its mark, although the
+// key may well be free; nil if the lock was lost. Later writes of others may hide a mark of ours
+// only where a write of ours had no answer.
 func (f *releaser) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)
@@ -60,8 +60,8 @@ func (f *releaser) unmarked(item protocol.Item) error {
 	return nil
 }
 
-// unmarkedError is of a release that has freed the key, or found it freed, and may not have
-// stored that the work is done.
+// unmarkedError is the error of a release that has freed the key, or found it freed, and may not
+// have stored that the work is done.
 type unmarkedError struct{ error }
 
 func (e unmarkedError) Unwrap() error { return e.error }
@@ -73,16 +73,16 @@ func (h *Lock) unmarked(why string) error {
 	return unmarkedError{h.c.Errorf("release", h.key, "%s, so it was not stored that the work is done", why)}
 }
 
-// maybeUnmarked is the error of a release that cannot tell whether it is stored that the
-// work is done.
+// maybeUnmarked is the error of a release that may or may not have stored its mark.
 func (h *Lock) maybeUnmarked() error {
 	return h.c.UnknownOutcome("release", h.key, unmarkedError{errors.New("others have changed the record since, so it may not be stored that the work is done")})
 }
 
-// missingMark is why a key that was freed has not, or may not have, the mark; nil: it has.
+// missingMark returns the reason why a key that was freed has not, or may not have, the mark; nil
+// if it has.
 func (h *Lock) missingMark() error {
 	h.mu.Lock()
-	f := h.releaser // nil: the key was freed with its session. No release begins once it is freed
+	f := h.releaser // nil if the key was freed with its session. No release begins once it is freed
 	h.mu.Unlock()
 	switch {
 	case f != nil && f.marked:

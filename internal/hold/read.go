@@ -78,8 +78,7 @@ func (h *Lock) readTogether(ctx context.Context, gets []types.TransactGetItem) (
 	return h.c.Requests.ReadTogether(ctx, gets)
 }
 
-// stillHeld ends the trust if the rows read beside do not show the grant, or
-// its session, any more.
+// stillHeld ends the trust if the rows read beside no longer show the grant, or its session.
 func (h *Lock) stillHeld(items []protocol.Item) error {
 	var failed []failedGuard
 	for i, r := range rowsOf([]*Lock{h}) {

@@ -168,7 +168,7 @@ func (r *release) drop(limit context.Context) {
 	}
 }
 
-// end says how the release ended. Only what showed the grant gone is final.
+// end ends the release with err. Only an answer that shows the grant gone is final.
 func (r *release) end(err error) {
 	r.err, r.freed = err, freed(err)
 	close(r.done)
@@ -201,7 +201,7 @@ func (r *release) Answered() bool {
 	return tried != nil && r.limit.Err() != nil && tried.Answered()
 }
 
-// LastErr is why the last attempt that has ended was not applied.
+// LastErr returns the error of the last attempt that has ended.
 func (r *release) LastErr() error {
 	if tried := r.tried(); tried != nil {
 		return tried.LastErr()
@@ -209,7 +209,7 @@ func (r *release) LastErr() error {
 	return nil
 }
 
-// tried returns the attempts of this release; nil: it has none.
+// tried returns the attempts of this release, nil if it has sent none.
 func (r *release) tried() *attempts.Sequence[attempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()

@@ -219,8 +219,9 @@ func (f *releaser) next() (attempt, *protocol.Write) {
 	})
 }
 
-// done is the mark that the release stores; nil: none. There is none of work whose lock was
-// lost before the release: whoever is told so does not find later that it counts as done.
+// done returns the mark that the release stores, nil if it stores none. Work whose lock was lost
+// before the release gets no mark: a caller that knows of the loss does not find later that the
+// work counts as done.
 func (f *releaser) done() *protocol.Done {
 	if !f.held || !f.marks && !f.r.terms.Done {
 		return nil

@@ -52,7 +52,7 @@ func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 	return h, nil
 }
 
-// claim says that the caller of Resume has the lock, unless the client is closing: Close
+// claim hands the lock to the caller of Resume, unless the client is closing: Close
 // releases what somebody has, and leaves alone what was resumed for nobody.
 func (c *Client) claim(h *Lock) bool {
 	c.mu.Lock()
@@ -86,8 +86,8 @@ type resuming struct {
 	by map[string]chan struct{} // id of the grant; closed at the end
 }
 
-// begin waits until no other Resume of the grant is under way, and keeps others
-// out until end is called; false: ctx ended before that.
+// begin waits until no other Resume of the grant is under way, and keeps others out until end is
+// called. It returns false if ctx ended before that.
 func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
 	for {
 		r.mu.Lock()

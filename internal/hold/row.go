@@ -107,8 +107,8 @@ func (r *row) isIn(table *string, item protocol.Item) bool {
 	return schema.KeyOf(item) == schema.KeyOf(own)
 }
 
-// gone says how a record shows that the grant has ended, "" if it stands. A
-// nil item is none.
+// gone returns the way in which a record shows that the grant has ended, "" if it has not. A nil
+// item is an absent record.
 func (r *row) gone(item protocol.Item) (reason Reason, by *protocol.Record, damage error) {
 	if item == nil {
 		return Broken, nil, nil
@@ -140,8 +140,8 @@ func (r *row) lossOf(why lease.Loss) error {
 	return r.lostError(Expired, nil, why.Err)
 }
 
-// lossShown says how the grant was lost that a record does not show any more, or
-// not under a version of ours. err is what else there is to say.
+// lossShown returns the loss of a grant that a record no longer shows, or not under a version of
+// ours. err is what else there is to say.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
 	if reason == "" { // somebody else renews under our grant: it was resumed elsewhere
@@ -192,7 +192,7 @@ func (r *row) Failed(report lease.Report) {
 		Requests: report.Requests, Err: r.c.Errors.Failed("renew", r.key, report.Err)})
 }
 
-// sameTable compares two names of tables, each of which may be an ARN. A name
+// sameTable compares two names of tables, where each may be an ARN. A name
 // is taken to be of the same account and region.
 func sameTable(a, b string) bool {
 	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {
@@ -202,15 +202,15 @@ func sameTable(a, b string) bool {
 }
 
 func tableName(s string) string {
-	if _, name, ok := strings.Cut(s, ":table/"); ok { // of an ARN: no name has a colon
+	if _, name, ok := strings.Cut(s, ":table/"); ok { // an ARN, since no name has a colon
 		return name
 	}
 	return s
 }
 
-// Expires is when TTL may delete a record that is released now. Never, if it may contain
-// the mark of what was done, as that would be done again; nor with data of the caller's,
-// unless Retention says when.
+// Expires returns the time from which TTL may delete a record that is released now. It is never
+// if the record may contain the mark of done work, which would be done again; nor with data of
+// the caller's, unless Retention says when.
 func (c *Client) Expires(data, mark bool) time.Time {
 	retention := c.Retention
 	if retention == 0 {
@@ -231,8 +231,9 @@ const defaultRetention = 7 * 24 * time.Hour
 // keepDead is how long the row of a dead session is kept before TTL may delete it,
 // whatever Retention: it contains nothing of the caller's, and proves the death to
 // requests that are late. Those are late by minutes; a week also covers a clock that is
-// days slow, by which TTL would delete too early.
+// days slow, and would let TTL delete too early.
 const keepDead = 7 * 24 * time.Hour
 
-// DeadExpires is when TTL may delete the row of a session that is marked dead now.
+// DeadExpires returns the time from which TTL may delete the row of a session that is marked dead
+// now.
 func (c *Client) DeadExpires() time.Time { return c.Wall().Add(keepDead) }

@@ -27,7 +27,7 @@ const (
 	touchEvery = lockLease / 3
 )
 
-// UnderSession is how a record is renewed whose session is renewed in its place: of has the
+// UnderSession returns the timing of a record whose session is renewed instead: of has the
 // margin.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
@@ -43,13 +43,13 @@ type session struct {
 	naming ctxmutex.Mutex // for a transaction that names the row, or a write of it
 
 	marking ctxmutex.Mutex             // for marking the row dead; guards the next two
-	marks   attempts.Sequence[attempt] // to mark it dead
+	marks   attempts.Sequence[attempt] // the write that marks it dead
 	dead    bool                       // it is marked
 
 	mu        sync.Mutex // guards what follows; never held across I/O
 	locks     map[*Lock]struct{}
-	heard     map[string]bool // words of breaks in the row; true: the lock was checked
-	heardAt   decide.Instant  // when the last of them was heard; zero: never
+	heard     map[string]bool // words of breaks in the row; true once the lock was checked
+	heardAt   decide.Instant  // when the last of them arrived; zero before the first
 	unsettled map[protocol.Key]*unsettledKey
 }
 
@@ -60,7 +60,7 @@ func (s *session) Names() (id, owner string) { return s.id, s.owner }
 type sharing struct {
 	c       *Client
 	proto   protocol.Native
-	busy    ctxmutex.Mutex // for who begins a session
+	busy    ctxmutex.Mutex // held by the call that begins a session
 	current atomic.Pointer[session]
 }
 
@@ -139,14 +139,14 @@ func (sh *sharing) started(ctx context.Context, id string, a attempt, record pro
 	return s
 }
 
-// join makes h one of the session's locks. If the session has ended meanwhile
-// the lock is lost already; if the lock has, the session forgets it. If a break was heard
-// of since the grant was sent, it may have been of this one, which nobody knew yet.
+// join makes h one of the session's locks. If the session has ended meanwhile the lock is lost
+// already; if the lock has, the session forgets it. If a notice of a break arrived since the
+// grant was sent, it may have been of this one, which nobody knew yet.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	s.locks[h] = struct{}{}
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
-		s.check(map[string]*Lock{"": h}) // no word that is heard yet
+		s.check(map[string]*Lock{"": h}) // no notice that has arrived yet
 	}
 	s.mu.Unlock()
 	switch {
@@ -163,7 +163,7 @@ func (s *session) leave(h *Lock) {
 	delete(s.locks, h)
 }
 
-// Locks are those that the session is renewed for.
+// Locks returns the locks that the session is renewed for.
 func (s *session) Locks() []*Lock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -209,9 +209,9 @@ func (s *session) Lost(why lease.Loss) {
 	s.loseWith(lost)
 }
 
-// loseAs ends the session, and with it every lock of it, because its row does not show
-// it any more. It returns the reason: that or, if its lease had run out before, that. For
-// then somebody has marked it dead to take a lock over, and nobody has broken anything.
+// loseAs ends the session, and with it every lock of it, because its row no longer shows it. It
+// returns the reason: that or, if its lease had run out before, that. For then somebody has
+// marked it dead to take a lock over, and nobody has broken anything.
 func (s *session) loseAs(seen error) Reason {
 	why, before := s.c.Errors.Loss(s.lease.Ended())
 	if !before {
@@ -248,8 +248,8 @@ func (s *session) end(cause error) bool {
 	return true
 }
 
-// Extended makes the locks' warnings ready again: the session is trusted for longer. The
-// reply may tell of breaks.
+// Extended makes the locks' warnings ready again: the session is trusted for longer. The reply
+// may contain notices of breaks.
 func (s *session) Extended() {
 	s.hear()
 	for _, h := range s.Locks() {

@@ -17,10 +17,10 @@ import (
 //	                    └── a late copy: nothing comes    └──┘ no answer: at
 //	                        of it                              the next reply
 //
-// What is told proves nothing: the record is checked, by a renewal of its own. That fails
-// once the grant has ended, and changes nothing if the grant stands. So a check is begun
-// only after the word was heard, and settles that word alone: a second break of the same
-// grant, the first of which was never applied, is another word.
+// A notice proves nothing: the record is checked, by a renewal of its own. That fails once the
+// grant has ended, and changes nothing if the grant stands. So a check is begun only after the
+// word has arrived, and settles that word alone: a second break of the same grant, where the
+// first was never applied, is another word.
 
 const (
 	checksAtOnce = 16  // records that are checked at the same time
@@ -55,8 +55,8 @@ func (s *session) hear() {
 	s.check(found)
 }
 
-// memberOf returns the session's lock of that grant; nil: it has ended, or is not known
-// yet. s.mu is held.
+// memberOf returns the session's lock of that grant, nil if it has ended, or is not known yet.
+// s.mu is held.
 func (s *session) memberOf(grant string) *Lock {
 	for h := range s.locks {
 		if h.grant == grant {
@@ -66,8 +66,8 @@ func (s *session) memberOf(grant string) *Lock {
 	return nil
 }
 
-// check renews the records of locks, which ends those that were broken. They are by the
-// words that tell of them.
+// check renews the records of locks, which ends the broken ones. The map has them by the words of
+// their notices.
 func (s *session) check(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return
@@ -100,7 +100,7 @@ func (s *session) checked(word string, answered bool) {
 	}
 }
 
-// Renewal spells attempt a of a renewal, which removes the words that were heard and checked.
+// Renewal spells attempt a of a renewal, which removes the words that have arrived and were checked.
 func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.Wall(), Changes: ch}
 	s.mu.Lock()

@@ -59,8 +59,8 @@ func (u *unsettledKey) checkSoon() {
 	}
 }
 
-// due checks the key, and sets the timer for the next check until no attempt can be late
-// any more. When the session ends, its keys are free anyway.
+// due checks the key, and sets the timer for the next check until no attempt can still be late.
+// When the session ends, its keys are free anyway.
 func (u *unsettledKey) due() {
 	if u.s.lease.Ended() != nil || !u.c.Enter() {
 		return
@@ -75,8 +75,7 @@ func (u *unsettledKey) due() {
 	u.timer.Reset(u.pause)
 }
 
-// isOver reports whether no attempt for the key is remembered any more. Then the key is
-// not checked any more.
+// isOver reports whether all attempts for the key are forgotten, so that it need not be checked.
 func (u *unsettledKey) isOver() bool {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()

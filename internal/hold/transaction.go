@@ -27,8 +27,8 @@ type transaction struct {
 	losses []error           // how the commit found holds to be lost
 }
 
-// newTransaction prepares a commit. ends are the releases of holds, which take the
-// place of their guards; nil: none is released. ended is as in a transaction.
+// newTransaction prepares a commit. ends are the releases of holds, which replace their guards;
+// nil if none is released. ended is as in a transaction.
 func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem, ended func(*Lock) error) *transaction {
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)

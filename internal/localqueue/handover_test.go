@@ -22,8 +22,7 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 	return to
 }
 
-// holding returns lines of which somebody holds the key, for that long, and so
-// many that wait for it.
+// holding returns queues in which somebody has held the key for that long, and so many wait for it.
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
 	l := newQueues(handOvers)

@@ -11,12 +11,12 @@
 //	   granted ◄───────────────┘ applied                      │ write names this one
 //	                           └──────────────────────────────┘
 //
-// One loop waits, that of anyWaiter: one key is the first of one. All of several keys
+// One loop waits, in anyWaiter: one key is the first of one. All of several keys
 // are granted one after the other, in the order of the keys, and what is held meanwhile
 // is renewed. Before the first wait the records of all that are left are read, so that
 // the dead holders of several keys are observed together.
 //
-// In the native layout a waiter that was refused stands in the queue of the record (recordqueue.go).
+// In the native layout a waiter that was refused joins the queue of the record (recordqueue.go).
 // Its entry is an attempt without an answer, which whoever releases may apply:
 //
 //	rejected ──► joining ──► queued ──► the record shows its grant ──► granted
@@ -25,12 +25,12 @@
 //	           full, or erased
 //
 // A write that ends a grant for its holder erases the queue: a takeover, a break, and a
-// release that stores a mark. A waiter that lives sees at its next read that its entry is
+// release that stores a mark. A live waiter sees at its next read that its entry is
 // gone, and joins again under a new one; its earlier entries stay attempts of its own,
 // since a late copy of a join may bring one back.
 //
-// The record of a key that was handed over says so until its holder renews it. Whoever takes
-// the key over from such a holder, which was never seen there, suspends the queue for a
+// The record of a key that was handed over says so until its holder renews it. A client that
+// takes the key over from such a holder, which was never seen there, suspends the queue for a
 // while: others who stood in it may be as dead.
 //
 //	          takeover of a handed key               its time has passed, or lies too far ahead
@@ -71,7 +71,7 @@
 //	NoWait            the first holder that appears live ends the call, or ten seconds
 //	                  without an answer; with EvenIfDead, any holder does
 //
-// It does not know what becomes of a grant: [Want].Hold puts it into the hands of the
+// It does not know the later life of a grant: [Want].Hold puts it into the hands of the
 // client, and a [Holding] says how old it is, and whether it has ended. It knows no
 // options, handles or events of users. A [Watch] looks as a waiter does, for somebody who
 // does not want the key. When a holder is dead, internal/liveness says;

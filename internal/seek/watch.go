@@ -24,7 +24,7 @@ type Watch struct {
 
 // Sight is the result of one look.
 type Sight struct {
-	Holder   *protocol.Record // nil: the key is free
+	Holder   *protocol.Record // nil if the key is free
 	Dead     bool             // Holder is dead, and its key can be taken over
 	NewGrant bool             // this look is the first that shows this grant
 }

@@ -99,7 +99,8 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	}
 
 	// A grant.
-	if before != nil && r.manner == handsOver && now.version != now.grant { // to the head of the queue, whoever's it is
+	// A hand-over to the head of the queue has a version of its own, whoever the head is.
+	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
 	if c.pairs[pair] && !c.deletes {

@@ -38,7 +38,7 @@ type wait struct {
 	key     leasehold.Key
 	holder  *leasehold.Record
 	place   int      // in the record's queue, from 1; 0 if it is not there
-	all     *allHeld // the holders, of whom holder is one; nil if holder holds the key
+	all     *allHeld // all the holders, with holder among them; nil if holder holds the key
 	grants  map[leasehold.Key]string
 	former  string    // the grant of this process's last term; empty for none
 	checks  bool      // the key was seen with that grant, and this was reported

@@ -238,7 +238,7 @@ func (s *Settings) Breaker() leasehold.Config {
 	return leasehold.Config{Owner: owner}
 }
 
-// Lease returns the lease: that of the flag or, unless it was given, of LEASEHOLD_LEASE.
+// Lease returns the lease of the flag or, unless it was given, of LEASEHOLD_LEASE.
 func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
 	return s.duration(flag, "LEASEHOLD_LEASE")
 }

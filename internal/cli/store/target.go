@@ -89,7 +89,7 @@ func (p Place) Scope() string {
 	return "locks for processes of user " + UserName() + " on this machine only"
 }
 
-// Records are what the records of a table look like, and how far this machine's clock may be
+// Records describes the form of the records of a table, and how far this machine's clock may be
 // trusted in judging them.
 type Records struct {
 	Layout  layout.Layout

@@ -108,7 +108,7 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 	return nil
 }
 
-// complete checks the flags, and reads those that the environment may set.
+// complete checks the flags, and reads the variables that may set them.
 func (c *command) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	if f.NoWait && f.wait.Given {
 		return misuse.Of(cmd, "--nonblock and --wait: use one of them")

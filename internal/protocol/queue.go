@@ -17,9 +17,9 @@ type QueueEntry struct {
 // write unit (AWS, "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces are left for those who have waited longer than most in the queue. Otherwise a
+// LastPlaces are left for waiters that have waited longer than most in the queue. Otherwise a
 // client that comes back at once would take the place that it has just left.
 const LastPlaces = 3
 
-// MostWaitersBytes is what a full queue adds to a record at most.
+// MostWaitersBytes is the most that a full queue adds to a record.
 const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

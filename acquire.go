@@ -21,6 +21,13 @@ import (
 // belongs to a lock of the same key, waiting could never end: the error is ErrDeadlock,
 // unless Reentrant is given.
 //
+// In the native layout all calls that wait stand in one queue, in the key's record, and the
+// first of them is granted the key by the write that releases it. So the key is never free
+// while others wait, and TryAcquire is refused. A key that was handed over has half of the
+// former holder's lease (3 s to 10 s) until its first renewal, after a tenth of that: call
+// Lock.Renew first if the work counts back from Lock.TrustedUntil. In other layouts waiters
+// read the record every Config.PollMax.
+//
 // Failed requests are retried until ctx ends; the error then contains the last failure. So
 // are refused credentials, if DynamoDB has accepted this client before, and denied
 // requests, if it has answered a request of this wait. Any other refusal ends the wait with

@@ -76,10 +76,10 @@ type Config struct {
 	// clocks do not count. leasehold doctor measures what is honest.
 	MaxSkew time.Duration
 
-	// PollMax is the longest mean pause between two reads of a waiter. The mean grows with
-	// the age of the grant: it is that age, from 25 ms up to 250 ms, and after five seconds
-	// a twentieth of it. Each pause is random, from half of the mean to one and a half
-	// times as much. Default 500 ms.
+	// PollMax is the longest mean pause between two reads of a waiter in a layout without a
+	// queue, or while the queue is suspended. The mean is the age of the grant, from 25 ms up
+	// to 250 ms, and after five seconds a twentieth of it. Each pause is random, from half of
+	// the mean to one and a half times as much. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release, and with it the mark of work that was

@@ -122,11 +122,6 @@ func (o *Output) Record(r Record, asJSON bool, now time.Time) error {
 		return json.NewEncoder(o).Encode(r)
 	}
 	fields := slices.DeleteFunc(r.fields(o.Terminal, now), func(f [2]string) bool { return f[1] == "" })
-	return o.Fields(fields, r.colour())
-}
-
-// Fields writes names and values, one per line. holder is the colour of the holder's line.
-func (o *Output) Fields(fields [][2]string, holder Colour) error {
 	widest := 0
 	for _, f := range fields {
 		widest = max(widest, len(f[0]))
@@ -136,7 +131,7 @@ func (o *Output) Fields(fields [][2]string, holder Colour) error {
 		if o.Terminal {
 			var c Colour
 			if f[0] == "holder" {
-				c = holder
+				c = r.colour()
 			}
 			line = append([]any{fmt.Sprintf("%-*s  ", widest, f[0])}, c.Of(visible.Line(f[1]))...)
 		}

@@ -61,14 +61,6 @@ const Forever time.Duration = -1
 // server that does not answer.
 const usualWait = 10 * time.Second
 
-// limited returns ctx with the limit of that wait.
-func (o Opening) limited(ctx context.Context) (context.Context, context.CancelFunc) {
-	if o.Wait == Forever {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeout(ctx, cmp.Or(o.Wait, usualWait))
-}
-
 // Open opens the lock table that the settings name. It refuses a table of another layout.
 // It also refuses a named but missing file of a local store: otherwise a mistyped name
 // would look as if no key were held.
@@ -122,8 +114,11 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	if p.Machine {
 		open = openMachineStore
 	}
-	ctx, cancel := o.limited(ctx)
-	defer cancel()
+	if o.Wait != Forever {
+		within, cancel := context.WithTimeout(ctx, cmp.Or(o.Wait, usualWait))
+		defer cancel()
+		ctx = within
+	}
 	waits := s.Health.Begin() // a wait for another process that uses the file
 	bolt, err := open(ctx, p.File)
 	waits.End()

@@ -12,7 +12,7 @@ func TestTransactionIsCancelledByTheWorstOfItsReasons(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name   string
-		err    error // of two writes and a guard
+		err    error // for two writes and a guard
 		effect Effect
 		cause  Cause
 	}{

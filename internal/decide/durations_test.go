@@ -14,7 +14,7 @@ const (
 	shortest = time.Duration(math.MinInt64)
 )
 
-// exactly is what a computation without bounds yields, within those of a Duration.
+// exactly returns the result of a computation without bounds, within those of a Duration.
 func exactly(n *big.Int) time.Duration {
 	switch {
 	case n.Cmp(big.NewInt(math.MaxInt64)) > 0:
@@ -40,7 +40,7 @@ func TestPartsOfADurationStayWithinIt(t *testing.T) {
 	}
 }
 
-// FuzzDurations compares sums and products of durations with those of numbers without
+// FuzzDurations compares sums and products of durations with sums and products of numbers without
 // bounds, and looks whether a decision by long durations is still one.
 func FuzzDurations(f *testing.F) {
 	edges := []int64{0, 1, -1, int64(time.Second), math.MaxInt64, math.MaxInt64/2 + 1, math.MinInt64, math.MinInt64 + 1}
@@ -69,7 +69,7 @@ func FuzzDurations(f *testing.F) {
 		if u < 0 || u >= 1 || math.IsNaN(u) {
 			return
 		}
-		// What clocks show, and what a lease may be.
+		// The times that clocks show, and the lengths of leases.
 		now, lease := time.Duration(max(a, math.MinInt64/2)), time.Duration(max(b, 1))
 		margin, long := lease/10, time.Duration(max(c, 0))
 		at := Instant{Mono: now, Boot: now}

@@ -11,7 +11,7 @@ import (
 const (
 	longestOutside = 12 * time.Second
 	leastAhead     = 8       // it pauses as one so far behind the head, at least
-	mostOfWait     = 1. / 32 // and at least this part of its wait
+	mostOfWait     = 1. / 32 // at least this part of its wait too
 	unmoved        = 1. / 10 // this part of its wait, if the front has not moved
 	toFront        = 1. / 2  // this part of the time until the front has come to it
 	spread         = 1. / 4  // more or less, at random

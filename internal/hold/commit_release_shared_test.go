@@ -20,7 +20,7 @@ type sharedGrant struct {
 	c            *leasehold.Client
 	wire         *lab.Wire
 	outer, inner *leasehold.Lock
-	group        *leasehold.Group // of inner; nil: it is alone
+	group        *leasehold.Group // the lock of inner; nil if it is alone
 }
 
 func newSharedGrant(t *testing.T, w *lab.World, cfg leasehold.Config, grouped bool) *sharedGrant {

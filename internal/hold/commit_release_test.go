@@ -60,7 +60,7 @@ func TestCommitThatReleasedUnseenIsRecognised(t *testing.T) {
 				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), opts...); err != nil {
 					t.Errorf("its reply lost: %v", err)
 				}
-				// Nor is it answered when it is asked again, while its caller has time.
+				// A repetition is not answered either, while its caller has time.
 				lock = w.Acquire(c, "job")
 				mute := func(r *lab.Request) (*http.Response, error) {
 					_, _ = r.Send()
@@ -206,7 +206,7 @@ func TestCommitThatReleasesIsNotCutShortByTheEndOfTheLock(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
 		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute) // of a context bound to the lock
+			ctx, cancel := context.WithTimeout(ctx, time.Minute) // the cause of a context bound to the lock
 			defer cancel()
 			err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -309,7 +309,7 @@ func TestCommitThatReleasesIsNotSentOnceTheLeaseHasRunOut(t *testing.T) {
 func TestFailedCommitIsNotUnknownForItsReleasesSake(t *testing.T) {
 	var failed *leasehold.CommitError
 	for name, tc := range map[string]struct {
-		commits lab.Fault // what becomes of them; no release is ever answered
+		commits lab.Fault // their outcome; no release is ever answered
 		first   time.Duration
 		said    func(error) bool
 	}{

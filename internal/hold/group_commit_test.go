@@ -214,7 +214,7 @@ func TestCommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.LoseReply))
 		err := w.AcquireAll(c, leasehold.Keys("x", "y")).Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
-			err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))) // of a context bound to the group
+			err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))) // the cause of a context bound to the group
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
 				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
 			}
@@ -437,7 +437,7 @@ func TestCommitThatReleasesSeveralIsNotSentIfOneIsLost(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			case <-yEnds: // lost; what the clock says of x must not save it
+			case <-yEnds: // lost; the clock of x must not save it
 				return mono, mono
 			default:
 			}

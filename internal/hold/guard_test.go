@@ -47,7 +47,7 @@ func TestFailedGuardEndsWhatDependsOnItWhereverTheGuardsStand(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
-		lost []string // of a group of a, b and c; sorted
+		lost []string // sorted, in a group of a, b and c
 		only bool     // under a shared lease
 	}{
 		"none":        {func(*lab.World) {}, nil, false},

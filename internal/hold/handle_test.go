@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// As its context and Err say, though what ended the trust was a release: that of Close.
+// As its context and Err say, though a release ended the trust: the one by Close.
 func TestCallThatCloseCutsOffSaysThatTheClientIsClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		throttled func(lab.Call) bool

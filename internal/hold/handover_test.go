@@ -132,7 +132,7 @@ func TestGrantToGoroutineThatLeftIsReleasedThoughRenewed(t *testing.T) {
 			}))
 			another()
 			leave()
-			return lab.Slow(2300 * time.Millisecond)(r) // of 3 s
+			return lab.Slow(2300 * time.Millisecond)(r) // a lease of 3 s
 		})
 		w.Release(lock)
 		if err := <-left; !errors.Is(err, context.Canceled) {
@@ -446,7 +446,7 @@ func TestReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
 	}
 }
 
-// mostNamed is how many versions the longest list of a request's condition names.
+// mostNamed returns the number of versions in the longest list of a request's condition.
 func mostNamed(c lab.Call) int {
 	most := 0
 	for _, in := range regexp.MustCompile(` IN \(([^)]*)\)`).FindAllSubmatch(c.Body, -1) {

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// What a section takes, and how far the table is.
+// The length of a section, and the distance of the table.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
@@ -24,7 +24,7 @@ func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 }
 
 // amongCrowd plays fn beside processes whose goroutines work in sections, one after the
-// other, for as long as it takes. Who gives up then leaves the queue.
+// other, for as long as it takes. A waiter that gives up then leaves the queue.
 func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -88,7 +88,7 @@ func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// It joins in one section, which may not show that any more.
+				// It joins in one section, which may no longer show that.
 				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
 				defer cancel()
 				if lock, err := theJob(limit, other); err != nil {
@@ -218,7 +218,7 @@ func TestAcquireAnyStandsInTheTwoShortestQueues(t *testing.T) {
 	})
 }
 
-// One of many goroutines beside one process: the queue of the record has its turn all the same.
+// One of many goroutines beside one process: the queue of the record still has its turn.
 func TestQueuedProcessHasItsTurnAmongGoroutinesOfAnother(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)

@@ -72,7 +72,7 @@ func TestMarkIsStoredThroughTroubleWithinLease(t *testing.T) {
 						}()
 						synctest.Wait()
 						wire.SetFault(outage(6*time.Second, fault))
-						cancel() // which shortens a plain release to the grace
+						cancel() // it shortens a plain release to the grace
 					})
 					if err != nil {
 						t.Errorf("after trouble of six seconds: %v", err)

@@ -79,7 +79,7 @@ func TestWhatTTLMayCollect(t *testing.T) {
 		retention time.Duration
 		option    []leasehold.AcquireOption
 		end       []leasehold.ReleaseOption
-		want      time.Duration // 0: never
+		want      time.Duration // 0 for never
 	}{
 		{"a bare record", 0, nil, nil, week},
 		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, 0},

@@ -206,7 +206,7 @@ func TestGuardsHoldWhileTheirGrantAndItsSessionStand(t *testing.T) {
 		if err := w.Transact(append(guards, lab.Note("a", "1"))...); err != nil || len(guards) != 2 {
 			t.Fatalf("%d guards: %v", len(guards), err)
 		}
-		lab.Elapse(time.Minute) // of renewals
+		lab.Elapse(time.Minute) // count of renewals
 		if err := w.Transact(append(guards, lab.Note("a", "2"))...); err != nil {
 			t.Fatal(err)
 		}
@@ -338,7 +338,7 @@ func TestCommitWhoseCallerLeavesHoldsUpNoOtherOfItsSession(t *testing.T) {
 		brief, leave := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer leave()
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
-		lab.Elapse(time.Second) // neither is in front any more
+		lab.Elapse(time.Second) // neither is in front now
 		began := time.Now()
 		if err := other.Commit(ctx, lab.Writes(lab.Note("a", "1"))); err != nil || time.Since(began) != 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// slowHandler takes a millisecond for a line that is said aloud.
+// slowHandler takes a millisecond for a line that is logged.
 type slowHandler struct{ slog.Handler }
 
 func (h slowHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -259,7 +259,7 @@ func TestLockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
 	})
 }
 
-// reasonOf is why a lock was lost, as an error says it.
+// reasonOf returns the reason of a loss, from its error.
 func reasonOf(err error) leasehold.LostReason {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// told are the broken grants that the only session's row tells of.
+// told returns the broken grants that are noted in the only session's row.
 func told(w *lab.World) int {
 	m, _ := w.Item(w.Sessions()[0])["brokenGrants"].(*types.AttributeValueMemberM)
 	if m == nil {

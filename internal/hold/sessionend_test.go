@@ -37,7 +37,7 @@ func TestCloseFreesAllLocksOfASessionInOneWrite(t *testing.T) {
 			}
 			w.Release(lock)
 		}
-		// Refused, then granted, then released; the session is looked at once.
+		// Refused, then granted, then released; the session is read once.
 		if sent := otherWire.Sent(); len(sent) != 61 {
 			t.Errorf("%d requests for 20 locks of a dead session", len(sent))
 		}

@@ -52,7 +52,7 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	}
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
-	for _, w := range ws[4:7] { // which count anew
+	for _, w := range ws[4:7] { // they count anew
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
@@ -95,7 +95,7 @@ func TestTurnsPassedInQueueHaveNoDelay(t *testing.T) {
 func TestHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
-	l.Pass(at("key"), held) // as when it is lost
+	l.Pass(at("key"), held) // for example by a loss
 	if given := hasTurn(t, ws[1]); given.Delay != 0 {
 		t.Errorf("the turn after one of three hand-overs: %+v", given)
 	}
@@ -166,7 +166,7 @@ func TestSuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	if given := hasTurn(t, ws[1]); given.Granted != nil || given.Delay != 0 {
 		t.Errorf("its turn: %+v", given)
 	}
-	l.Pass(at("key"), held) // whose turn it is no more
+	l.Pass(at("key"), held) // its turn is over
 	if l.byKey[at("key")] == nil {
 		t.Error("the turn was passed by its predecessor")
 	}
@@ -184,8 +184,8 @@ func TestHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 	}
 }
 
-// Who has its turn may end its grant at once, on another processor. A grant that ended before
-// the queue knew it would hand the key to nobody.
+// A goroutine that has its turn may end its grant at once, on another processor. A grant that
+// ended before the queue knew it would hand the key to nobody.
 func TestSuccessorHasItsTurnOnceTheQueueKnowsItsGrant(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {

@@ -17,7 +17,7 @@ type grant struct {
 	holder string
 	age    time.Duration
 	ended  bool
-	asked  func() // when its end is asked for; nil: nothing
+	asked  func() // called when its end is asked for; may be nil
 }
 
 func (g *grant) Age() time.Duration      { return g.age }
@@ -62,7 +62,7 @@ func come(w *waiter) (turn, bool) {
 	}
 }
 
-// told is the holder that w was told of, empty for none.
+// told returns the holder that was reported to w, empty for none.
 func told(w *waiter) string {
 	select {
 	case holder := <-w.Held():
@@ -280,10 +280,10 @@ func TestTakeTakesTheTurnUnlessItIsTaken(t *testing.T) {
 }
 
 // TestEverybodyHasAKeyAlone lets many goroutines do everything at once: it fails
-// under the race detector, or for ever, if two have one key or one is forgotten.
+// under the race detector, or does not end, if two have one key or one is forgotten.
 func TestEverybodyHasAKeyAlone(t *testing.T) {
 	l := newQueues(3)
-	has := map[string]*string{"a": new(string), "b": new(string)} // of each key only who has its turn writes its own
+	has := map[string]*string{"a": new(string), "b": new(string)} // only the goroutine that has a key's turn writes its entry
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {

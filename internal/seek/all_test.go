@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// wants are what a call of c wants of keys.
+// wants returns the wishes of a call of c for keys.
 func (c *client) wants(keys ...string) []*seek.Want {
 	var wants []*seek.Want
 	for _, key := range keys {
@@ -20,7 +20,7 @@ func (c *client) wants(keys ...string) []*seek.Want {
 	return wants
 }
 
-// owners are who holds keys.
+// owners returns the holders of keys.
 func (w *world) owners(keys ...string) []string {
 	w.Helper()
 	var owners []string
@@ -227,12 +227,12 @@ func TestCallForAllKeysPassesEachTurnOnOnce(t *testing.T) {
 		ctx, leave := context.WithTimeout(t.Context(), timing.Lease/2)
 		defer leave()
 		var first, second func() bool
-		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // whose turn has been passed on
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // its turn has been passed on
 		if _, err := c.All(ctx, c.wants("a", "b")); !errors.As(err, new(*heldError)) {
 			t.Errorf("%v", err)
 		}
 		c.left()
-		synctest.Wait() // for those who have joined, as the race detector sees it
+		synctest.Wait() // so that all have joined, as the race detector sees it
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
 		}

@@ -24,7 +24,7 @@ func took(fn func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// granted is what a call took that was granted, or how it failed.
+// granted is the time that a granted call took, or its error.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
 	d, err := took(func() error {
@@ -133,8 +133,8 @@ func TestWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 	}
 }
 
-// A clock that is always ahead makes every version look old: the holder that renews is
-// told by the new version, not by its time.
+// A clock that is always ahead makes every version look old: a holder that renews is recognized
+// by the new version, not by its time.
 func TestDeadHolderIsTakenOverByOneOfThreeAndOthersAreRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
@@ -226,7 +226,7 @@ func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock, err := a.Resume(t.Context(), grant) // which no other goroutine waits behind
+		lock, err := a.Resume(t.Context(), grant) // no other goroutine waits behind it
 		if err != nil {
 			t.Fatal(err)
 		}

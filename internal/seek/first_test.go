@@ -37,7 +37,7 @@ func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 func TestDeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
-		time.Sleep(time.Hour) // which proves nothing: nobody has looked
+		time.Sleep(time.Hour) // this proves nothing, as nobody has looked
 		c, began := w.client("b"), time.Now()
 		h := c.one("job")
 		if waited := time.Since(began); waited != timing.Lease {
@@ -58,9 +58,9 @@ func TestTimeBetweenTwoClocksDoesNotMakeATakeoverTooEarly(t *testing.T) {
 		w.client("dead").one("job")
 		c := w.client("b")
 		c.Observer.Caps = by.Capabilities()
-		c.PollMin, c.PollMax = time.Hour, time.Hour // so that it looks once
+		c.PollMin, c.PollMax = time.Hour, time.Hour // so that it reads once
 		looked := false
-		c.Wall = func() time.Time { // who looks is not run for a moment before
+		c.Wall = func() time.Time { // the reader is not run for a moment before
 			if !looked && len(c.wire.requests()) == 1 {
 				looked = true
 				time.Sleep(5 * time.Millisecond)
@@ -195,7 +195,7 @@ func TestGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v", sent)
 		}
-		h.release() // which names the second alone
+		h.release() // it names the second alone
 		if w.owner("job") != "" {
 			t.Error("the first is still there")
 		}
@@ -432,7 +432,7 @@ func TestUnreadableSessionKeepsNobodyFromOtherKeys(t *testing.T) {
 			other := w.client("other").one("b")
 			c := w.client("me")
 			c.wire.fate = func(_ int, name string, deliver func()) error {
-				if name == "get" { // of the session's row: several keys are read together
+				if name == "get" { // a read of the session's row, as several keys are read together
 					time.Sleep(time.Second)
 					return errReset
 				}

@@ -158,7 +158,7 @@ func TestAcquireAnyWithoutRenewalLeavesNothingToUndo(t *testing.T) {
 
 func TestTurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // which has no queue
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // a layout without a queue
 		cfg.PollMax = time.Second
 		c, _ := w.Client(cfg)
 		ask := func(keys ...string) <-chan *leasehold.Lock {
@@ -185,7 +185,7 @@ func TestTurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		b = <-first // which had the turn of a, and passes it on
+		b = <-first // it had the turn of a, and passes it on
 		if b.Key().Partition != "b" {
 			t.Errorf("%v granted", b.Key())
 		}

@@ -101,8 +101,8 @@ func TestWaiterReadsNoMoreThanEach25msWhateverIsStored(t *testing.T) {
 	}
 }
 
-// Who may write the rows of shared leases can end each of them, and keep a dead one alive;
-// nothing that such a row says does more.
+// A principal that may write the rows of shared leases can end each of them, and keep a dead one
+// alive; nothing that such a row says does more.
 func TestRowOfASharedLeaseThatIsForgedKeepsNobodyBusy(t *testing.T) {
 	id := "abcdefghijklmnopqrstuvwxyz"
 	mallory := lab.Str("mallory/" + id)

@@ -17,7 +17,7 @@ func TestWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
-		lab.Elapse(time.Minute) // an old grant is looked at seldom
+		lab.Elapse(time.Minute) // an old grant is read seldom
 		b, wire := w.Client(lab.Config())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()

@@ -89,7 +89,7 @@ func TestKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
 		var first, second func() bool
 		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // that for a, which is damaged
+			if n == 1 { // the one for a, which is damaged
 				time.Sleep(time.Second)
 			}
 			deliver()
@@ -99,7 +99,7 @@ func TestKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
 			t.Fatalf("%+v, %v", found, err)
 		}
 		c.left()
-		synctest.Wait() // for those who joined
+		synctest.Wait() // so that all have joined
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
 		}
@@ -112,7 +112,7 @@ func TestTryNamesTheKeyWhoseTurnIsStillOtherProcesses(t *testing.T) {
 		c := w.client("me")
 		c.join("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // that for b
+			if n == 1 { // the one for b
 				c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
 			}
 			deliver()

@@ -25,7 +25,7 @@ func TestTryDoesNotTakeASessionForAliveBecauseItWasAMomentAgo(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // as its own client does when it closes
+		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // its own client does so when it closes
 		c.one("job", noWait)
 	})
 }
@@ -90,7 +90,7 @@ func TestLateAttemptTooOldToBeNamedIsTakenOverAtOnce(t *testing.T) {
 			switch asked.Add(1) {
 			case 1:
 				first = r
-			case 60: // the first is not named any more
+			case 60: // the first is no longer named
 				_, _ = first.Send()
 				mended = time.Now()
 			}

@@ -26,7 +26,7 @@ func TestTroubleIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
 	}{
 		"no answer":              {reset, false, 3},
 		"no answer, and answers": {reset, true, 3},
-		"throttled":              {throttled, false, 2}, // which has an event of its own
+		"throttled":              {throttled, false, 2}, // this has an event of its own
 		"throttled, and answers": {throttled, true, 0},
 		"refused":                {denied, false, 0},
 		"denied after an answer": {denied.After(true), false, 3},

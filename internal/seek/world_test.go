@@ -79,7 +79,7 @@ type client struct {
 	waiting  []string       // owners that were waited for
 	failing  []error
 	throttle int
-	leases   map[string]*lease.Lease // of the last grant of each key
+	leases   map[string]*lease.Lease // by key, for its last grant
 }
 
 var errReset = errors.New("connection reset")
@@ -176,7 +176,7 @@ func name(owner string) string {
 	return name
 }
 
-// told are errors as a caller is told them.
+// told makes the errors that callers receive.
 type told struct{}
 
 type heldError struct {
@@ -230,7 +230,7 @@ type holding struct {
 	grant seek.Grant
 	lease *lease.Lease
 
-	version string // as renewed last
+	version string // after the last renewal
 }
 
 func (h *holding) Lost(lease.Loss)         { h.lease.End(errors.New("lost")) }
@@ -266,7 +266,7 @@ func (h *holding) release() {
 	h.c.Local.Pass(h.want.Key, h)
 }
 
-// want is what a call of c wants of key.
+// want returns the wish of a call of c for key.
 func (c *client) want(key string, edit ...func(*seek.Want)) *seek.Want {
 	want := &seek.Want{Key: protocol.Key{Partition: key}, Timing: timing}
 	leases := &lease.Client{Now: c.w.now, Requests: c.Requests}
@@ -322,7 +322,7 @@ func (w *world) item(key string) protocol.Item {
 	return out.Item
 }
 
-// owner is who holds a key, empty for nobody.
+// owner returns the holder of a key, empty for nobody.
 func (w *world) owner(key string) string {
 	w.Helper()
 	item := w.item(key)

@@ -140,7 +140,7 @@ func TestPlaceInQueueIsToldAtMostOnceASecond(t *testing.T) {
 	}
 }
 
-// The line may stand still then, and nothing be seen that would tell of it.
+// The line may then show an old position, and no event corrects it.
 func TestPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer

@@ -48,7 +48,7 @@ type Ended struct {
 // supervision is CMD running under a lock.
 type supervision struct {
 	Job
-	Ended   // as far as it is known
+	Ended   // if it is known
 	lock    Lock
 	signals *Signals
 	renewed <-chan struct{} // receives after each successful renewal

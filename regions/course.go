@@ -119,7 +119,7 @@ func (c *course) noteProbe(e exchange) {
 		return
 	}
 	served := e.outcome() == serves
-	if served && !c.answers {
+	if !c.answers {
 		c.since = e.sent
 	}
 	c.answers = served

@@ -33,6 +33,7 @@ func TestExchangeSaysWhetherRegionServes(t *testing.T) {
 		"silent":                     {context.DeadlineExceeded, time.Second, time.Second, failed},
 		"silent, noticed at once":    {context.DeadlineExceeded, time.Second + noticedLate, time.Second, failed},
 		"silent, noticed late":       {context.DeadlineExceeded, time.Second + noticedLate + 1, time.Second, saysNothing},
+		"silent for long enough":     {context.DeadlineExceeded, shortestWait, shortestWait, failed},
 		"silent for an instant":      {context.DeadlineExceeded, shortestWait - 1, shortestWait - 1, saysNothing},
 		"cancelled":                  {context.Canceled, time.Second, time.Minute, saysNothing},
 		"reset, noticed late":        {errReset, time.Minute, time.Second, failed},
@@ -68,6 +69,9 @@ func TestCourse(t *testing.T) {
 			}
 		}
 	}
+	probedAt := func(at time.Duration) step {
+		return func(c *course) { c.noteProbe(exchange{sent: at, ended: at, limit: at + silence}) }
+	}
 	const s = time.Second
 	for name, c := range map[string]struct {
 		steps []step
@@ -77,16 +81,19 @@ func TestCourse(t *testing.T) {
 		"begins at home":                         {nil, 0, false},
 		"a quick answer shortens silence":        {[]step{answers(0, s)}, 0, true},
 		"a slow answer does not":                 {[]step{answers(0, s+1)}, 0, false},
+		"nor does it lengthen it again":          {[]step{answers(0, s), answers(2*s, s+1)}, 0, true},
 		"leaves a Region that fails":             {[]step{fails(s)}, 1, false},
 		"nor does a scan":                        {[]step{scans}, 0, false},
 		"a move forgets the quick answer":        {[]step{answers(0, s), fails(s)}, 1, false},
 		"leaves that one too":                    {[]step{fails(s), fails(2 * s)}, 2, false},
 		"comes home when all others fail":        {[]step{fails(s), fails(2 * s), fails(3 * s)}, 0, false},
 		"comes home after 30 s of probes":        {[]step{fails(s), probed(10*s, 40*s, nil)}, 0, true},
+		"at the very end of them":                {[]step{fails(s), probedAt(10 * s), probedAt(40 * s)}, 0, true},
 		"not after 25":                           {[]step{fails(s), probed(10*s, 35*s, nil)}, 1, false},
 		"not if one of them failed":              {[]step{fails(s), probed(10*s, 20*s, nil), probed(25*s, 25*s, errReset), probed(30*s, 55*s, nil)}, 1, false},
 		"stays away twice as long after relapse": {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 165*s, nil)}, 1, false},
 		"and then comes home":                    {[]step{fails(s), probed(10*s, 40*s, nil), fails(100 * s), probed(110*s, 170*s, nil)}, 0, true},
+		"a relapse may be two minutes later":     {[]step{fails(s), probedAt(10 * s), probedAt(40 * s), fails(40*s + relapse), probed(170*s, 205*s, nil)}, 1, false},
 		"a late failure is no relapse":           {[]step{fails(s), probed(10*s, 40*s, nil), fails(200 * s), probed(210*s, 240*s, nil)}, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {

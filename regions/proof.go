@@ -56,7 +56,7 @@ func judgeAll(answers []described, regions []string) (verdict, string) {
 		switch v, why := d.judge(regions); {
 		case v == proven:
 			return proven, ""
-		case v == unproven && all == unknown:
+		case v == unproven:
 			all, because = unproven, why
 		}
 	}

@@ -53,10 +53,10 @@ func (d described) judge(regions []string) (verdict, string) {
 func judgeAll(answers []described, regions []string) (verdict, string) {
 	all, because := unknown, ""
 	for _, d := range answers {
-		switch v, why := d.judge(regions); {
-		case v == proven:
+		switch v, why := d.judge(regions); v {
+		case proven:
 			return proven, ""
-		case v == unproven:
+		case unproven:
 			all, because = unproven, why
 		}
 	}

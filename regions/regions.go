@@ -183,7 +183,20 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	var out Out
 	out, e.err = call(d.clients[e.region], ctx, in, optFns...)
 	if why := d.end(e, table); why != "" {
-		return out, fmt.Errorf("%w: no failover from %s: table %s: %s", e.err, d.names[0], table, why)
+		return out, &stayedError{e.err, fmt.Sprintf("no failover from %s: table %s: %s", d.names[0], table, why)}
 	}
 	return out, e.err
 }
+
+// stayedError is the error of a Region that was not left.
+type stayedError struct {
+	err error
+	why string
+}
+
+func (e *stayedError) Error() string { return e.err.Error() + ": " + e.why }
+
+func (e *stayedError) Unwrap() error { return e.err }
+
+// NoFailover returns why, for callers with words of their own for the rest.
+func (e *stayedError) NoFailover() string { return e.why }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
-
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/bridge"
@@ -49,7 +47,7 @@ type Observer struct {
 }
 
 // New returns an observer of a table whose records proto reads, and locks copies.
-func New(db *dynamodb.Client, table string, proto protocol.Protocol, caps layout.Capabilities, locks *leasehold.Client) Observer {
+func New(db leasehold.DB, table string, proto protocol.Protocol, caps layout.Capabilities, locks *leasehold.Client) Observer {
 	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, caps)}
 }
 

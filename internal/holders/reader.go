@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -30,7 +31,7 @@ const (
 // uses one for every 4 KB, about a dozen records; but it reads the whole table, or
 // partition, for a few wanted items.
 type Reader struct {
-	db      *dynamodb.Client
+	db      leasehold.DB
 	table   string
 	proto   protocol.Protocol
 	sharing protocol.Native // nil if the layout has no sessions
@@ -45,7 +46,7 @@ type Reader struct {
 }
 
 // NewReader returns a reader of the items of a table.
-func NewReader(db *dynamodb.Client, table string, proto protocol.Protocol) Reader {
+func NewReader(db leasehold.DB, table string, proto protocol.Protocol) Reader {
 	sharing, _ := proto.(protocol.Native)
 	return Reader{db: db, table: table, proto: proto, sharing: sharing}
 }

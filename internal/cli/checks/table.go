@@ -221,6 +221,9 @@ func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 // nothing.
 func (t *Subject) Settings() []Check {
 	list := []Check{{"describing the table", t.settings}}
+	if len(t.Regions()) > 1 {
+		list = slices.Insert(list, 0, Check{"asking each Region", t.regions})
+	}
 	if t.File == "" { // a file has no permissions of IAM
 		list = append(list, Check{"trying what the caller may do", t.may})
 	}

@@ -150,8 +150,19 @@ func Plain(text string) string {
 	return text
 }
 
-// Reason returns why a request failed. It follows the advice.
+// Reason returns why a request failed, and why no other Region was asked. It follows the
+// advice.
 func Reason(err error) string {
+	if stayed, is := as[interface {
+		error
+		NoFailover() string
+	}](err); is {
+		return reason(err) + ": " + visible.Message(stayed.NoFailover())
+	}
+	return reason(err)
+}
+
+func reason(err error) string {
 	if said, ok := own(err); ok {
 		return said
 	}

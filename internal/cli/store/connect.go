@@ -95,6 +95,9 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 	if err := s.checkAWS(settings); err != nil {
 		return err
 	}
+	if s.failover, err = settings.failover(s); err != nil {
+		return err
+	}
 	o.Known(s)
 	return nil
 }

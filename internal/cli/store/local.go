@@ -129,6 +129,8 @@ func (s *Settings) AWSFlag() string {
 		return "--profile"
 	case s.Endpoint != "":
 		return "--endpoint-url"
+	case s.Failover != "":
+		return "--failover"
 	}
 	return ""
 }

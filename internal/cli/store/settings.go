@@ -31,7 +31,8 @@ type Settings struct {
 	MaxSkew                   arguments.Duration // error bound of this machine's clock; see Records
 	Attributes                Attributes
 	Region, Profile, Endpoint string
-	OfGrant                   bool // Table, Region and Endpoint come from a grant
+	Failover                  string // other Regions of the table, separated by commas
+	OfGrant                   bool   // Table, Region and Endpoint come from a grant
 
 	byVariable []string // the AWSVariables that replaced flags
 
@@ -139,12 +140,12 @@ func (s *Settings) get(name string) string {
 
 // AWSVariables replace flags that are for DynamoDB only. They pass these flags to a
 // leasehold that CMD runs. AWS_ variables would affect everything that CMD does.
-var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL"}
+var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
 // readAWSVariables reads them for flags that were not given. A grant's place counts as given flags.
 func (s *Settings) readAWSVariables() error {
-	for i, to := range []*string{&s.Region, &s.Profile, &s.Endpoint} {
-		if *to != "" || s.OfGrant && to != &s.Profile {
+	for i, to := range []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover} {
+		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {
 			continue
 		}
 		v, set, err := s.Variable(AWSVariables[i])

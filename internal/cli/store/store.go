@@ -20,6 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/regions"
 	"github.com/leasehold-go/leasehold/table"
 )
 
@@ -33,6 +34,9 @@ type Store struct {
 	Health  requests.Health   // health of the requests to the store
 	Trouble *requests.Telling // reports failing requests to the user
 	Meter   *requests.Meter   // counts their consumption; nil if not needed
+
+	failover []string    // the Regions that --failover names
+	regions  *regions.DB // nil before the first call of Requests, and without --failover
 
 	misfit  error // the local store's table has another layout
 	closing []func()
@@ -179,7 +183,7 @@ func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	}
 	// The command itself reports events and errors.
 	cfg.Logger = slog.New(slog.DiscardHandler)
-	locks, err := leasehold.New(s.DB, cfg)
+	locks, err := leasehold.New(s.Requests(), cfg)
 	if err != nil {
 		return nil, misuse.Errorf("%s", strings.ReplaceAll(err.Error(), "leasehold: config: ", ""))
 	}
@@ -215,7 +219,7 @@ func (s *Store) WithLocks(cfg leasehold.Config) (*Table, error) {
 // Observer returns an observer of holders with a time limit; zero means until every holder
 // is known.
 func (t *Table) Observer(limit time.Duration) holders.Observer {
-	by := holders.New(t.DB, t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
+	by := holders.New(t.Requests(), t.Table, t.Proto, t.Layout.Capabilities(), t.Locks)
 	by.Limit, by.Unpaid = limit, t.File != ""
 	return by
 }
@@ -225,7 +229,7 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	if err := s.Proto.CheckKey(key); err != nil {
 		return nil, misuse.Errorf("%s: %v", wording.Key(key), err)
 	}
-	reader := holders.NewReader(s.DB, s.Table, s.Proto)
+	reader := holders.NewReader(s.Requests(), s.Table, s.Proto)
 	found, err := reader.ByKey(ctx, []protocol.Key{key})
 	switch item := found[key]; {
 	case err != nil:

@@ -69,6 +69,9 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	if err != nil {
 		return err
 	}
+	if at := t.Region(); at != "" {
+		c.Say.Note("answered by %s", at)
+	}
 	o := t.Observer(f.check.Duration)
 	if f.check.Given {
 		listed := t.Meter.Used() // so far only the listing

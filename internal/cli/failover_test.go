@@ -1,0 +1,196 @@
+//go:build unix
+
+package cli_test
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold/localdynamo"
+	"github.com/leasehold-go/leasehold/table"
+)
+
+// twoRegions are the Regions us-east-1 and us-east-2 of AWS, as a process sees them behind a
+// proxy for HTTPS. They have one table, in one engine.
+type twoRegions struct {
+	env    []string
+	isDark [2]atomic.Bool
+}
+
+func newTwoRegions(t *testing.T, consistency string) *twoRegions {
+	t.Helper()
+	w := &twoRegions{}
+	engine := localdynamo.New()
+	t.Cleanup(func() { _ = engine.Close() })
+	if err := table.Create(t.Context(), engine.Client(), table.Spec{Name: "locks"}); err != nil {
+		t.Fatal(err)
+	}
+	names := []string{"us-east-1", "us-east-2"}
+	certificate := certificateOf(t, names)
+	at := map[string]string{} // addresses by host
+	for i, name := range names {
+		region := httptest.NewUnstartedServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+			switch _, op, _ := strings.Cut(r.Header.Get("X-Amz-Target"), "."); {
+			case w.isDark[i].Load():
+				_, _ = io.Copy(io.Discard, r.Body)
+				rw.WriteHeader(http.StatusServiceUnavailable)
+			case op == "DescribeTable":
+				reply := httptest.NewRecorder()
+				engine.ServeHTTP(reply, r)
+				maps.Copy(rw.Header(), reply.Header())
+				for _, ofBody := range []string{"Content-Length", "X-Amz-Crc32"} {
+					rw.Header().Del(ofBody)
+				}
+				_, _ = rw.Write(bytes.Replace(reply.Body.Bytes(), []byte(`{"Table":{`), fmt.Appendf(nil,
+					`{"Table":{"MultiRegionConsistency":%q,"Replicas":[{"RegionName":%q,"ReplicaStatus":"ACTIVE"}],`, consistency, names[1-i]), 1))
+			default:
+				engine.ServeHTTP(rw, r)
+			}
+		}))
+		region.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+		region.StartTLS()
+		t.Cleanup(region.Close)
+		at["dynamodb."+name+".amazonaws.com:443"] = region.Listener.Addr().String()
+	}
+	proxy := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) { join(rw, at[r.Host]) }))
+	t.Cleanup(proxy.Close)
+	dir := t.TempDir()
+	bundle := filepath.Join(dir, "ca.pem")
+	if err := os.WriteFile(bundle, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.env = append(bare(dir), "HTTPS_PROXY="+proxy.URL, "AWS_CA_BUNDLE="+bundle, "AWS_ACCESS_KEY_ID=x", "AWS_SECRET_ACCESS_KEY=y",
+		"LEASEHOLD_TABLE=locks", "LEASEHOLD_REGION="+names[0])
+	return w
+}
+
+// join joins a client of the proxy to an address.
+func join(rw http.ResponseWriter, address string) {
+	server, err := (&net.Dialer{}).Dial("tcp", address)
+	if err != nil {
+		rw.WriteHeader(http.StatusBadGateway)
+		return
+	}
+	defer server.Close()
+	client, _, err := rw.(http.Hijacker).Hijack()
+	if err != nil {
+		return
+	}
+	defer client.Close()
+	_, _ = io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
+	go func() { _, _ = io.Copy(server, client); _ = server.Close() }()
+	_, _ = io.Copy(client, server)
+}
+
+// certificateOf is that of the Regions' endpoints, signed by itself.
+func certificateOf(t *testing.T, regions []string) tls.Certificate {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}
+	for _, name := range regions {
+		template.DNSNames = append(template.DNSNames, "dynamodb."+name+".amazonaws.com")
+	}
+	signed, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{signed}, PrivateKey: key}
+}
+
+// leasehold starts a command that knows the two Regions.
+func (w *twoRegions) leasehold(t *testing.T, args ...string) *process {
+	t.Helper()
+	return start(t, t.TempDir(), append(slices.Clip(w.env), "LEASEHOLD_FAILOVER=us-east-2"), args...)
+}
+
+func TestFailoverKeepsLockWhileRegionIsDark(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		flags []string
+		env   []string
+		code  int
+	}{
+		"with the flag":     {[]string{"--failover", "us-east-2"}, nil, 0},
+		"with the variable": {nil, []string{"LEASEHOLD_FAILOVER=us-east-2"}, 0},
+		"without":           {nil, nil, 123},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newTwoRegions(t, "STRONG")
+			dir := t.TempDir()
+			args := slices.Concat([]string{"run", "-l", "4s"}, c.flags, []string{"k", "--", "sh", "-c", "echo =$LEASEHOLD_FAILOVER >began; sleep 8"})
+			p := start(t, dir, slices.Concat(w.env, c.env), args...)
+			began := filepath.Join(dir, "began")
+			eventually(t, "CMD", func() bool { b, _ := os.ReadFile(began); return len(b) > 0 })
+			w.isDark[0].Store(true)
+			p.ends(c.code)
+			if b, _ := os.ReadFile(began); c.code == 0 && string(b) != "=us-east-2\n" {
+				t.Errorf("CMD has LEASEHOLD_FAILOVER%s", b)
+			}
+		})
+	}
+}
+
+func TestFailoverIsNotUsedOnEventualTable(t *testing.T) {
+	t.Parallel()
+	w := newTwoRegions(t, "EVENTUAL")
+	holder := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
+	eventually(t, "CMD", func() bool { return strings.Contains(holder.stdout.String(), "holds") })
+	w.isDark[0].Store(true)
+	if holder.wait() == 0 {
+		t.Error("the lock was kept")
+	}
+	holder.said("no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
+}
+
+func TestListSaysWhichRegionAnswered(t *testing.T) {
+	t.Parallel()
+	w := newTwoRegions(t, "STRONG")
+	p := w.leasehold(t, "ls")
+	p.ends(0)
+	p.said("answered by us-east-1")
+	w.isDark[0].Store(true)
+	p = w.leasehold(t, "ls")
+	p.ends(0)
+	p.said("answered by us-east-2")
+}
+
+func TestDoctorAsksEachRegion(t *testing.T) {
+	t.Parallel()
+	w := newTwoRegions(t, "STRONG")
+	w.isDark[1].Store(true)
+	p := w.leasehold(t, "doctor", "--json")
+	p.ends(1)
+	for _, want := range []string{
+		`"check":"region","state":"ok","what":"us-east-1 serves","values":{"region":"us-east-1"}`,
+		`"check":"region","state":"warning","what":"no strongly consistent read in us-east-2`,
+	} {
+		if !strings.Contains(p.stdout.String(), want) {
+			t.Errorf("%s is not in %s", want, &p.stdout)
+		}
+	}
+}

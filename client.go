@@ -83,6 +83,9 @@ func New(db DB, cfg Config) (*Client, error) {
 		owner:  owner, overhead: recordOverhead(owner, proto), log: cfg.Logger, now: on.Now, wall: on.Wall,
 	}
 	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger}
+	if several, ok := db.(attempts.Regions); ok {
+		c.requests.Regions, c.requests.Listener = several, regionListener{c}
+	}
 	c.holds = newHolds(c, on.Renewals)
 	c.observer = &liveness.Observer{
 		Requests: c.requests, Proto: proto, Caps: c.caps, Now: on.Now, Wall: on.Wall,
@@ -118,11 +121,15 @@ type Stats struct {
 	Waiting      int           // calls that wait for a key
 	Renewing     int           // renewals in flight
 	MinRemaining time.Duration // until trust in the first of the held locks ends; 0 if none is held
+	Region       string        // where requests go; empty unless the DB is one of package regions
 }
 
 // Stats returns a snapshot, for gauges. It sends nothing.
 func (c *Client) Stats() Stats {
 	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
+	if c.requests.Regions != nil {
+		s.Region = c.requests.Regions.State(c.cfg.Table).Region
+	}
 	now := c.now()
 	for _, h := range c.holds.Locks() {
 		remaining := now.Remaining(h.Lease().TrustedUntil())

@@ -18,6 +18,7 @@ const (
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried
 	EventWaitError  EventKind = "wait_error"  // the requests of a wait fail, and are retried; the first time, then once a minute
 	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, but not a try that met a holder; Took: since the call
+	EventRegion     EventKind = "region"      // package regions: requests go to Region now; Err: why the Region before was left; nil back home
 )
 
 // Event reports one thing that has happened. Fields that do not apply are zero.
@@ -38,5 +39,6 @@ type Event struct {
 	Local     bool          // granted: handed over by another goroutine of this client
 	Holder    *Record       // waiting: a copy of the record
 	Position  int           // waiting: position in the queue, from 1; 0 if not in it
+	Region    string        // region: where requests go
 	Err       error         // nil if nothing went wrong
 }

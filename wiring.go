@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
@@ -117,6 +118,26 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 	c.log.LogAttrs(ctx, slog.LevelWarn, "leasehold: waiting, and requests fail: they are repeated",
 		slog.String("table", c.cfg.Table), slog.String("key", key.String()), slog.Int("others", others),
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
+}
+
+// regionListener turns what a DB of several Regions says into events, and lines of the log.
+type regionListener struct{ c *Client }
+
+func (l regionListener) Moved(ctx context.Context, now attempts.RegionState) {
+	l.c.holds.Detach(func() { // the request that noticed does not wait
+		attrs := []slog.Attr{slog.String("region", now.Region), slog.String("table", l.c.cfg.Table)}
+		if now.Left != nil {
+			l.c.log.LogAttrs(ctx, slog.LevelWarn, "leasehold: requests go to another Region", append(attrs, slog.Any("err", now.Left))...)
+		} else {
+			l.c.log.LogAttrs(ctx, slog.LevelInfo, "leasehold: requests go to the home Region again", attrs...)
+		}
+		l.c.emit(ctx, Event{Kind: EventRegion, Region: now.Region, Err: now.Left})
+	})
+}
+
+func (l regionListener) Stays(ctx context.Context, now attempts.RegionState) {
+	l.c.log.LogAttrs(ctx, slog.LevelWarn, "leasehold: no failover to another Region",
+		slog.String("region", now.Region), slog.String("table", l.c.cfg.Table), slog.String("why", now.Stays))
 }
 
 // emitGaveUp emits the event of a call that ends without a grant. It emits none if NoWait

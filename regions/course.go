@@ -58,6 +58,7 @@ type course struct {
 	regions int           // their number; home is the first
 	at      int           // the Region that requests go to
 	moves   int           // how often that has changed
+	left    error         // why the Region before was left; nil at home
 	quick   bool          // the Region has answered within silence since the last move, or probes before it
 	back    time.Duration // when they returned, by probes; zero if they never have
 
@@ -78,18 +79,18 @@ func (c *course) note(e exchange, mayLeave bool) {
 		c.quick = c.quick || e.brief && durations.Less(e.ended, e.sent) <= silence
 	case failed:
 		if mayLeave {
-			c.leave(e.ended)
+			c.leave(e.ended, e.err)
 		}
 	}
 }
 
 // leave sends requests to the next Region.
-func (c *course) leave(now time.Duration) {
+func (c *course) leave(now time.Duration, why error) {
 	if c.at == 0 {
 		c.probed, c.answers = now, false
 		c.wait = c.nextWait(now)
 	}
-	c.move((c.at + 1) % c.regions)
+	c.move((c.at+1)%c.regions, why)
 }
 
 // nextWait returns for how long home must answer probes after it failed now.
@@ -100,8 +101,8 @@ func (c *course) nextWait(now time.Duration) time.Duration {
 	return min(durations.Times(c.wait, 2), longestHome)
 }
 
-func (c *course) move(to int) {
-	c.at, c.moves, c.quick = to, c.moves+1, false
+func (c *course) move(to int, why error) {
+	c.at, c.moves, c.left, c.quick = to, c.moves+1, why, false
 }
 
 // probes reports whether a request that is sent now brings along a probe of home.
@@ -125,7 +126,7 @@ func (c *course) noteProbe(e exchange) {
 	c.answers = served
 	if served && durations.Less(e.ended, c.since) >= c.wait {
 		c.back = e.ended
-		c.move(0)
+		c.move(0, nil)
 		c.quick = true // as all the probes were
 	}
 }

@@ -118,7 +118,7 @@ func TestRequestOfBeforeMoveMovesNothing(t *testing.T) {
 	}
 	round := course{regions: 3}
 	for range 3 {
-		round.leave(3)
+		round.leave(3, errReset)
 	}
 	if round.note(before, true); round.at != 0 {
 		t.Errorf("at %d, after a request of before all the moves", round.at)
@@ -140,7 +140,7 @@ func TestRelapseWaitsAtMostEightMinutes(t *testing.T) {
 	c := course{regions: 2}
 	now := time.Second
 	for range 10 {
-		c.leave(now)
+		c.leave(now, errReset)
 		c.back, c.at = now+time.Second, 0
 		now += 2 * time.Second
 	}
@@ -154,7 +154,7 @@ func TestProbesGoHomeEveryFiveSeconds(t *testing.T) {
 	if c.probes(time.Hour) {
 		t.Error("a probe from home")
 	}
-	c.leave(time.Second)
+	c.leave(time.Second, errReset)
 	var sent []time.Duration
 	for at := time.Second; at < 20*time.Second; at += time.Second {
 		if c.probes(at) {

@@ -28,7 +28,10 @@ type DB struct {
 	tables map[string]*table
 }
 
-var _ leasehold.DB = (*DB)(nil)
+var (
+	_ leasehold.DB     = (*DB)(nil)
+	_ attempts.Regions = (*DB)(nil)
+)
 
 // askEvery is the least time between two questions what kind of table it is.
 const askEvery = time.Second
@@ -66,6 +69,20 @@ func (d *DB) Region() string {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.names[d.course.at]
+}
+
+// State returns where requests to a table go. It is for leasehold itself.
+func (d *DB) State(name string) attempts.RegionState {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t := d.tables[name]
+	switch {
+	case t == nil:
+		return attempts.RegionState{Region: d.names[0]}
+	case t.verdict != proven:
+		return attempts.RegionState{Region: d.names[0], Stays: t.why}
+	}
+	return attempts.RegionState{Region: d.names[d.course.at], Moves: d.course.moves, Left: d.course.left, Strong: true}
 }
 
 // Options returns the options of the home Region's client.

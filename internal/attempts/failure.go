@@ -48,6 +48,7 @@ func (f *Failure) After(answered bool) *Failure {
 
 // classify returns the error of a request as a *Failure; nil for nil.
 func (s *Sender) classify(ctx context.Context, err error) error {
+	s.noteRegion(ctx)
 	if err == nil {
 		s.accepted.Store(true)
 		return nil

@@ -51,7 +51,46 @@ type Sender struct {
 	Chance func() float64 // in [0, 1): for pauses, so that clients do not retry together
 	Log    *slog.Logger
 
-	accepted atomic.Bool // by DynamoDB, at least once
+	Regions  Regions // the DB, if it sends requests to several Regions; otherwise nil
+	Listener RegionListener
+
+	moves    atomic.Int64 // of the requests between Regions, as far as the listener knows
+	stays    atomic.Bool  // the listener knows that requests never leave home
+	accepted atomic.Bool  // by DynamoDB, at least once
+}
+
+// Regions is a DB that sends requests to one of several Regions, as that of package regions.
+type Regions interface {
+	State(table string) RegionState
+}
+
+// RegionState is where requests go, and what is known of a table there.
+type RegionState struct {
+	Region string // where requests go
+	Moves  int    // how often that has changed
+	Left   error  // why the Region before was left; nil at home
+	Stays  string // why requests to the table never leave home; empty if they may
+	Strong bool   // the table is known to be strongly consistent across Regions
+}
+
+// RegionListener is told of changes when a request ends.
+type RegionListener interface {
+	Moved(context.Context, RegionState)
+	Stays(context.Context, RegionState) // once
+}
+
+// noteRegion tells the listener what has changed.
+func (s *Sender) noteRegion(ctx context.Context) {
+	if s.Regions == nil {
+		return
+	}
+	now := s.Regions.State(s.Table)
+	if before := s.moves.Load(); before < int64(now.Moves) && s.moves.CompareAndSwap(before, int64(now.Moves)) {
+		s.Listener.Moved(context.WithoutCancel(ctx), now)
+	}
+	if now.Stays != "" && s.stays.CompareAndSwap(false, true) {
+		s.Listener.Stays(ctx, now)
+	}
 }
 
 // Reply is the answer to one request.
@@ -84,6 +123,7 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 			}
 		}
 	}
+	s.noteRegion(ctx)
 	r.Reply = decide.Classify(r.Err)
 	r.Cause, r.Err = s.CauseOf(r.Cause, r.Err)
 	s.failed(ctx, r.Cause, r.Err)

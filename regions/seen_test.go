@@ -1,0 +1,106 @@
+package regions_test
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+// seen is what a client says about Regions.
+type seen struct {
+	mu     sync.Mutex
+	events []leasehold.Event
+	log    bytes.Buffer
+}
+
+// config returns a configuration whose client tells s.
+func (s *seen) config() leasehold.Config {
+	cfg := lab.Config()
+	cfg.Logger = slog.New(slog.NewTextHandler(&s.log, nil))
+	cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if e.Kind == leasehold.EventRegion {
+			s.events = append(s.events, e)
+		}
+	}
+	return cfg
+}
+
+// lines returns the lines of the log with that level that name a Region.
+func (s *seen) lines(level string) []string {
+	var lines []string
+	for line := range strings.Lines(s.log.String()) {
+		if strings.Contains(line, "level="+level) && strings.Contains(line, "region=") {
+			lines = append(lines, line)
+		}
+	}
+	return lines
+}
+
+func TestMoveIsReportedOnceEachWay(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		var s seen
+		db, client := w.process(0, s.config())
+		lock := w.Acquire(client, "a")
+		lab.Elapse(time.Second)
+		if at := client.Stats().Region; at != names[0] || len(s.events) > 0 {
+			t.Errorf("at home: %s, %v", at, s.events)
+		}
+		w.darken(0, ways["no connection"])
+		lab.Elapse(20 * time.Second)
+		if len(s.events) != 1 || s.events[0].Err == nil || s.events[0].Region != names[1] || client.Stats().Region != names[1] {
+			t.Errorf("home is dark: %s, %v", client.Stats().Region, s.events)
+		}
+		w.lighten(0)
+		lab.Elapse(time.Minute)
+		if len(s.events) != 2 || s.events[1].Err != nil || s.events[1].Region != names[0] || client.Stats().Region != db.Region() {
+			t.Errorf("home serves again: %s, %v", client.Stats().Region, s.events)
+		}
+		w.Release(lock)
+		for level, want := range map[string]string{
+			"WARN": "requests go to another Region\" region=us-east-2 table=locks err=",
+			"INFO": "requests go to the home Region again\" region=us-east-1 table=locks",
+		} {
+			if lines := s.lines(level); len(lines) != 1 || !strings.Contains(lines[0], want) {
+				t.Errorf("%s: %q", level, lines)
+			}
+		}
+	})
+}
+
+func TestStayingHomeIsWarnedOfOnce(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		w.mode = "EVENTUAL"
+		var s seen
+		_, client := w.process(0, s.config())
+		for range 3 {
+			w.Release(w.Acquire(client, "a"))
+			lab.Elapse(time.Second)
+		}
+		lines := s.lines("WARN")
+		if len(lines) != 1 || !strings.Contains(lines[0], "no failover to another Region") || !strings.Contains(lines[0], "it is no global table with multi-Region strong consistency") {
+			t.Errorf("said %q", lines)
+		}
+		if len(s.events) > 0 || client.Stats().Region != names[0] {
+			t.Errorf("%v, in %s", s.events, client.Stats().Region)
+		}
+	})
+}
+
+func TestClientOfOneRegionHasNoRegion(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		client, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(client, "a"))
+		if at := client.Stats().Region; at != "" {
+			t.Errorf("in %s", at)
+		}
+	})
+}

@@ -49,7 +49,7 @@ wait:	if
 
 look:	if
 	:: atomic { watch[c] == 0 -> goto seek }
-#ifdef VOUCHED
+#ifdef BOUNDED_CLOCK
 	:: atomic { watch[c] != 0 && cur == seen[c] && looks > 0 -> /* again, by a clock that was set meanwhile */
 		looks--;
 		beforeSight;

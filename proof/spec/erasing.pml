@@ -17,7 +17,7 @@
  * holder is not asked to stop first, and what it does is not exclusion's matter.
  * `handed` and `noQueueUntil`, which a record may say of its queue, are advice, and
  * may say anything: that a key is released and not handed over, and that a waiter
- * does not join, are free choices here, and in line.pml and queue.pml.
+ * does not join, are free choices here, and in waiter.pml and queue.pml.
  *
  * Rules, each with the variant that goes without it:
  *   TAKEOVER_ERASES: A takeover erases the queue.
@@ -45,7 +45,7 @@ bool gone[ATTEMPTS + 1];   /* the entry stood there then, and no copy of its joi
 #define leaseOf(v) (kind[v] == HANDOVER -> SHORT : LEASE)
 #define becomes(x) (kind[x] == JOIN -> cur : x)
 #define handsOver(x) (held(cur) && has(names[x], cur) && first == grant[x])
-#define landsInLine(x) (kind[x] == JOIN && held(cur) && first != grant[x] && second != grant[x] && second == 0)
+#define landsInQueue(x) (kind[x] == JOIN && held(cur) && first != grant[x] && second != grant[x] && second == 0)
 
 #define onLanding(x) \
 	if \

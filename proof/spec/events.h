@@ -5,7 +5,7 @@
 #include <string.h>
 
 static struct event {
-	unsigned char event, client, attempt, kind, grant, brief, entry, place, version, applied, line[8];
+	unsigned char event, client, attempt, kind, grant, brief, entry, place, version, applied, queue[8];
 	int ends;
 } *events;
 static int histories, *begins_at, *ends_at, *furthest;
@@ -68,7 +68,7 @@ __attribute__((constructor)) static void load(void)
 		e->applied = number(from);
 		e->ends = number(from);
 		for (int n = 0; n < 8; n++)
-			e->line[n] = number(from);
+			e->queue[n] = number(from);
 	}
 	fclose(from);
 	atexit(tell);

@@ -9,7 +9,7 @@
  * commit lands once another has the key.
  *
  * Bounds: 5 attempts, the grant among them, none of which arrives twice; a lease
- * of 3 ticks, of which one is the margin. Abstracted: as in grant.pml; the line
+ * of 3 ticks, of which one is the margin. Abstracted: as in grant.pml; the queue
  * has one goroutine, who stays.
  *
  * Rules, each with the variant that goes without it:

@@ -59,7 +59,7 @@ type step struct {
 	grants                                            []string
 	applied                                           bool
 	version, grant                                    string // the record's; "-" for no record
-	line                                              []string
+	queue                                             []string
 }
 
 func readStep(line string) (step, error) {
@@ -80,7 +80,7 @@ func readStep(line string) (step, error) {
 	}
 	switch {
 	case len(record) >= 3:
-		s.version, s.grant, s.line = record[0], record[1], record[3:]
+		s.version, s.grant, s.queue = record[0], record[1], record[3:]
 	case len(record) == 1 && record[0] == "-":
 		s.version, s.grant = "-", "-"
 	case len(record) > 0:
@@ -126,7 +126,7 @@ func (n *numbered) mention() {
 	var record step
 	rests := map[[2]string]string{} // the attempt on which a belief rests, by client and grant
 	for i, s := range n.steps {
-		mentioned := append([]string{s.attempt, s.version, s.grant, record.version, record.grant}, slices.Concat(s.line, record.line)...)
+		mentioned := append([]string{s.attempt, s.version, s.grant, record.version, record.grant}, slices.Concat(s.queue, record.queue)...)
 		if s.event == "sends" {
 			n.sent[s.attempt] = s
 		}
@@ -193,7 +193,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 			return nil, err
 		}
 	}
-	if len(s.line) > mostPlaces {
+	if len(s.queue) > mostPlaces {
 		return nil, fmt.Errorf("more than %d are in the queue", mostPlaces)
 	}
 	out := []int{
@@ -202,8 +202,8 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 	}
 	for j := range mostPlaces {
 		entry := ""
-		if j < len(s.line) && s.event == "meets" {
-			entry = s.line[j]
+		if j < len(s.queue) && s.event == "meets" {
+			entry = s.queue[j]
 		}
 		out = append(out, of(entry))
 	}

@@ -32,29 +32,29 @@
 #define GUARD 7
 #define READ 8
 
-/* A place in the line beside the first and those behind it. */
-#define EVERY 100 /* the whole line is removed */
+/* A place in the queue beside the first and those behind it. */
+#define EVERY 100 /* the whole queue is removed */
 
 #define isAskedFor(x) true
 #define keeps(x) (kind[x] == JOIN || kind[x] == LEAVE || kind[x] == GUARD)
 #define becomes(x) (keeps(x) -> cur : x)
-#define isInLine(x) ( \
-	line[0] == x || line[1] == x || line[2] == x || line[3] == x || \
-	line[4] == x || line[5] == x || line[6] == x || line[7] == x)
-#define isThere(x) (entry[x] == 0 || line[(kind[x] == HANDOVER -> 0 : place[x])] == entry[x])
+#define isInQueue(x) ( \
+	queue[0] == x || queue[1] == x || queue[2] == x || queue[3] == x || \
+	queue[4] == x || queue[5] == x || queue[6] == x || queue[7] == x)
+#define isThere(x) (entry[x] == 0 || queue[(kind[x] == HANDOVER -> 0 : place[x])] == entry[x])
 #define isToken(x) (token[x] == 0 || token[x] == turns[grant[cur]])
 #define mayLand(x) (lands(x) && isThere(x) && isToken(x))
-#define landsInLine(x) (kind[x] == JOIN && held(cur) && !isInLine(x) || kind[x] == LEAVE || kind[x] == GUARD && held(cur) && isGrantOf(x))
+#define landsInQueue(x) (kind[x] == JOIN && held(cur) && !isInQueue(x) || kind[x] == LEAVE || kind[x] == GUARD && held(cur) && isGrantOf(x))
 #define mayTick (event == 0 && c_expr { !accepted[now.history] })
 
-byte entry[ATTEMPTS + 1]; /* that a write removes from the line, and where it stands */
+byte entry[ATTEMPTS + 1]; /* that a write removes from the queue, and where it stands */
 byte place[ATTEMPTS + 1];
 byte by[ATTEMPTS + 1];    /* who may name the version: who sent it, or was handed the key by it */
 byte turns[ATTEMPTS + 1]; /* how often a grant was made: a late copy makes it again, under a higher token */
 byte turn[ATTEMPTS + 1];  /* that which its client was shown */
 byte token[ATTEMPTS + 1]; /* that which a write names; 0: none */
-byte line[PLACES];
-byte inLine;
+byte queue[PLACES];
+byte queued;
 byte known[CLIENTS];      /* its own attempt of which it heard last that it landed */
 
 /* The event that is to come. */
@@ -99,7 +99,7 @@ inline forget(v) {
 
 inline clear() {
 	do
-	:: inLine > 0 -> inLine--; line[inLine] = 0
+	:: queued > 0 -> queued--; queue[queued] = 0
 	:: else -> break
 	od
 }
@@ -107,18 +107,18 @@ inline clear() {
 inline remove(n) {
 	i = n;
 	do
-	:: i + 1 < PLACES -> line[i] = line[i + 1]; i++
+	:: i + 1 < PLACES -> queue[i] = queue[i + 1]; i++
 	:: else -> break
 	od;
-	line[PLACES - 1] = 0;
-	inLine--;
+	queue[PLACES - 1] = 0;
+	queued--;
 	i = 0
 }
 
 /* follow is what else a write does that has landed. */
 inline follow() {
 	if
-	:: kind[x] == JOIN -> line[inLine] = x; inLine++
+	:: kind[x] == JOIN -> queue[queued] = x; queued++
 	:: kind[x] == GUARD -> ends[x] = 0 /* and never again */
 	:: place[x] == EVERY -> clear()
 	:: entry[x] != 0 -> remove(place[x])
@@ -133,8 +133,8 @@ inline follow() {
 /* told is what the event says. */
 #define told(what) c_expr { events[now.at].what }
 #define sameLine ( \
-	line[0] == told(line[0]) && line[1] == told(line[1]) && line[2] == told(line[2]) && line[3] == told(line[3]) && \
-	line[4] == told(line[4]) && line[5] == told(line[5]) && line[6] == told(line[6]) && line[7] == told(line[7]))
+	queue[0] == told(queue[0]) && queue[1] == told(queue[1]) && queue[2] == told(queue[2]) && queue[3] == told(queue[3]) && \
+	queue[4] == told(queue[4]) && queue[5] == told(queue[5]) && queue[6] == told(queue[6]) && queue[7] == told(queue[7]))
 
 /* own are the versions of grants g that client c may name. */
 inline own(g, set) {

@@ -1,28 +1,28 @@
 /*
- * Queue. Two waiters stand in the line of a record, in the order in which their
+ * Queue. Two waiters stand in the queue of a record, in the order in which their
  * joins arrive. Whoever ends a grant, a waiter that was handed the key among
  * them, hands it to the one that stood first when it sent that, or releases it
  * for anybody. A waiter learns of its grant by a look, and may leave before. So
- * a hand-over, or a write that takes an entry out, may arrive when the line has
+ * a hand-over, or a write that takes an entry out, may arrive when the queue has
  * moved on. The first holder seeks the key again, and takes it over from a
  * waiter that died.
  *
  * Promises: no two believe at the same time; a hand-over is to who came first of
- * those who are there; whoever has left the line, or taken the key, is handed
+ * those who are there; whoever has left the queue, or taken the key, is handed
  * nothing any more, but by a join that arrives later; nobody's entry is taken out
- * by another, but with the whole line, by a takeover.
+ * by another, but with the whole queue, by a takeover.
  *
  * Bounds: 6 attempts, the first grant and the two joins among them. One of the
  * joins may arrive twice, nothing else. A lease of 3 ticks, that of a hand-over
  * of 2, of which one is the margin; observers' clocks are fast. Each waiter
- * stands in line once.
- * Abstracted: as in line.pml, which has the rules that one waiter shows, and stand
+ * stands in the queue once.
+ * Abstracted: as in waiter.pml, which has the rules that one waiter shows, and stand
  * here as they are. Left out: commits, renewals, a release after a hand-over that
  * had no answer, and takeovers by waiters, all of which it has.
  *
  * Rules, each with the variant that goes without it:
- *   IN_TURN: A hand-over names the first in line, and not one who stands anywhere in it.
- *   LINE_PLACE: Whoever takes its entry out of the line names it at its place.
+ *   IN_TURN: A hand-over names the head, and not one who stands anywhere in the queue.
+ *   QUEUE_PLACE: Whoever takes its entry out of the queue names it at its place.
  */
 #define CLIENTS 3
 #define ATTEMPTS (6 + MORE)
@@ -38,7 +38,7 @@
 /* A waiter's entry is the number of its join: the grant that it is to have. */
 #define isEntry(g) ((g) == 2 || (g) == 3)
 
-byte first;  /* the entry at the head of the line; 0: nobody waits */
+byte first;  /* the entry at the head of the queue; 0: nobody waits */
 byte second; /* the one behind it */
 byte mine[ATTEMPTS + 1];   /* the entry that this write takes out, */
 byte place[ATTEMPTS + 1]; /* and where: 1 or 2; 0: it takes none out */
@@ -50,7 +50,7 @@ bool gone[4];  /* an entry was taken out, and no copy of its join is to come */
 #define at(i) (i == 1 -> first : second)
 #define leaseOf(v) (kind[v] == HANDOVER -> SHORT : LEASE)
 #define becomes(x) (kind[x] == JOIN || kind[x] == LEAVE -> cur : x)
-#ifdef WITHOUT_LINE_PLACE
+#ifdef WITHOUT_QUEUE_PLACE
 #define takesOut(x) (at(place[x]) != 0)
 #else
 #define takesOut(x) (at(place[x]) == mine[x])
@@ -62,7 +62,7 @@ bool gone[4];  /* an entry was taken out, and no copy of its join is to come */
 #define isNext(x) (first == grant[x])
 #endif
 #define handsOver(x) (held(cur) && has(names[x], cur) && isNext(x))
-#define landsInLine(x) (kind[x] == JOIN && held(cur) && placeOf(grant[x]) == 0 || kind[x] == LEAVE)
+#define landsInQueue(x) (kind[x] == JOIN && held(cur) && placeOf(grant[x]) == 0 || kind[x] == LEAVE)
 
 #define shift(i) \
 	first = (i == 1 -> second : first); \

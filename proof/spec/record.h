@@ -187,7 +187,7 @@ inline notice(v) {
 #ifdef WITHOUT_DEAD_FINAL
 #define landsOnDead(x) (cur != 0 && kind[x] == RENEW)
 #define landsAnyhow(x) (kind[x] == RENEW)
-#elif defined(WITHOUT_LINE_SHOWN)
+#elif defined(WITHOUT_QUEUE_SHOWN)
 #define landsOnDead(x) false
 #define landsAnyhow(x) (kind[x] == RENEW)
 #elif defined(WITHOUT_MARK_VERSION)
@@ -210,8 +210,8 @@ inline notice(v) {
 #define handsOver(x) false
 #endif
 #endif
-#ifndef landsInLine
-#define landsInLine(x) false
+#ifndef landsInQueue
+#define landsInQueue(x) false
 #endif
 #ifndef becomes
 #define becomes(x) x
@@ -225,7 +225,7 @@ inline notice(v) {
 #define lands(x) (alsoHolds(x) && ( \
 	kind[x] == GRANT && (cur == 0 || (!held(cur) || shows(x)) && !isOwnCopy(x)) || \
 	kind[x] == HANDOVER && handsOver(x) || \
-	landsInLine(x) || \
+	landsInQueue(x) || \
 	kind[x] != GRANT && kind[x] != HANDOVER && (held(cur) || landsOnDead(x)) && isGrantOf(x) && (has(names[x], cur) || landsAnyhow(x))))
 
 inline apply(x) {

@@ -1,39 +1,39 @@
 /*
- * Line. The holder of a key hands it to the waiter that stands in line in the
+ * Waiter. The holder of a key hands it to the waiter that stands in the queue in the
  * record, in one write that ends one grant and begins the other, or releases it
  * for anybody. The waiter learns of its grant by a look; it renews the grant,
- * replaces it by one of its own, or releases it; it leaves the line, or takes
+ * replaces it by one of its own, or releases it; it leaves the queue, or takes
  * the key over from a holder that died. Another watches the key to take it over,
  * and so does whoever handed it over. A commit of the waiter is on its way all
  * the while.
  *
  * Promises: no two believe at the same time; no commit lands once another has
  * been granted the key; no write under one grant of an entry lands on a second
- * grant of it; whoever has left the line, or taken the key, is handed nothing
+ * grant of it; whoever has left the queue, or taken the key, is handed nothing
  * any more, but by a join that arrives later.
  *
  * Bounds: 6 attempts, the first grant and the join among them, or 5 if the waiter
  * leaves, or grants itself the key. The join alone arrives twice. A lease
  * of 3 ticks, that of a hand-over of 2, or of 4 by a holder whose lease is longer
  * than the waiter's, of which one is the margin; observers' clocks are fast. One
- * waiter stands in line, once: the entry at index 0 is its, or nobody's. The one
+ * waiter stands in the queue, once: the entry at index 0 is its, or nobody's. The one
  * who only watches takes the key over once.
  * Abstracted: as in grant.pml; whoever removes its own entry knows its place. A
- * look is one step: a later answer, or none, leaves less trust. A line that is
+ * look is one step: a later answer, or none, leaves less trust. A queue that is
  * erased is a join, or a hand-over, that was lost. Left out: that hand-overs are
  * repeated; how long a dead head blocks the key, which is what the lease in the
  * record says.
  *
  * Rules, each with the variant that goes without it:
- *   LINE_VERSION: A hand-over to the line writes a version of its own, and not the entry's.
- *   LINE_STAMP: Trust in a grant from the line counts from before the last look that did not show it.
- *   SHORT_LEASE: A grant from the line is trusted for the lease of the hand-over, until a renewal has landed.
- *   OWN_LEASE: A grant from the line is trusted for no longer than the lease of the waiter that was handed it.
- *   LINE_SHOWN: Whoever was handed the key from the line names the version that it was shown.
- *   LINE_TOKEN: A guard of a grant from the line names the fencing token.
- *   OWN_GRANT: After a hand-over to the line without an answer, a release names the releaser's grant alone.
- *   LINE_HEAD: A hand-over to the line lands only where its entry stands first.
- *   OWN_ENTRY: A grant to a waiter in line removes its entry.
+ *   QUEUE_VERSION: A hand-over to the head writes a version of its own, and not the entry's.
+ *   QUEUE_STAMP: Trust in a grant from the queue counts from before the last look that did not show it.
+ *   SHORT_LEASE: A grant from the queue is trusted for the lease of the hand-over, until a renewal has landed.
+ *   OWN_LEASE: A grant from the queue is trusted for no longer than the lease of the waiter that was handed it.
+ *   QUEUE_SHOWN: Whoever was handed the key from the queue names the version that it was shown.
+ *   QUEUE_TOKEN: A guard of a grant from the queue names the fencing token.
+ *   OWN_GRANT: After a hand-over to the head without an answer, a release names the releaser's grant alone.
+ *   QUEUE_HEAD: A hand-over to the head lands only where its entry stands first.
+ *   OWN_ENTRY: A grant to a waiter in the queue removes its entry.
  */
 #define CLIENTS 3
 #define ATTEMPTS (6 + MORE)
@@ -56,7 +56,7 @@
 #define ENTRY 2
 
 byte lent; /* the lease of a hand-over */
-bool inLine;
+bool inQueue;
 byte turns; /* how often the entry was granted: its tokens */
 byte turn;  /* that which the waiter was shown */
 bool gone;  /* the waiter has removed its entry, and no copy of the join is to come */
@@ -68,18 +68,18 @@ bool acted; /* the waiter has left, or granted itself the key; there is one atte
 
 #define leaseOf(v) (v == ENTRY || kind[v] == HANDOVER -> lent : LEASE)
 #define keeps(x) (kind[x] == JOIN || kind[x] == LEAVE)
-#ifdef WITHOUT_LINE_VERSION
+#ifdef WITHOUT_QUEUE_VERSION
 #define becomes(x) (keeps(x) -> cur : (kind[x] == HANDOVER -> ENTRY : x))
 #else
 #define becomes(x) (keeps(x) -> cur : x)
 #endif
-#ifdef WITHOUT_LINE_HEAD
+#ifdef WITHOUT_QUEUE_HEAD
 #define isHead true
 #else
-#define isHead inLine
+#define isHead inQueue
 #endif
 #define handsOver(x) (held(cur) && has(names[x], cur) && isHead)
-#define landsInLine(x) (kind[x] == JOIN && held(cur) && !inLine || kind[x] == LEAVE && inLine)
+#define landsInQueue(x) (kind[x] == JOIN && held(cur) && !inQueue || kind[x] == LEAVE && inQueue)
 
 /* A grant to the waiter has this among its versions: no record shows it. */
 #define MINE only(0)
@@ -91,30 +91,30 @@ bool acted; /* the waiter has left, or granted itself the key; there is one atte
 #endif
 #define onLanding(x) \
 	if \
-	:: kind[x] == JOIN -> inLine = true \
+	:: kind[x] == JOIN -> inQueue = true \
 	:: kind[x] == LEAVE || kind[x] == GRANT && isMine(x) -> \
-		inLine = inLine && stays(x); \
+		inQueue = inQueue && stays(x); \
 		gone = (copies[ENTRY] == 0) \
 	:: kind[x] == GRANT && !isMine(x) -> since = since || turn != 0 \
 	:: kind[x] == HANDOVER -> \
 		assert(!gone); /* it is handed to one who has left */ \
-		inLine = false; \
+		inQueue = false; \
 		turns++ \
 	:: kind[x] == RENEW -> assert(turn == turns) /* it lands on a later grant of the entry */ \
 	:: else \
 	fi
 
 /* A write of a holder is in vain if it names nothing that may be shown yet; and
- * once nothing more is sent, no watch counts, nor does a line without a hand-over. */
+ * once nothing more is sent, no watch counts, nor does a queue without a hand-over. */
 #define sent(x) (copies[(x <= last -> x : 0)] > 0)
 #define onItsWay(x) when(sent(x), only(x))
 #define mayBeShown (only(cur) | onItsWay(3) | onItsWay(4) | onItsWay(5) | onItsWay(6) | onItsWay(7))
 #define mayHand(x) (sent(x) && kind[(x <= last -> x : 0)] == HANDOVER)
-#define lineCounts (maySend || mayHand(3) || mayHand(4) || mayHand(5) || mayHand(6) || mayHand(7))
-#define isVain(x) (keeps(x) -> !lineCounts : kind[x] != GRANT && !landsAnyhow(x) && (names[x] & mayBeShown) == 0)
+#define queueCounts (maySend || mayHand(3) || mayHand(4) || mayHand(5) || mayHand(6) || mayHand(7))
+#define isVain(x) (keeps(x) -> !queueCounts : kind[x] != GRANT && !landsAnyhow(x) && (names[x] & mayBeShown) == 0)
 #define alsoTidy \
 	if \
-	:: !lineCounts -> inLine = false; gone = false \
+	:: !queueCounts -> inQueue = false; gone = false \
 	:: else \
 	fi; \
 	if \
@@ -144,7 +144,7 @@ proctype Waiter(byte c) {
 
 wait:	if
 	:: atomic { !isGranted && left[ENTRY] < TRUSTED -> /* a look that does not show it */
-#ifdef WITHOUT_LINE_STAMP
+#ifdef WITHOUT_QUEUE_STAMP
 		goto answered
 #else
 		left[ENTRY] = TRUSTED;
@@ -187,7 +187,7 @@ wait:	if
 		:: atomic { hangup(a); goto over }
 		fi
 	fi;
-#ifdef WITHOUT_LINE_STAMP
+#ifdef WITHOUT_QUEUE_STAMP
 answered: atomic { left[ENTRY] = TRUSTED; goto wait }
 #endif
 
@@ -258,7 +258,7 @@ look:	if
 
 hold:	atomic { seen[c] = 0; watch[c] = 0; begin(s) }
 	if
-	:: atomic { inLine && maySend && conf[c] != 0 ->
+	:: atomic { inQueue && maySend && conf[c] != 0 ->
 		conf[c] = 0;
 		send(HANDOVER, ENTRY, only(s));
 		drop(a);
@@ -298,7 +298,7 @@ look:	if
 }
 
 /* A commit of the waiter lands at the worst moment after it was sent, if its guard holds. */
-#ifdef WITHOUT_LINE_TOKEN
+#ifdef WITHOUT_QUEUE_TOKEN
 #define guarded isGranted
 #else
 #define guarded (isGranted && turn == turns)

@@ -23,7 +23,7 @@
 #define LEASE 4
 #define SKEW 1
 #define TWICE 0
-#define VOUCHED
+#define BOUNDED_CLOCK
 
 #ifdef WITHOUT_OWN_SKEW
 #define TRUST (LEASE - DRIFT)

@@ -27,7 +27,8 @@ import (
 // not exist.
 //
 // Problems with TTL and replicas are not fatal: without TTL, released records
-// stay in the table; replicas do no harm while all clients use the same region.
+// stay in the table; replicas do no harm while all clients use the same region. A table
+// that is strongly consistent across Regions can have no TTL, which is no problem then.
 func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	want, err := spec.complete()
 	if err != nil {
@@ -42,7 +43,9 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 		return nil, err
 	}
 	problems := append(checkStatus(found), checkKeys(found, spec, want)...)
-	problems = append(problems, checkTTL(ttl, spec, want)...)
+	if !isStrong(found) || ttlIsOn(ttl) {
+		problems = append(problems, checkTTL(ttl, spec, want)...)
+	}
 	problems = append(problems, checkReplicas(found)...)
 	for i, p := range problems {
 		problems[i].What = visible.Line(p.What)
@@ -220,11 +223,17 @@ func checkTTL(ttl *types.TimeToLiveDescription, spec Spec, want protocol.Schema)
 	return nil
 }
 
+// isStrong reports whether a table is strongly consistent across Regions. It has no TTL then
+// (AWS, Developer Guide, "Global tables: multi-Region strong consistency").
+func isStrong(t *types.TableDescription) bool {
+	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
+}
+
 // checkReplicas finds replicas with eventual consistency, where two regions can
 // grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
 // consistency").
 func checkReplicas(t *types.TableDescription) []Problem {
-	if len(t.Replicas) == 0 || t.MultiRegionConsistency == types.MultiRegionConsistencyStrong {
+	if len(t.Replicas) == 0 || isStrong(t) {
 		return nil
 	}
 	return []Problem{{About: "replicas", What: fmt.Sprintf(

@@ -46,7 +46,7 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 			return err
 		}
 	}
-	if want.TTL != "" {
+	if want.TTL != "" && (found == nil || !isStrong(found)) {
 		if err := turnTTLOn(ctx, db, spec.Name, want.TTL); err != nil {
 			return err
 		}

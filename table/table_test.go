@@ -194,6 +194,7 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 		{name: "a strong global table", spoil: func(d *describing) {
 			d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
 			d.table.MultiRegionConsistency = types.MultiRegionConsistencyStrong
+			d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -208,6 +209,22 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 				t.Errorf("problems: %+v", problems)
 			}
 		})
+	}
+}
+
+func TestCreateTurnsNoTTLOnInStrongTable(t *testing.T) {
+	db := describing{
+		table: &types.TableDescription{
+			TableStatus:            types.TableStatusActive,
+			KeySchema:              []types.KeySchemaElement{key("key", types.KeyTypeHash)},
+			AttributeDefinitions:   []types.AttributeDefinition{attribute("key", types.ScalarAttributeTypeS)},
+			MultiRegionConsistency: types.MultiRegionConsistencyStrong,
+		},
+		ttl: &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled},
+	}
+	db.Client = newDB(t) // it has no such table: a request to it fails
+	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
+		t.Error(err)
 	}
 }
 

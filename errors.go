@@ -248,15 +248,28 @@ const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, s
 func (e *RecordError) Unwrap() error { return ErrRecord }
 
 // UnsupportedError is returned when the layout, as it is configured, lacks a feature for
-// every key. Nothing was sent. It matches errors.ErrUnsupported.
+// every key. If Layout is empty, the table lacks it. Nothing was sent, unless by the caller
+// of GuardError. It matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
+	if e.Layout == "" {
+		return fmt.Sprintf("leasehold: table %s has no %s", e.Table, e.Feature)
+	}
 	return fmt.Sprintf("leasehold: layout %s%s, as configured, has no %s", e.Layout, inTable(e.Table), e.Feature)
 }
 
 func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
+}
+
+// checkTransactions returns an error if the table is known to have no transactions.
+func (c *Client) checkTransactions() error {
+	if several := c.requests.Regions; several == nil || !several.State(c.cfg.Table).Strong {
+		return nil
+	}
+	return &UnsupportedError{Table: c.cfg.Table, Feature: "transactions, as it is strongly consistent across Regions: " +
+		"have the target compare Lock.Token, or keep the data in the lock's record"}
 }
 
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }

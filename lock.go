@@ -207,7 +207,9 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 // trusted, lost replies until ctx ends, for at most five minutes. When ctx ends Commit
 // returns at once. Commits of one lock take turns, and so do requests of all locks under a
 // shared lease. A write to the lock's own record is an error before anything is sent. The
-// caller's IAM policy must allow dynamodb:ConditionCheckItem on the lock table.
+// caller's IAM policy must allow dynamodb:ConditionCheckItem on the lock table. A table that
+// package regions knows to be strongly consistent across Regions has no transactions: Commit
+// returns an *UnsupportedError.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	return l.group().Commit(ctx, writes)
 }
@@ -216,6 +218,9 @@ func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) err
 // error ErrLost names the first lock whose guard failed; the others are still held, unless
 // it was their shared lease.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
+	if err := g.locks[0].c.checkTransactions(); err != nil {
+		return err
+	}
 	return g.g.Commit(ctx, writes)
 }
 
@@ -240,7 +245,7 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 		opts = append(slices.Clip(opts), MarkDone())
 	}
 	terms, err := g.terms(opts)
-	return g.g.CommitAndRelease(ctx, writes, terms, err)
+	return g.g.CommitAndRelease(ctx, writes, terms, cmp.Or(g.locks[0].c.checkTransactions(), err))
 }
 
 // Guards is Group.Guards of this lock alone: one check, two under Config.SharedLease.
@@ -254,7 +259,7 @@ func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 // once, so locks of one client under a shared lease need one Group.
 //
 // Give such a transaction a ClientRequestToken, or leave that to the SDK, and pass its
-// error to GuardError.
+// error to GuardError. A table that is strongly consistent across Regions refuses it.
 func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 
 // GuardError is Group.GuardError of this lock alone.
@@ -265,7 +270,12 @@ func (l *Lock) GuardError(err error, first int) error { return l.group().GuardEr
 // failed, the context of its lock ends, or of all locks if it was their shared lease, and
 // GuardError returns a *LostError of the first lost lock, which wraps err. Otherwise it
 // returns err, which may be nil.
-func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(err, first) }
+func (g *Group) GuardError(err error, first int) error {
+	if without := g.locks[0].c.checkTransactions(); without != nil && err != nil {
+		return fmt.Errorf("%w: %w", without, err)
+	}
+	return g.g.GuardError(err, first)
+}
 
 // Read reads items in one transaction that succeeds only while this grant is current, and
 // so sees everything that earlier holders committed. A plain read may miss a commit of the
@@ -275,5 +285,8 @@ func (g *Group) GuardError(err error, first int) error { return g.g.GuardError(e
 // The error is ErrLost if the grant has ended; the lock's context ends as well. Conflicts,
 // throttling and lost replies are retried until ctx or the trust ends.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
+	if err := l.c.checkTransactions(); err != nil {
+		return nil, err
+	}
 	return l.h.Read(ctx, gets)
 }

@@ -34,6 +34,7 @@
 // it says anything else, or is denied, requests stay home for good, and the error of an
 // outage says why (Developer Guide, "How DynamoDB global tables work").
 //
-// Such a table has no transactions: Commit, CommitAndRelease, Read and Guards fail there.
-// Compare tokens instead, or keep the data in the lock's record. It has no TTL either.
+// Such a table has no transactions: Commit, CommitAndRelease and Read return an
+// *UnsupportedError there, and so does GuardError for a transaction with Guards. Compare
+// tokens instead, or keep the data in the lock's record. It has no TTL either.
 package regions

@@ -3,6 +3,7 @@ package regions_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"log/slog"
 	"strings"
 	"sync"
@@ -101,6 +102,41 @@ func TestClientOfOneRegionHasNoRegion(t *testing.T) {
 		w.Release(w.Acquire(client, "a"))
 		if at := client.Stats().Region; at != "" {
 			t.Errorf("in %s", at)
+		}
+	})
+}
+
+func TestTransactionIsUnsupportedOnStrongTable(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		_, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		lab.Elapse(time.Second) // the table is proven
+		ctx, refused := t.Context(), errors.New("ValidationException")
+		_, read := lock.Read(ctx, nil)
+		for name, err := range map[string]error{
+			"Commit":           lock.Commit(ctx, lab.Writes(lab.Note("n", "1"))),
+			"Read":             read,
+			"GuardError":       lock.GuardError(refused, 0),
+			"CommitAndRelease": lock.CommitAndRelease(ctx, lab.Writes(lab.Note("n", "1"))),
+		} {
+			var lacks *leasehold.UnsupportedError
+			if !errors.As(err, &lacks) || !strings.HasPrefix(err.Error(), "leasehold: table locks has no transactions, as it is strongly consistent across Regions: have the target compare Lock.Token") {
+				t.Errorf("%s: %v", name, err)
+			}
+			if name == "GuardError" && !errors.Is(err, refused) {
+				t.Errorf("%s hides %v", name, refused)
+			}
+		}
+		if err := lock.GuardError(nil, 0); err != nil {
+			t.Error(err)
+		}
+		for _, op := range []string{"TransactWriteItems", "TransactGetItems"} {
+			if n := w.count(names[0], op).Load(); n > 0 {
+				t.Errorf("%d %s", n, op)
+			}
+		}
+		if !w.IsReleased("a") {
+			t.Error("CommitAndRelease has not freed the key")
 		}
 	})
 }

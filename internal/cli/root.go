@@ -65,7 +65,7 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	f.Var(&in.Settings.Layout, "layout", "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
 	f.Var(&in.Settings.Attributes, "attr", "attribute name that differs from the layout's, `ROLE=NAME`; roles: key, sort, ttl")
 	f.StringVar(&in.Settings.Region, "region", "", "AWS `REGION`")
-	f.StringVar(&in.Settings.Failover, "failover", "", "other `REGIONS` of a strongly consistent global table, such as us-east-2,us-west-2: used while --region does not serve")
+	f.StringVar(&in.Settings.Failover, "failover", "", "other `REGIONS` of the table, while --region is out")
 	f.StringVar(&in.Settings.Profile, "profile", "", "AWS `PROFILE`")
 	f.StringVar(&in.Settings.Endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
 	f.Var(&in.Settings.MaxSkew, "max-skew", "trust this machine's clock to within `DURATION`: the lock of a dead holder that did so too is free once its lease has expired by the clock")

@@ -202,7 +202,7 @@ func TestPrometheusExporterUsesNamesOfLeaseholdprom(t *testing.T) {
 		}
 		all := []string{
 			"leasehold_acquire_seconds", "leasehold_held_seconds", "leasehold_renew_seconds", "leasehold_grants_total", "leasehold_lost_total",
-			"leasehold_renew_errors_total", "leasehold_throttled_total", "leasehold_requests_total",
+			"leasehold_renew_errors_total", "leasehold_region_moves_total", "leasehold_throttled_total", "leasehold_requests_total",
 			"leasehold_wait_errors_total", "leasehold_gave_up_total", "leasehold_done_total", "leasehold_commits_total", "leasehold_release_errors_total",
 			"leasehold_held", "leasehold_waiting", "leasehold_min_remaining_seconds",
 		}

@@ -27,7 +27,8 @@ import (
 // leasehold_lost_total{reason}, leasehold_renew_errors_total,
 // leasehold_throttled_total, leasehold_wait_errors_total,
 // leasehold_gave_up_total, leasehold_done_total, leasehold_requests_total,
-// leasehold_commits_total{outcome}, leasehold_release_errors_total (counters),
+// leasehold_commits_total{outcome}, leasehold_release_errors_total,
+// leasehold_region_moves_total (counters),
 // and per watched client leasehold_held, leasehold_waiting,
 // leasehold_min_remaining_seconds (gauges).
 //

@@ -159,7 +159,7 @@ func TestCountersStartAtZero(t *testing.T) {
 		"grants_total{free", "grants_total{taken_over", "grants_total{handed_over",
 		"lost_total{expired", "lost_total{paused", "lost_total{replaced", "lost_total{broken",
 		"commits_total{landed", "commits_total{failed", "commits_total{lost", "commits_total{unknown", "commits_total{refused", "release_errors_total{",
-		"renew_errors_total{", "throttled_total{", "requests_total{", "wait_errors_total{", "gave_up_total{", "done_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
+		"renew_errors_total{", "region_moves_total{", "throttled_total{", "requests_total{", "wait_errors_total{", "gave_up_total{", "done_total{", "acquire_seconds{", "held_seconds{", "renew_seconds{",
 	} {
 		single := "leasehold_" + strings.TrimSuffix(name+"}", "{}")
 		if s, ok := got[single]; !ok || s.value != 0 {
@@ -185,6 +185,14 @@ func TestCommitCountsByOutcome(t *testing.T) {
 			t.Errorf("%s: %v", outcome, got)
 		}
 	}
+}
+
+func TestMoveBetweenRegionsIsCounted(t *testing.T) {
+	reg := prometheus.NewPedanticRegistry()
+	m := leaseholdprom.New(reg, nil)
+	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2", Err: errors.New("no such host")})
+	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-1"})
+	want(t, samples(t, reg), map[string]sample{"leasehold_region_moves_total": {value: 2}})
 }
 
 func TestGroupWithInvalidTextDoesNotPanic(t *testing.T) {

@@ -43,12 +43,13 @@ var (
 	Requests    = &Metric{Name: "leasehold.requests", Unit: "{request}", Help: "DynamoDB requests of grants, renewals, commits and releases."}
 	Commits     = &Metric{Name: "leasehold.commits", Unit: "{commit}", Label: "outcome", Help: "Commits, by the outcome of their writes.",
 		Values: []string{landed, failed, lost, unknown, refused}}
+	Moves         = &Metric{Name: "leasehold.region_moves", Unit: "{move}", Help: "Moves of requests to another Region, and back home."}
 	ReleaseErrors = &Metric{Name: "leasehold.release_errors", Unit: "{release}", Help: "Releases that failed: they are repeated until the lease has ended."}
 )
 
 // All returns every metric.
 func All() []*Metric {
-	return []*Metric{Acquire, Held, Renew, Grants, Lost, RenewErrors, Throttled, WaitErrors, GaveUp, Done, Requests, Commits, ReleaseErrors}
+	return []*Metric{Acquire, Held, Renew, Grants, Lost, RenewErrors, Throttled, WaitErrors, GaveUp, Done, Requests, Commits, ReleaseErrors, Moves}
 }
 
 // Sample is an event's contribution to a counter or a histogram.
@@ -77,6 +78,8 @@ func Of(e leasehold.Event) []Sample {
 		add(Renew, e.Took.Seconds(), "")
 	case leasehold.EventRenewError:
 		add(RenewErrors, 1, "")
+	case leasehold.EventRegion:
+		add(Moves, 1, "")
 	case leasehold.EventThrottled: // the event of the call counts the request
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:

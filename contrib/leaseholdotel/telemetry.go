@@ -36,7 +36,8 @@ const scope = "github.com/leasehold-go/leasehold/contrib/leaseholdotel"
 // leasehold.lost{reason}, leasehold.renew_errors, leasehold.throttled,
 // leasehold.wait_errors, leasehold.gave_up, leasehold.done, leasehold.requests,
 // leasehold.commits{outcome}, leasehold.release_errors, leasehold.region_moves (counters) and,
-// for watched clients, leasehold.held, leasehold.waiting (up-down counters) and
+// for watched clients, leasehold.held, leasehold.waiting,
+// leasehold.region_clients{region} (up-down counters) and
 // leasehold.min_remaining_seconds (gauge). A Prometheus exporter turns these into
 // the names of leaseholdprom.
 //

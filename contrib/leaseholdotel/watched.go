@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/metric"
 
 	"github.com/leasehold-go/leasehold"
@@ -34,6 +35,7 @@ type watched struct {
 	meter         metric.Meter
 	held, waiting metric.Int64ObservableUpDownCounter
 	remaining     metric.Float64ObservableGauge
+	region        metric.Int64ObservableUpDownCounter
 	clients       metrics.Clients
 
 	mu         sync.Mutex // guards registered
@@ -44,7 +46,8 @@ func newWatched(meter metric.Meter) (*watched, error) {
 	held, err1 := meter.Int64ObservableUpDownCounter(metrics.HeldName, metric.WithUnit("{lock}"), metric.WithDescription(metrics.HeldHelp))
 	waiting, err2 := meter.Int64ObservableUpDownCounter(metrics.WaitingName, metric.WithUnit("{call}"), metric.WithDescription(metrics.WaitingHelp))
 	remaining, err3 := meter.Float64ObservableGauge(metrics.RemainingName, metric.WithUnit("s"), metric.WithDescription(metrics.RemainingHelp))
-	return &watched{meter: meter, held: held, waiting: waiting, remaining: remaining}, errors.Join(err1, err2, err3)
+	region, err4 := meter.Int64ObservableUpDownCounter(metrics.RegionName, metric.WithUnit("{client}"), metric.WithDescription(metrics.RegionHelp))
+	return &watched{meter: meter, held: held, waiting: waiting, remaining: remaining, region: region}, errors.Join(err1, err2, err3, err4)
 }
 
 // register registers the gauges' callback. Before the first client they have no value
@@ -62,8 +65,11 @@ func (w *watched) register() error {
 		if sum.Held > 0 {
 			o.ObserveFloat64(w.remaining, sum.MinRemaining.Seconds())
 		}
+		for region, n := range w.clients.Regions() {
+			o.ObserveInt64(w.region, int64(n), metric.WithAttributes(attribute.String("region", region)))
+		}
 		return nil
-	}, w.held, w.waiting, w.remaining)
+	}, w.held, w.waiting, w.remaining, w.region)
 	w.registered = err == nil
 	return err
 }

@@ -30,7 +30,7 @@ import (
 // leasehold_commits_total{outcome}, leasehold_release_errors_total,
 // leasehold_region_moves_total (counters),
 // and per watched client leasehold_held, leasehold_waiting,
-// leasehold_min_remaining_seconds (gauges).
+// leasehold_min_remaining_seconds, leasehold_region_clients{region} (gauges).
 //
 // how is "free", "taken_over" (from a dead holder) or "handed_over" (inside this
 // process); reason is a leasehold.LostReason; outcome is "landed", "failed" (by a
@@ -109,7 +109,7 @@ func (cs collectors) Collect(ch chan<- prometheus.Metric) {
 
 // OnEvent is the function for Config.OnEvent.
 func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
-	s := m.seriesOf(e.Key)
+	s := m.seriesOfEvent(e)
 	for _, sample := range metrics.Of(e) {
 		add, ok := s.adders[adderKey{sample.Of, sample.Label}]
 		if !ok { // a new value
@@ -117,6 +117,15 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 		}
 		add(sample.Value)
 	}
+}
+
+// seriesOfEvent returns the series of an event's group. A move of requests to another Region
+// has no key, so it is in no group.
+func (m *Metrics) seriesOfEvent(e leasehold.Event) *series {
+	if m.group != nil && e.Kind == leasehold.EventRegion {
+		return &series{labels: []string{""}}
+	}
+	return m.seriesOf(e.Key)
 }
 
 // series are the metrics of one group.
@@ -177,16 +186,19 @@ func (m *Metrics) Watch(c *leasehold.Client) { m.watched.clients.Add(c) }
 
 // watched collects the gauges of clients.
 type watched struct {
-	held, waiting, remaining *prometheus.Desc
-	clients                  metrics.Clients
+	held, waiting, remaining, region *prometheus.Desc
+	clients                          metrics.Clients
 }
 
 func newWatched() *watched {
-	desc := func(dotted, help string) *prometheus.Desc { return prometheus.NewDesc(name(dotted), help, nil, nil) }
+	desc := func(dotted, help string, labels ...string) *prometheus.Desc {
+		return prometheus.NewDesc(name(dotted), help, labels, nil)
+	}
 	return &watched{
 		held:      desc(metrics.HeldName, metrics.HeldHelp),
 		waiting:   desc(metrics.WaitingName, metrics.WaitingHelp),
 		remaining: desc(metrics.RemainingName, metrics.RemainingHelp),
+		region:    desc(metrics.RegionName, metrics.RegionHelp, "region"),
 	}
 }
 
@@ -195,6 +207,7 @@ func (w *watched) Describe(ch chan<- *prometheus.Desc) {
 	ch <- w.held
 	ch <- w.waiting
 	ch <- w.remaining
+	ch <- w.region
 }
 
 // Collect implements prometheus.Collector.
@@ -208,5 +221,8 @@ func (w *watched) Collect(ch chan<- prometheus.Metric) {
 	gauge(w.waiting, float64(sum.Waiting))
 	if sum.Held > 0 {
 		gauge(w.remaining, sum.MinRemaining.Seconds())
+	}
+	for region, n := range w.clients.Regions() {
+		ch <- prometheus.MustNewConstMetric(w.region, prometheus.GaugeValue, float64(n), region)
 	}
 }

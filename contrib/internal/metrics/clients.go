@@ -25,6 +25,8 @@ const (
 	WaitingHelp   = "Calls that wait to be granted a lock."
 	RemainingName = "leasehold.min_remaining_seconds"
 	RemainingHelp = "Shortest time until a held lock is no longer trusted; no value if none is held."
+	RegionName    = "leasehold.region_clients"
+	RegionHelp    = "Clients of package regions, by the Region that their requests go to."
 )
 
 // Add adds a client.
@@ -51,6 +53,19 @@ func (s *Clients) Stats() (sum leasehold.Stats, ok bool) {
 		sum.Waiting += one.Waiting
 	}
 	return sum, ok
+}
+
+// Regions returns the number of clients of package regions, by the Region that their
+// requests go to.
+func (s *Clients) Regions() map[string]int {
+	alive, _ := s.alive()
+	clients := map[string]int{}
+	for _, c := range alive {
+		if region := c.Stats().Region; region != "" {
+			clients[region]++
+		}
+	}
+	return clients
 }
 
 func (s *Clients) alive() (alive []*leasehold.Client, any bool) {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"testing/synctest"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/model"
@@ -19,6 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/leaseholdprom"
 	"github.com/leasehold-go/leasehold/internal/eventtest"
+	"github.com/leasehold-go/leasehold/regions"
 )
 
 // dashboard is the part of a Grafana dashboard that is tested.
@@ -75,6 +77,13 @@ func exported(t *testing.T) map[string][]string {
 		w := eventtest.New(t)
 		c, _ := w.Client(m.OnEvent)
 		m.Watch(c)
+		abroad, err := leasehold.New(regions.New(dynamodb.New(dynamodb.Options{Region: "us-east-1"})), leasehold.Config{Table: "locks"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer abroad.Close(t.Context())
+		m.Watch(abroad)
+		m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2"})
 		lock := w.Acquire(t.Context(), c, "job")
 		families, err := reg.Gather()
 		if err != nil {

@@ -69,7 +69,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		layoutErr = cfg.maxSkewProblem()
 	}
 	cfg, err := cfg.complete(proto)
-	if err := errors.Join(checkDB(db), err, layoutErr); err != nil {
+	if err := errors.Join(checkDB(db, cfg.Layout), err, layoutErr); err != nil {
 		return nil, err
 	}
 	on := machine.Machine{Now: machine.Now, Wall: time.Now, Chance: rand.Float64, Memory: maxRemembered, Renewals: mostRenewals}

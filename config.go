@@ -14,6 +14,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
@@ -258,10 +259,14 @@ func withUnit(d time.Duration) string {
 	return fmt.Sprintf("%d * %s", d.Nanoseconds(), unit)
 }
 
-// checkDB refuses a client that could never answer.
-func checkDB(db DB) error {
+// checkDB refuses a client that could never answer, and one under which two clients could
+// hold a lock.
+func checkDB(db DB, l layout.Layout) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
 		return errors.New("leasehold: config: the DynamoDB client is nil: pass dynamodb.NewFromConfig(cfg)")
+	}
+	if _, several := db.(attempts.Regions); several && throughOutage(l) {
+		return errors.New("leasehold: config: HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out")
 	}
 	return nil
 }

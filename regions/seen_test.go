@@ -10,8 +10,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/regions"
 )
 
 // seen is what a client says about Regions.
@@ -139,4 +143,12 @@ func TestTransactionIsUnsupportedOnStrongTable(t *testing.T) {
 			t.Error("CommitAndRelease has not freed the key")
 		}
 	})
+}
+
+func TestNewRefusesHoldThroughOutageInSeveralRegions(t *testing.T) {
+	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
+	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
+	if err == nil || !strings.Contains(err.Error(), "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out") {
+		t.Errorf("error %v", err)
+	}
 }

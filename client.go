@@ -43,6 +43,7 @@ type Client struct {
 	holds       *hold.Client
 	breaks      *breaking.Client
 	waitFails   waitFails
+	moveWarned  moveWarned
 	connections connections
 	waiting     atomic.Int64
 }

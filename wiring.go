@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
@@ -13,6 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
@@ -126,13 +128,22 @@ type regionListener struct{ c *Client }
 func (l regionListener) Moved(ctx context.Context, now attempts.RegionState) {
 	l.c.holds.Detach(func() { // the request that noticed does not wait
 		attrs := []slog.Attr{slog.String("region", now.Region), slog.String("table", l.c.cfg.Table)}
-		if now.Left != nil {
-			l.c.log.LogAttrs(ctx, slog.LevelWarn, "leasehold: requests go to another Region", append(attrs, slog.Any("err", now.Left))...)
-		} else {
+		if now.Left == nil {
 			l.c.log.LogAttrs(ctx, slog.LevelInfo, "leasehold: requests go to the home Region again", attrs...)
+		} else if l.c.moveWarned.isDue(l.c.now()) {
+			l.c.log.LogAttrs(ctx, slog.LevelWarn, "leasehold: requests go to another Region", append(attrs, slog.Any("err", now.Left))...)
 		}
 		l.c.emit(ctx, Event{Kind: EventRegion, Region: now.Region, Err: now.Left})
 	})
+}
+
+// moveWarned is when a move was logged last, in monotonic time; 0 before the first. While all
+// Regions are down requests move on and on, and one line a minute is enough.
+type moveWarned struct{ at atomic.Int64 }
+
+func (w *moveWarned) isDue(now decide.Instant) bool {
+	last := w.at.Load()
+	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= seek.ReportEvery) && w.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
 func (l regionListener) Stays(ctx context.Context, now attempts.RegionState) {

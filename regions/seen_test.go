@@ -152,3 +152,29 @@ func TestNewRefusesHoldThroughOutageInSeveralRegions(t *testing.T) {
 		t.Errorf("error %v", err)
 	}
 }
+
+func TestMovesInTotalOutageAreLoggedOnceAMinute(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		var s seen
+		_, client := w.process(0, s.config())
+		w.Release(w.Acquire(client, "a"))
+		for i := range names {
+			w.darken(i, ways["no connection"])
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 150*time.Second)
+		defer cancel()
+		if _, err := client.Acquire(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		lab.Elapse(10 * time.Second)
+		moves := 0
+		for _, line := range s.lines("WARN") {
+			if strings.Contains(line, "requests go to another Region") {
+				moves++
+			}
+		}
+		if moves < 1 || moves > 3 || len(s.events) <= moves {
+			t.Errorf("%d lines of %d moves", moves, len(s.events))
+		}
+	})
+}

@@ -126,8 +126,11 @@ func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool
 		}
 		return false
 	}
-	if all != nil && !all.add(r) {
-		return false
+	if all != nil {
+		if !all.add(r) {
+			return false
+		}
+		place = 0 // it stands in several queues, and none is shown
 	}
 	w.key, w.holder, w.place, w.all = r.Key, &r, place, all
 	now := w.now()

@@ -189,3 +189,22 @@ func TestWaitForFormerGrantOfOwnIsACheck(t *testing.T) {
 		t.Errorf("another holder is not waited for: %s", &stderr)
 	}
 }
+
+// A call for one of several permits stands in several queues, and moves in each.
+func TestPositionsInSeveralQueuesAreNoNews(t *testing.T) {
+	var stderr bytes.Buffer
+	now := time.Unix(1e9, 0)
+	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
+	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
+	events := 0
+	for i, place := range []int{4, 3, 2, 1, 3} {
+		key := leasehold.Keys("k/0", "k/1")[i%2]
+		if w.noteHolder(leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}, place, permits) {
+			events++
+		}
+		now = now.Add(2 * time.Second)
+	}
+	if n := strings.Count(stderr.String(), "waiting"); n != 1 || events != 1 {
+		t.Errorf("%d lines, %d events: %s", n, events, &stderr)
+	}
+}

@@ -134,8 +134,8 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
 	c := newCrew(t, "flap", g.direct)
-	for range 4 {
-		c.worker(task{Place: g.from(0, 2), Keys: keysOf(4), Lease: 5 * time.Second, Idle: true})
+	for _, key := range keysOf(4) {
+		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 5 * time.Second, Idle: true})
 	}
 	c.hold(4)
 	for n := range 4 {
@@ -166,10 +166,10 @@ func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
 	c := newCrew(t, "slow", g.direct)
-	for range 4 {
-		c.worker(task{Place: g.from(0, 2), Keys: keysOf(4), Lease: 20 * time.Second, Idle: true})
+	for _, key := range keysOf(4) { // each its own: four that choose one key hold one
+		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true})
 	}
-	c.hold(2)
+	c.hold(4)
 	for _, r := range g.regions {
 		c.dark(r, sluggish)
 	}

@@ -43,7 +43,7 @@ type Client struct {
 	holds       *hold.Client
 	breaks      *breaking.Client
 	waitFails   waitFails
-	moveWarned  moveWarned
+	moved       lineAMinute // while all Regions are down requests move on and on
 	connections connections
 	waiting     atomic.Int64
 }

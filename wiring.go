@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -97,28 +96,30 @@ func (l seekListener) Failing(ctx context.Context, key protocol.Key, err error) 
 	l.c.emit(ctx, Event{Kind: EventWaitError, Key: key, Err: err})
 }
 
+// lineAMinute limits lines of the log that would repeat by the request. It is safe for
+// concurrent use.
+type lineAMinute struct{ at atomic.Int64 } // of the last line, in monotonic time; 0 before the first
+
+// isDue reports whether a line is due at now, and takes it for written if it is.
+func (l *lineAMinute) isDue(now decide.Instant) bool {
+	last := l.at.Load()
+	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= seek.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
+}
+
 // waitFails logs that requests of waits fail: one line a minute for all waits of a
 // client, with the number of reports left out since the last line.
 type waitFails struct {
-	mu           sync.Mutex // guards what follows
-	reported     decide.Instant
-	everReported bool
-	others       int
+	line   lineAMinute
+	others atomic.Int64
 }
 
 func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
-	w.mu.Lock()
-	now := c.now()
-	if w.everReported && now.Mono-w.reported.Mono < seek.ReportEvery {
-		w.others++
-		w.mu.Unlock()
+	if !w.line.isDue(c.now()) {
+		w.others.Add(1)
 		return
 	}
-	others := w.others
-	w.everReported, w.reported, w.others = true, now, 0
-	w.mu.Unlock()
 	c.log.LogAttrs(ctx, slog.LevelWarn, "leasehold: waiting, and requests fail: they are repeated",
-		slog.String("table", c.cfg.Table), slog.String("key", key.String()), slog.Int("others", others),
+		slog.String("table", c.cfg.Table), slog.String("key", key.String()), slog.Int64("others", w.others.Swap(0)),
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
@@ -130,20 +131,11 @@ func (l regionListener) Moved(ctx context.Context, now attempts.RegionState) {
 		attrs := []slog.Attr{slog.String("region", now.Region), slog.String("table", l.c.cfg.Table)}
 		if now.Left == nil {
 			l.c.log.LogAttrs(ctx, slog.LevelInfo, "leasehold: requests go to the home Region again", attrs...)
-		} else if l.c.moveWarned.isDue(l.c.now()) {
+		} else if l.c.moved.isDue(l.c.now()) {
 			l.c.log.LogAttrs(ctx, slog.LevelWarn, "leasehold: requests go to another Region", append(attrs, slog.Any("err", now.Left))...)
 		}
 		l.c.emit(ctx, Event{Kind: EventRegion, Region: now.Region, Err: now.Left})
 	})
-}
-
-// moveWarned is when a move was logged last, in monotonic time; 0 before the first. While all
-// Regions are down requests move on and on, and one line a minute is enough.
-type moveWarned struct{ at atomic.Int64 }
-
-func (w *moveWarned) isDue(now decide.Instant) bool {
-	last := w.at.Load()
-	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= seek.ReportEvery) && w.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
 func (l regionListener) Stays(ctx context.Context, now attempts.RegionState) {

@@ -154,7 +154,7 @@ func (e *Election) letOthers(ctx context.Context) {
 	s := e.in.Seeking()
 	longest := s.PollMax
 	if s.Queue != nil {
-		longest = max(longest, decide.LongestLinePause)
+		longest = max(longest, decide.LongestQueuePause)
 	}
 	pause, cancel := context.WithTimeout(ctx, durations.Times(longest, 2))
 	defer cancel()

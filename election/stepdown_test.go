@@ -114,7 +114,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 			if err := <-why; !errors.Is(err, election.ErrAsked) {
 				t.Errorf("its function ended with %v", err)
 			}
-			lab.Elapse(polls + 2*decide.LongestLinePause) // the time that it leaves to others
+			lab.Elapse(polls + 2*decide.LongestQueuePause) // the time that it leaves to others
 			if _, err := operator.Leader(t.Context()); err != nil {
 				t.Errorf("who leads after that: %v", err)
 			}

@@ -413,9 +413,7 @@ func TestSuspensionIsIgnoredFurtherAheadThanSixLeases(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				holder, wire := w.Client(lab.Config())
 				lock := w.Acquire(holder, "job")
-				w.Update("job", map[string]types.AttributeValue{
-					"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(tc.ahead).UnixMilli(), 10)},
-				})
+				w.Suspend("job", tc.ahead)
 				c, waits := w.Client(lab.Config())
 				got := w.Queue(c, "job")
 				lab.Elapse(time.Second)
@@ -446,9 +444,7 @@ func TestSuspensionIsIgnoredFurtherAheadThanSixLeases(t *testing.T) {
 func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		w.Update("job", map[string]types.AttributeValue{
-			"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)},
-		})
+		w.Suspend("job", time.Minute)
 		if err := l.lock.Renew(t.Context()); err != nil {
 			t.Error(err)
 		}
@@ -477,9 +473,7 @@ func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))
 		first := w.Acquire(c, "job")
-		w.Update("job", map[string]types.AttributeValue{
-			"noQueueUntil": &types.AttributeValueMemberN{Value: strconv.FormatInt(time.Now().Add(time.Minute).UnixMilli(), 10)},
-		})
+		w.Suspend("job", time.Minute)
 		if err := first.Renew(t.Context()); err != nil {
 			t.Error(err)
 		}

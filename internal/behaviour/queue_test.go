@@ -49,16 +49,16 @@ func TestQueueGrantsInOrder(t *testing.T) {
 		{16, exponential, 2.2, 8.1},
 		{64, exponential, 2.5, 15.5},
 	} {
-		var time, longest, units, overtaken []float64
+		var each, longest, units, overtaken []float64
 		for range runs {
 			c := contend(t, lab.Config(), tc.clients, 400, tc.takes)
-			time = append(time, float64(c.each)/float64(c.works+2*roundTrip))
+			each = append(each, float64(c.each)/float64(c.works+2*roundTrip))
 			longest = append(longest, float64(c.longest)/float64(tc.clients)/float64(c.each))
 			units = append(units, c.used.Write+c.used.Read)
 			overtaken = append(overtaken, float64(c.overtaken)/float64(tc.clients))
 		}
 		for what, is := range map[string]struct{ got, most float64 }{
-			"of the limit for a section":          {median(time), 1.04},
+			"of the limit for a section":          {median(each), 1.04},
 			"sections of all in the longest wait": {median(longest), tc.longest},
 			"units a section":                     {median(units), tc.units},
 			"times overtaken by each":             {median(overtaken), 2.6},
@@ -126,6 +126,20 @@ func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold
 		t.Fatal(err)
 	}
 	return l
+}
+
+// releaseAll releases the key for each of three waiters, in whatever order they are granted it.
+func (l *lined) releaseAll() {
+	for range l.got {
+		select {
+		case next := <-l.got[0]:
+			l.Release(next)
+		case next := <-l.got[1]:
+			l.Release(next)
+		case next := <-l.got[2]:
+			l.Release(next)
+		}
+	}
 }
 
 func (l *lined) waiting() int {
@@ -368,16 +382,7 @@ func TestQueueThatIsErasedIsJoinedAgain(t *testing.T) {
 			t.Errorf("%d stand in the queue", n)
 		}
 		w.Release(l.lock)
-		for range l.got {
-			select {
-			case next := <-l.got[0]:
-				w.Release(next)
-			case next := <-l.got[1]:
-				w.Release(next)
-			case next := <-l.got[2]:
-				w.Release(next)
-			}
-		}
+		l.releaseAll()
 	})
 }
 
@@ -410,16 +415,7 @@ func TestQueueErasedByOthersIsJoinedAgain(t *testing.T) {
 				if n, stand := l.joins(), l.waiting(); n != 2 || stand != 2 {
 					t.Errorf("%d have joined again, %d stand there", n, stand)
 				}
-				for range l.got {
-					select {
-					case next := <-l.got[0]:
-						w.Release(next)
-					case next := <-l.got[1]:
-						w.Release(next)
-					case next := <-l.got[2]:
-						w.Release(next)
-					}
-				}
+				l.releaseAll()
 			})
 		})
 	}

@@ -27,8 +27,8 @@ type Position struct {
 	Most      time.Duration // the longest pause; see LongestPauseInQueue
 }
 
-// LongestLinePause is the longest pause of a waiter in the queue of a record.
-const LongestLinePause = time.Second
+// LongestQueuePause is the longest pause of a waiter in the queue of a record.
+const LongestQueuePause = time.Second
 
 // Bounds of HandOverLease.
 const (
@@ -71,7 +71,7 @@ const leastLongest = 25 * time.Millisecond
 // the hand-over lease must be left when it reads that, and as much of its own lease, which
 // it trusts if that is shorter.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
-	return max(min(LongestLinePause, min(own, HandOverLease(held))/4), leastLongest)
+	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
 // How many joins a call sends: a record that is damaged, or erased again and again, keeps

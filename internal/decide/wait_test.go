@@ -134,11 +134,11 @@ func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
 		{1, time.Hour, time.Second},
 		{30, math.MaxInt64, time.Second},
 	} {
-		if got := (Position{Ahead: tc.ahead, RoundTrip: rt, Most: LongestLinePause}).pause(tc.age); got != tc.want {
+		if got := (Position{Ahead: tc.ahead, RoundTrip: rt, Most: LongestQueuePause}).pause(tc.age); got != tc.want {
 			t.Errorf("behind %d, of a grant of %v: %v, want %v", tc.ahead, tc.age, got, tc.want)
 		}
 	}
-	if got := (Position{Most: LongestLinePause}).pause(0); got < time.Millisecond {
+	if got := (Position{Most: LongestQueuePause}).pause(0); got < time.Millisecond {
 		t.Errorf("beside the table it looks every %v", got)
 	}
 	v := View{Known: true, Grant: 0, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Position: &Position{RoundTrip: rt, Most: time.Second}}

@@ -36,7 +36,7 @@ type (
 	turn   = Turn[string, *grant]
 )
 
-// newQueues returns lines of a client that hands a key over so often in a row,
+// newQueues returns the queues of a client that hands a key over so often in a row,
 // among processes that poll at most after two seconds.
 func newQueues(handOvers int) *queues {
 	return New[string, *grant](handOvers, time.Millisecond, time.Second)

@@ -79,13 +79,13 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 
 // sought runs search and emits its outcome. Close waits for it.
 func (c *Client) sought(ctx context.Context, first Key, search func() (seek.Result, error)) ([]seek.Holding, error) {
-	if !c.holds.Enter() {
+	if !c.env.Enter() {
 		return nil, c.afterClose("acquire", first)
 	}
-	defer c.holds.Leave()
+	defer c.env.Leave()
 	c.waiting.Add(1)
 	defer c.waiting.Add(-1)
-	began := c.now()
+	began := c.env.Now()
 	found, err := search()
 	return found.Held, c.granted(ctx, began, found, err)
 }
@@ -119,11 +119,11 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.R
 		return err
 	}
 	undo := func() { c.holds.GiveBack(found.Held) }
-	if c.holds.IsClosing() {
-		c.holds.Detach(undo)
+	if c.env.IsClosing() {
+		c.env.Detach(undo)
 		return c.afterClose("acquire", found.Held[0].(*hold.Lock).Key())
 	}
-	requests, took := found.Requests, c.now().Mono-began.Mono
+	requests, took := found.Requests, c.env.Now().Mono-began.Mono
 	for _, held := range found.Held {
 		h := held.(*hold.Lock)
 		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,

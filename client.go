@@ -8,15 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/breaking"
-	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
-	"github.com/leasehold-go/leasehold/internal/observed"
-	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 	"github.com/leasehold-go/leasehold/internal/seek"
@@ -26,22 +22,15 @@ import (
 // Client acquires and holds locks in one table. It is safe for concurrent use; one per
 // process and table is enough.
 type Client struct {
-	requests *attempts.Sender
 	cfg      Config
+	env      *core.Env
 	timing   lease.Timing
-	proto    protocol.Protocol
-	caps     layout.Capabilities
-	owner    string // with the client id
-	overhead int    // bytes of a record without key, data and attributes
-	log      *slog.Logger
-	now      func() decide.Instant // both clocks
-	wall     func() time.Time
+	overhead int // bytes of a record without key, data and attributes
 
 	seek        *seek.Client
 	observer    *liveness.Observer
 	leases      *lease.Client
 	holds       *hold.Client
-	breaks      *breaking.Client
 	waitFails   waitFails
 	moved       lineAMinute // while all Regions are down requests move on and on
 	connections connections
@@ -77,31 +66,17 @@ func New(db DB, cfg Config) (*Client, error) {
 	if own, ok := db.(machine.Provider); ok {
 		on = own.Machine(on)
 	}
-	owner := protocol.NewOwner(cfg.Owner)
-	c := &Client{
-		cfg: cfg, proto: proto, caps: cfg.Layout.Capabilities(),
-		timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()},
-		owner:  owner, overhead: recordOverhead(owner, proto), log: cfg.Logger, now: on.Now, wall: on.Wall,
-	}
-	c.requests = &attempts.Sender{DB: db, Table: cfg.Table, Keys: proto, Chance: on.Chance, Log: cfg.Logger}
-	if several, ok := db.(attempts.Regions); ok {
-		c.requests.Regions, c.requests.Listener = several, regionListener{c}
-	}
-	c.holds = newHolds(c, on.Renewals)
-	c.observer = &liveness.Observer{
-		Requests: c.requests, Proto: proto, Caps: c.caps, Now: on.Now, Wall: on.Wall,
-		Lease: cfg.Lease, PollMax: cfg.PollMax, Expires: c.holds.DeadExpires,
-		Damaged: userErrors{c}.Unreadable,
-		Records: observed.New(on.Memory),
-	}
-	c.leases = &lease.Client{
-		Now: on.Now, Requests: c.requests, ThroughOutage: throughOutage(cfg.Layout),
-		Queue: renewals.New(on.Renewals, c.holds.Detach, on.Chance),
-	}
+	c := &Client{cfg: cfg, timing: lease.Timing{Lease: cfg.Lease, Margin: cfg.Margin, Every: cfg.RenewEvery, Skew: proto.Skew()}}
+	c.env = newEnv(c, db, proto, on)
+	c.overhead = recordOverhead(c.env.Owner, proto)
 	c.connections.idle = idleConnections(db)
-	c.seek = newSeek(c)
-	c.breaks = newBreaks(c)
-	c.holds.Observer, c.holds.Leases, c.holds.Seek = c.observer, c.leases, c.seek
+	c.observer = liveness.New(c.env)
+	c.leases = &lease.Client{
+		Env: c.env, ThroughOutage: throughOutage(cfg.Layout), Queue: renewals.New(on.Renewals, c.env.Detach, on.Chance),
+	}
+	keys := seek.NewKeys(c.env)
+	c.holds = hold.New(c.env, keys, c.leases, c.timing, cfg.SharedLease)
+	c.seek = seek.New(keys, c.observer, c.holds)
 	return c, nil
 }
 
@@ -128,10 +103,10 @@ type Stats struct {
 // Stats returns a snapshot, for gauges. It sends nothing.
 func (c *Client) Stats() Stats {
 	s := Stats{Waiting: int(c.waiting.Load()), Renewing: c.leases.Sending()}
-	if c.requests.Regions != nil {
-		s.Region = c.requests.Regions.State(c.cfg.Table).Region
+	if c.env.Requests.Regions != nil {
+		s.Region = c.env.Requests.Regions.State(c.cfg.Table).Region
 	}
-	now := c.now()
+	now := c.env.Now()
 	for _, h := range c.holds.Locks() {
 		remaining := now.Remaining(h.Lease().TrustedUntil())
 		if s.Held == 0 || remaining < s.MinRemaining {
@@ -144,12 +119,12 @@ func (c *Client) Stats() Stats {
 
 // emit reports an event. No mutex is held.
 func (c *Client) emit(ctx context.Context, e Event) {
-	if c.log.Enabled(ctx, slog.LevelDebug) { // the words cost more than the question
-		c.log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
+	if c.env.Log.Enabled(ctx, slog.LevelDebug) { // the words cost more than the question
+		c.env.Log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
 			slog.Int64("token", e.Token), slog.Any("err", e.Err))
 	}
 	if c.cfg.OnEvent != nil {
-		e.Time = c.wall()
+		e.Time = c.env.Wall()
 		if e.Holder != nil {
 			holder := e.Holder.clone()
 			e.Holder = &holder
@@ -164,7 +139,7 @@ func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told := false
 	defer func() {
 		if !told {
-			c.holds.Detach(undo)
+			c.env.Detach(undo)
 		}
 	}()
 	c.emit(ctx, e)

@@ -136,7 +136,7 @@ func (c *Client) checkGrant(g Grant, r hold.Renewal) (Key, error) {
 	}{
 		{"table", g.Table == ""},
 		{"key", g.Key.Partition == ""},
-		{"owner", g.Owner == "" && c.proto.Owned()},
+		{"owner", g.Owner == "" && c.env.Proto.Owned()},
 		{"token", g.Token == 0},
 		{"id", g.ID == ""},
 		{"versions", len(g.Versions) == 0},

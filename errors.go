@@ -14,8 +14,8 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/breaking"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -25,9 +25,9 @@ import (
 var (
 	ErrHeld           = errors.New("leasehold: held by another")             // matches *HeldError
 	ErrDone           = errors.New("leasehold: done already")                // matches *DoneError
-	ErrLost           = hold.ErrLost                                         // matches *LostError
-	ErrReleased       = hold.ErrReleased                                     // why the lock's context ended: Release, or Detach
-	ErrClosed         = hold.ErrClosed                                       // Close was called
+	ErrLost           = core.ErrLost                                         // matches *LostError
+	ErrReleased       = core.ErrReleased                                     // why the lock's context ended: Release, or Detach
+	ErrClosed         = core.ErrClosed                                       // Close was called
 	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before it called fn
 	ErrNotFound       = errors.New("leasehold: no such record")              // from Get, Break and IfExists
 	ErrChanged        = errors.New("leasehold: record has changed")          // matches *ChangedError
@@ -265,7 +265,7 @@ func (cfg *Config) unsupported(feature string) error {
 
 // checkTransactions returns an error if the table is known to have no transactions.
 func (c *Client) checkTransactions() error {
-	if several := c.requests.Regions; several == nil || !several.State(c.cfg.Table).Strong {
+	if several := c.env.Requests.Regions; several == nil || !several.State(c.cfg.Table).Strong {
 		return nil
 	}
 	return &UnsupportedError{Table: c.cfg.Table, Feature: "transactions, as it is strongly consistent across Regions: " +
@@ -343,12 +343,12 @@ func adviseSilence(err error) string {
 
 // errorf returns the error of a call for a key that sent nothing.
 func (c *Client) errorf(op string, key Key, format string, args ...any) error {
-	return c.holds.Errorf(op, key, format, args...)
+	return c.env.Errorf(op, key, format, args...)
 }
 
 // afterClose returns the error of a call after Close.
 func (c *Client) afterClose(op string, key Key) error {
-	return c.holds.AfterClose(op, key)
+	return c.env.AfterClose(op, key)
 }
 
 // opError wraps an error of the SDK.
@@ -376,7 +376,7 @@ func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	if d := (*protocol.DecodeError)(nil); errors.As(err, &d) {
 		bad.Attribute, bad.Problem = d.Attribute, d.Problem
 	}
-	if r, ok := records.LockBut(c.proto, item, bad.Attribute); ok {
+	if r, ok := records.LockBut(c.env.Proto, item, bad.Attribute); ok {
 		lock := "a free lock of layout " + c.cfg.Layout.Name()
 		if !r.Released {
 			lock = fmt.Sprintf("a lock of layout %s, held by %s", c.cfg.Layout.Name(), holderName(recordOf(r)))

@@ -31,7 +31,7 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 	}
 	var item protocol.Item
 	err = c.retryRead(ctx, "get", k, func(ctx context.Context) error {
-		found, err := c.requests.Read(ctx, k)
+		found, err := c.env.Requests.Read(ctx, k)
 		item = found
 		return err
 	})
@@ -41,20 +41,20 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 	if item == nil {
 		return Record{}, userErrors{c}.Missing(k)
 	}
-	r, err := c.observer.Decode(k, item)
+	r, err := c.env.Decode(k, item)
 	return recordOf(r), err
 }
 
 // retryRead repeats a read that was throttled or had no answer, for as long as
 // TryAcquire would.
 func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
-	began := c.now()
-	err := c.requests.Repeat(ctx, func() error {
+	began := c.env.Now()
+	err := c.env.Requests.Repeat(ctx, func() error {
 		attempt, cancel := context.WithTimeout(ctx, attempts.Limit)
 		defer cancel()
 		return read(attempt)
 	}, func(f *attempts.Failure) error {
-		if c.now().Mono-began.Mono > seek.TryFor {
+		if c.env.Now().Mono-began.Mono > seek.TryFor {
 			return f
 		}
 		if f.Cause == decide.Busy {
@@ -90,7 +90,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		if l.after != nil {
 			key, err := c.checkKey("list after", *l.after)
 			if err == nil {
-				at.Start, err = c.proto.Key(key)
+				at.Start, err = c.env.Proto.Key(key)
 			}
 			if err != nil {
 				yield(Record{}, err)
@@ -100,7 +100,7 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		for {
 			var items []protocol.Item
 			err := c.retryRead(ctx, "list", Key{Partition: l.Partition}, func(ctx context.Context) (err error) {
-				items, err = c.requests.Page(ctx, l.Listing, &at)
+				items, err = c.env.Requests.Page(ctx, l.Listing, &at)
 				return err
 			})
 			if err != nil {
@@ -108,11 +108,11 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 				return
 			}
 			for _, item := range items {
-				key := c.proto.Schema().KeyOf(item)
-				if protocol.IsSessionKey(c.proto, key) {
+				key := c.env.Proto.Schema().KeyOf(item)
+				if protocol.IsSessionKey(c.env.Proto, key) {
 					continue // not a lock, and not damaged either
 				}
-				r, err := c.observer.Decode(key, item)
+				r, err := c.env.Decode(key, item)
 				if !yield(recordOf(r), err) {
 					return
 				}
@@ -162,7 +162,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 			yield(Sighting{}, err)
 			return
 		}
-		ctx, cancel := c.holds.UntilClosing(ctx)
+		ctx, cancel := c.env.UntilClosing(ctx)
 		defer cancel()
 		c.observer.Records.Watch(k)
 		defer c.observer.Records.Unwatch(k)
@@ -174,7 +174,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 			seen, err := w.Look(ctx)
 			f := attempts.FailureOf(err).After(answered)
 			switch {
-			case c.holds.IsClosing():
+			case c.env.IsClosing():
 				yield(Sighting{}, c.afterClose("watch", k))
 				return
 			case ctx.Err() != nil:
@@ -187,7 +187,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 				if f.Cause == decide.Busy {
 					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: f.Err})
 				}
-				c.requests.Pause(ctx, &pauses)
+				c.env.Requests.Pause(ctx, &pauses)
 				continue
 			case err != nil:
 				yield(Sighting{}, err)
@@ -241,7 +241,7 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	if r.Version == "" {
 		return c.errorf("break", key, "the record lacks its version: pass one that Get or List returned")
 	}
-	if b.Reason != "" && !c.caps.KeepOnRelease {
+	if b.Reason != "" && !c.env.Caps.KeepOnRelease {
 		return c.cfg.unsupported("reason of Break: a free key has no record")
 	}
 	if problem := protocol.ReasonProblem(b.Reason); problem != "" {
@@ -250,24 +250,14 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	if ctx.Err() != nil {
 		return c.errorf("break", key, "%w", attempts.Cause(ctx))
 	}
-	if !c.holds.Enter() {
+	if !c.env.Enter() {
 		return c.afterClose("break", key)
 	}
-	defer c.holds.Leave()
-	ctx, stop := c.holds.UntilClosing(ctx)
+	defer c.env.Leave()
+	ctx, stop := c.env.UntilClosing(ctx)
 	defer stop()
-	return c.breaks.Break(ctx, b)
-}
-
-// newBreaks returns what breaks grants for the client.
-func newBreaks(c *Client) *breaking.Client {
-	return &breaking.Client{
-		Requests: c.requests, Proto: c.proto, Caps: c.caps, Owner: c.owner, Wall: c.wall, Expires: c.holds.Expires,
-		Detach: c.holds.Detach, Errors: userErrors{c},
-		Throttled: func(ctx context.Context, key protocol.Key, token int64, err error) {
-			c.emit(ctx, Event{Kind: EventThrottled, Key: key, Token: token, Requests: 1, Err: err})
-		},
-	}
+	breaks := breaking.Client{Env: c.env}
+	return breaks.Break(ctx, b)
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
@@ -275,7 +265,7 @@ func newBreaks(c *Client) *breaking.Client {
 // ErrChanged. The error is ErrUnknownOutcome if ctx ended without an answer: call it again.
 // A holder keeps the key. If ctx has ended before, nothing is sent.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
-	marking, ok := c.proto.(protocol.Native)
+	marking, ok := c.env.Proto.(protocol.Native)
 	if !ok {
 		return c.cfg.unsupported("Once or Every")
 	}
@@ -287,15 +277,15 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 		return c.errorf("forget", key, "the record does not say that anything was done: pass one that Get or List returned")
 	case ctx.Err() != nil:
 		return c.errorf("forget", key, "%w", attempts.Cause(ctx))
-	case !c.holds.Enter():
+	case !c.env.Enter():
 		return c.afterClose("forget", key)
 	}
-	defer c.holds.Leave()
-	ctx, stop := c.holds.UntilClosing(ctx)
+	defer c.env.Leave()
+	ctx, stop := c.env.UntilClosing(ctx)
 	defer stop()
 	f := forgetting{c: c, proto: marking, key: key, mark: protocol.Done(*r.Done)}
-	if _, unknown := attempts.Outlive(ctx, c.holds.Detach, &f.tried, func() { err = f.run(ctx) }); unknown != nil {
-		return c.holds.UnknownOutcome("forget", f.key, unknown)
+	if _, unknown := attempts.Outlive(ctx, c.env.Detach, &f.tried, func() { err = f.run(ctx) }); unknown != nil {
+		return c.env.UnknownOutcome("forget", f.key, unknown)
 	}
 	return err
 }
@@ -311,7 +301,7 @@ type forgetting struct {
 }
 
 func (f *forgetting) run(ctx context.Context) error {
-	r := f.tried.Run(context.WithoutCancel(ctx), ctx, f.c.requests, attempts.Operation[attempts.Version]{
+	r := f.tried.Run(context.WithoutCancel(ctx), ctx, f.c.env.Requests, attempts.Operation[attempts.Version]{
 		Key: f.key,
 		Next: func() (attempts.Version, *protocol.Write) {
 			return attempts.Version(protocol.NewVersion()), f.proto.Unmark(f.key, f.mark)
@@ -327,7 +317,7 @@ func (f *forgetting) run(ctx context.Context) error {
 	case attempts.Rejected:
 		return f.c.errorf("forget", f.key, "%w: the done mark has changed or is gone: read the record again", ErrChanged)
 	case attempts.Unanswered:
-		return f.c.holds.UnknownOutcome("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
+		return f.c.env.UnknownOutcome("forget", f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
 	}
 	return opError("forget", f.c.cfg.Table, f.key, attempts.Joined(attempts.Cause(ctx), r.Err))
 }

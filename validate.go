@@ -109,11 +109,11 @@ func noneNil[O comparable](c *Client, op string, key Key, opts []O) error {
 }
 
 func (c *Client) checkKey(op string, key Key) (Key, error) {
-	if key.Sort != "" && !c.caps.SortKey {
+	if key.Sort != "" && !c.env.Caps.SortKey {
 		return key, c.cfg.unsupported("sort key")
 	}
-	key = c.proto.Complete(key)
-	if err := c.proto.CheckKey(key); err != nil {
+	key = c.env.Proto.Complete(key)
+	if err := c.env.Proto.CheckKey(key); err != nil {
 		return key, c.errorf(op, key, "%w", err)
 	}
 	return key, nil
@@ -147,10 +147,10 @@ func (cfg *Config) checkRelease(deletes bool) error {
 }
 
 func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
-	if (ch.SetData || ch.InitialData != nil) && !c.caps.Data {
+	if (ch.SetData || ch.InitialData != nil) && !c.env.Caps.Data {
 		return c.cfg.unsupported("data")
 	}
-	if len(ch.Attributes) > 0 && !c.caps.Attributes {
+	if len(ch.Attributes) > 0 && !c.env.Caps.Attributes {
 		return c.cfg.unsupported("attributes")
 	}
 	size := c.overhead + len(key.Partition) + len(key.Sort) + max(len(ch.Data), len(ch.InitialData))
@@ -158,7 +158,7 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 		switch {
 		case name == "":
 			return c.errorf(op, key, "an attribute needs a name")
-		case c.proto.Reserved(name):
+		case c.env.Proto.Reserved(name):
 			return c.errorf(op, key, "attribute %q is part of the lock record itself: choose another name", name)
 		}
 		if v != nil { // a nil value removes the attribute
@@ -190,7 +190,7 @@ func recordOverhead(owner string, proto protocol.Protocol) int {
 // completeOnce sets the work that is to be done once, if the layout supports it.
 func (c *Client) completeOnce(r *request) error {
 	var problem string
-	switch _, marks := c.proto.(protocol.Native); {
+	switch _, marks := c.env.Proto.(protocol.Native); {
 	case r.label == nil && r.period == nil:
 		return nil
 	case !marks:
@@ -204,7 +204,7 @@ func (c *Client) completeOnce(r *request) error {
 		r.Once = protocol.Once{Label: *r.label}
 	default:
 		if problem = protocol.PeriodProblem(*r.period); problem == "" {
-			r.Once = protocol.PeriodOf(c.wall(), *r.period)
+			r.Once = protocol.PeriodOf(c.env.Wall(), *r.period)
 		}
 	}
 	if problem != "" {
@@ -215,7 +215,7 @@ func (c *Client) completeOnce(r *request) error {
 
 // refuseSession refuses the key of a session's row, which is no lock's.
 func (c *Client) refuseSession(op string, key Key) error {
-	if protocol.IsSessionKey(c.proto, key) {
+	if protocol.IsSessionKey(c.env.Proto, key) {
 		return c.errorf(op, key, "the key belongs to a session: choose one that does not begin with leasehold/session/")
 	}
 	return nil

@@ -42,6 +42,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/bridge"
+	"github.com/leasehold-go/leasehold/internal/core"
 )
 
 // ErrNoLeader is returned if there is no leader now.
@@ -50,7 +51,7 @@ var ErrNoLeader = errors.New("election: no leader")
 // Election is one election. It is safe for concurrent use.
 type Election struct {
 	locks *leasehold.Client
-	in    inside
+	in    bridge.Client
 	key   string
 	place chan struct{} // holds one token: the running function of Lead
 	asked atomic.Bool   // a step-down was requested since the last campaign
@@ -69,7 +70,7 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 	if _, err := locks.Acquire(ended, key); !errors.Is(err, context.Canceled) {
 		return nil, err
 	}
-	return &Election{locks: locks, in: bridge.Inside(locks).(inside), key: key, place: make(chan struct{}, 1)}, nil
+	return &Election{locks: locks, in: bridge.Inside(locks), key: key, place: make(chan struct{}, 1)}, nil
 }
 
 // Campaign waits until this process leads. value is shown to observers, such as an address.
@@ -87,11 +88,11 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))
-	case e.in.Seeking().Observer.Caps.Data: // removes the previous leader's value
+	case e.in.Env().Caps.Data: // removes the previous leader's value
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
 	if e.led.Load() { // a denial may be temporary: the policy has allowed it before
-		opts = append(slices.Clip(opts), e.in.Answered())
+		ctx = core.GoesOn(ctx)
 	}
 	term, err := e.locks.Acquire(ctx, e.key, opts...)
 	if err == nil {

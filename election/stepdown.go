@@ -8,10 +8,10 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 var (
@@ -22,17 +22,6 @@ var (
 	// ErrLeaderDead is returned if the leader is dead, so that it cannot be asked.
 	ErrLeaderDead = errors.New("election: the leader appears dead: the next candidate takes over")
 )
-
-// inside contains the methods of a client's internals that an election needs.
-type inside interface {
-	Seeking() *seek.Client
-	OnAsked(l *leasehold.Lock, key string, fn func()) (ok bool)
-	Answered() leasehold.AcquireOption // DynamoDB has answered an earlier call, which this call continues
-	Enter(ctx context.Context) (until context.Context, leave func(), ok bool)
-	Unsupported(feature string) error
-	AfterClose(op string, key leasehold.Key) error
-	Failed(op string, key leasehold.Key, err error) error
-}
 
 // StepDown asks the leader to resign, and returns nil once it no longer leads. The leader
 // reads the request at its next renewal, and ends its work first. StepDown waits for that
@@ -48,9 +37,8 @@ type inside interface {
 // errors.ErrUnsupported. StepDown returns leasehold.ErrUnknownOutcome if ctx ended before the
 // request was answered.
 func (e *Election) StepDown(ctx context.Context) error {
-	s := e.in.Seeking()
-	proto, can := s.Proto.(protocol.Native)
-	if !can {
+	env := e.in.Env()
+	if env.Native == nil {
 		return e.in.Unsupported("request to step down: break the term instead")
 	}
 	r, err := e.locks.Get(ctx, e.key)
@@ -61,17 +49,18 @@ func (e *Election) StepDown(ctx context.Context) error {
 		return err
 	case r.Grant == "", r.Session != "":
 		return e.in.Unsupported("request to step down for a leader under a shared lease, or of another library: break the term instead")
-	case decide.LooksDead(r.WrittenAt(), r.Lease, s.Wall()):
+	case decide.LooksDead(r.WrittenAt(), r.Lease, env.Wall()):
 		return ErrLeaderDead
 	}
-	until, leave, ok := e.in.Enter(ctx)
-	if !ok {
-		return e.in.AfterClose("step down", r.Key)
+	if !env.Enter() {
+		return env.AfterClose("step down", r.Key)
 	}
-	defer leave()
+	defer env.Leave()
+	until, stop := env.UntilClosing(ctx)
+	defer stop()
 	for {
-		if err := ask(until, s, proto, r); err != nil {
-			return e.in.Failed("step down", r.Key, attempts.Joined(attempts.Cause(until), err))
+		if err := ask(until, env, r); err != nil {
+			return env.Errors.Failed("step down", r.Key, attempts.Joined(attempts.Cause(until), err))
 		}
 		replaced, err := e.awaitEnd(ctx, r)
 		if replaced == nil {
@@ -83,11 +72,11 @@ func (e *Election) StepDown(ctx context.Context) error {
 
 // ask sends the request until it is answered. A failed condition means that the record
 // contains another grant, as far as one request can show.
-func ask(ctx context.Context, s *seek.Client, proto protocol.Native, r leasehold.Record) error {
-	w := proto.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, s.Owner, s.Wall())
+func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
+	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
-	err := s.Requests.Repeat(ctx, func() error {
-		reply := s.Requests.Write(ctx, w, attempts.Limit)
+	err := env.Requests.Repeat(ctx, func() error {
+		reply := env.Requests.Write(ctx, w, attempts.Limit)
 		if reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed {
 			return nil
 		}
@@ -142,7 +131,7 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 		e.asked.Store(true)
 		fn()
 	}
-	if !e.in.OnAsked(term, e.key, heard) {
+	if !e.in.OnAsked(term, leasehold.Key{Partition: e.key}, heard) {
 		return fmt.Errorf("election: step down from %s: the lock is no term of this election: pass what Campaign returned", e.key)
 	}
 	return nil
@@ -151,9 +140,9 @@ func (e *Election) OnStepDown(term *leasehold.Lock, fn func()) error {
 // letOthers waits until every other candidate has read the record. Otherwise the client that
 // resigned would be the first to acquire it again.
 func (e *Election) letOthers(ctx context.Context) {
-	s := e.in.Seeking()
-	longest := s.PollMax
-	if s.Queue != nil {
+	env := e.in.Env()
+	longest := env.PollMax
+	if env.Native != nil {
 		longest = max(longest, decide.LongestQueuePause)
 	}
 	pause, cancel := context.WithTimeout(ctx, durations.Times(longest, 2))

@@ -20,7 +20,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/lab"
 	"github.com/leasehold-go/leasehold/internal/visible"
 	"github.com/leasehold-go/leasehold/layout"
@@ -317,8 +317,8 @@ func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
 
 		detached := w.Acquire(c, "job")
 		g := w.Detach(detached)
-		named("detached", detached.Err(), hold.ErrDetached)
-		named("released after", detached.Release(t.Context()), hold.ErrDetached)
+		named("detached", detached.Err(), core.ErrDetached)
+		named("released after", detached.Release(t.Context()), core.ErrDetached)
 
 		resumed, err := c.Resume(t.Context(), g)
 		if err != nil {

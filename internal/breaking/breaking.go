@@ -3,41 +3,15 @@ package breaking
 import (
 	"context"
 	"errors"
-	"fmt"
-	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Client breaks grants for one client.
-type Client struct {
-	Requests  *attempts.Sender
-	Proto     protocol.Protocol
-	Caps      layout.Capabilities // capabilities of the layout
-	Owner     string              // owner name of this client, which the record keeps
-	Wall      func() time.Time
-	Expires   func(data, mark bool) time.Time // when TTL may delete a record that is freed now
-	Detach    func(func())
-	Throttled func(ctx context.Context, key protocol.Key, token int64, err error) // told of each request that was
-	Errors    Errors
-}
-
-// Errors makes the errors that callers receive.
-type Errors interface {
-	// Changed returns the error of a record that shows another grant, or is free.
-	Changed(now protocol.Record) error
-
-	// Missing returns the error of a key that has no record.
-	Missing(key protocol.Key) error
-
-	// Unreadable says why an item is no record of the key.
-	Unreadable(key protocol.Key, item protocol.Item, err error) error
-
-	// Failed says why an operation did nothing, or not all.
-	Failed(op string, key protocol.Key, err error) error
-}
+type Client struct{ *core.Env }
 
 // Request names the grant to break, and how.
 type Request struct {
@@ -60,7 +34,7 @@ func (c *Client) Break(ctx context.Context, r Request) error {
 		}
 	})
 	if unknown != nil {
-		return c.unknown(key, unknown)
+		return c.UnknownOutcome("break", key, unknown)
 	}
 	if err != nil {
 		return err
@@ -90,13 +64,13 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 				return attempts.Version(b.Version), c.Proto.Break(r.Grant, b)
 			},
 			Shows:     c.shows,
-			Throttled: func(err error) { c.Throttled(ctx, key, 0, err) },
+			Throttled: func(err error) { c.ReportThrottled(ctx, key, 0, err) },
 		})
 		switch res.Outcome {
 		case attempts.Applied:
 			return false, nil
 		case attempts.Unanswered:
-			return true, c.unknown(key, errors.Join(attempts.Cause(ctx), res.Err))
+			return true, c.UnknownOutcome("break", key, errors.Join(attempts.Cause(ctx), res.Err))
 		case attempts.Rejected:
 		default:
 			return false, c.Errors.Failed("break", key, errors.Join(attempts.Cause(ctx), res.Err))
@@ -104,7 +78,7 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 		found, gone, err := c.found(r.Grant, res.Item)
 		switch {
 		case gone && tried.Silent(): // an attempt without a reply may have freed it before
-			return true, c.unknown(key, err)
+			return true, c.UnknownOutcome("break", key, err)
 		case err != nil:
 			return false, err
 		case r.Unrenewed || ctx.Err() != nil:
@@ -112,11 +86,6 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 		}
 		r.Grant = found // its content now decides whether TTL may delete it
 	}
-}
-
-// unknown returns the error of a break that may have been applied, or may still be.
-func (c *Client) unknown(key protocol.Key, err error) error {
-	return c.Errors.Failed("break", key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, err))
 }
 
 // shows returns the attempt that freed the key, as a record shows it. In layouts whose free

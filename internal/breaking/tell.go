@@ -23,8 +23,8 @@ func (c *Client) untold(key protocol.Key, err error) error {
 // tell notifies the session of r, if there is one, that the grant in r was broken, or may
 // have been. It tries at least once, and until limit ends.
 func (c *Client) tell(limit context.Context, r protocol.Record) error {
-	proto, ok := c.Proto.(protocol.Native)
-	if !ok || r.Session == "" {
+	proto := c.Native
+	if proto == nil || r.Session == "" {
 		return nil
 	}
 	word, ctx := protocol.NewVersion(), context.WithoutCancel(limit)
@@ -46,7 +46,7 @@ func (c *Client) tell(limit context.Context, r protocol.Record) error {
 		return c.whyNot(proto, key, row)
 	}, func(f *attempts.Failure) error {
 		if f.Cause == decide.Busy {
-			c.Throttled(ctx, r.Key, r.Token, f.Err)
+			c.ReportThrottled(ctx, r.Key, r.Token, f.Err)
 		}
 		return nil
 	})

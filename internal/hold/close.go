@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/visible"
@@ -19,26 +19,21 @@ import (
 
 // Close ends the client, as leasehold.Client.Close documents.
 func (c *Client) Close(ctx context.Context) error {
-	c.mu.Lock()
-	if c.IsClosing() {
-		c.mu.Unlock()
+	if !c.BeginClose() {
 		select {
-		case <-c.closed.Done():
+		case <-c.Closed().Done():
 			return c.result
 		case <-ctx.Done():
 			return fmt.Errorf("leasehold: close: the first Close is still under way: %w", attempts.Cause(ctx))
 		}
 	}
-	c.close(ErrClosed)
-	c.mu.Unlock()
-	defer c.end(ErrClosed)
-
-	limit, cancel := c.atLeastGrace(ctx, ctx)
+	defer c.EndClose()
+	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	cl := &closer{c: c, limit: limit, limiter: inflight.New(c.Concurrency)}
+	cl := &closer{c: c, limit: limit, limiter: inflight.New(c.Renewals)}
 	held, unfreed := c.byTrust(), c.failedToFree()
 	cl.freeAll(held, unfreed)
-	c.waitIdle(limit)
+	c.WaitIdle(limit)
 	if len(cl.errs) > 0 {
 		c.result = &closeError{table: c.Table, held: len(held) + len(unfreed), errs: cl.errs}
 	}
@@ -78,7 +73,7 @@ func (cl *closer) freeAll(held, unfreed []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range held {
-		h.cancelHandles(ErrClosed) // so that functions in Do stop; until they have, the lease is renewed
+		h.cancelHandles(core.ErrClosed) // so that functions in Do stop; until they have, the lease is renewed
 	}
 	for _, h := range unfreed {
 		cl.freeOne(h)
@@ -121,7 +116,7 @@ func (cl *closer) freeOne(h *Lock) {
 	}
 	cl.wg.Go(func() {
 		if !h.waitForDo(cl.limit) {
-			h.end(ErrClosed)
+			h.end(core.ErrClosed)
 			cl.mu.Lock()
 			cl.busy = true
 			cl.mu.Unlock()
@@ -137,7 +132,7 @@ func (cl *closer) freeOne(h *Lock) {
 // free frees a lock whose request has a slot. ok is false if no time is left.
 func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	if !ok {
-		h.end(ErrClosed)
+		h.end(core.ErrClosed)
 		cl.failed(cl.c.unreleased(h.key, attempts.Cause(cl.limit)))
 		return
 	}
@@ -182,22 +177,6 @@ func (e *closeError) Error() string {
 
 func (e *closeError) Unwrap() []error { return e.errs }
 
-// waitIdle waits until no call and no sender is left.
-func (c *Client) waitIdle(limit context.Context) {
-	c.mu.Lock()
-	if c.running == 0 {
-		c.mu.Unlock()
-		return
-	}
-	idle := make(chan struct{})
-	c.idle = idle
-	c.mu.Unlock()
-	select {
-	case <-idle:
-	case <-limit.Done():
-	}
-}
-
 // isIdle reports whether no function in Do works under the lock.
 func (h *Lock) isIdle() bool {
 	h.mu.Lock()
@@ -223,31 +202,6 @@ func (h *Lock) waitForDo(until context.Context) bool {
 		return true
 	case <-until.Done():
 		return h.isIdle()
-	}
-}
-
-// atLeastGrace returns a context with the values of ctx. It ends with end, but not before
-// ReleaseGrace has passed.
-func (c *Client) atLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
-	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
-	began := c.Now()
-	stop := context.AfterFunc(end, func() {
-		attempts.Wait(out, durations.Less(c.ReleaseGrace, c.Now().Mono-began.Mono))
-		cancel(attempts.Cause(end))
-	})
-	return out, func() {
-		stop()
-		cancel(context.Canceled)
-	}
-}
-
-// AwaitGrace waits until done, or until ReleaseGrace has passed.
-func (c *Client) AwaitGrace(done <-chan struct{}) {
-	grace := time.NewTimer(c.ReleaseGrace)
-	defer grace.Stop()
-	select {
-	case <-done:
-	case <-grace.C:
 	}
 }
 

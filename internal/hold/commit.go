@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -93,7 +94,7 @@ func withReleases(err error, released []error) error {
 	joined := []error{err}
 	for _, r := range released {
 		switch {
-		case errors.Is(r, ErrLost) && (unknown || errors.Is(err, ErrLost)):
+		case errors.Is(r, core.ErrLost) && (unknown || errors.Is(err, core.ErrLost)):
 		case errors.Is(r, attempts.ErrUnknownOutcome) && !unknown:
 			joined = append(joined, afterCommitError{r})
 		default:
@@ -120,7 +121,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	c := g.c
 	ctx, stop := besides(ctx, holdsOf(rs)...)
 	defer stop()
-	limit, cancel := c.atLeastGrace(ctx, ctx)
+	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
 	var ended error // this one keeps the commit from being sent, while others were claimed
 	for i, r := range rs {

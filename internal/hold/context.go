@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -136,7 +137,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	follow := func(ctx context.Context) {
 		bound := heldKeysOf(ctx).has(holds) // else it is another lock whose release ends ctx
 		stop := context.AfterFunc(ctx, func() {
-			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, ErrReleased) {
+			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
 				cancel(cause)
 			}
 		})
@@ -154,7 +155,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 		stop := context.AfterFunc(late, func() {
 			<-ctx.Done() // by now, or at this moment, and with a cause
 			cause := attempts.Cause(ctx)
-			if errors.Is(cause, ErrReleased) {
+			if errors.Is(cause, core.ErrReleased) {
 				cause = context.DeadlineExceeded
 			}
 			cancel(cause)

@@ -3,6 +3,7 @@ package hold
 import (
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -35,7 +36,7 @@ func (l *Handle) Detach() (Detached, error) {
 	if l.isShared() {
 		return Detached{}, h.c.Errorf("detach", h.key, "other handles share the grant: release them first")
 	}
-	if !h.end(ErrDetached) {
+	if !h.end(core.ErrDetached) {
 		return Detached{}, h.Ended()
 	}
 	h.passTurn()

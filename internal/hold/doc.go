@@ -62,6 +62,6 @@
 //
 // # What it does not know
 //
-// How keys are sought (package seek, which calls [Client.Hold]); which options there are;
-// the types of errors and events, which [Errors] and [Listener] make.
+// How keys are sought (package seek, whose [seek.Keeper] the client is); which options there
+// are; the errors and events of users, which package core has interfaces for.
 package hold

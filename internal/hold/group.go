@@ -72,9 +72,9 @@ func holdsOf(rs []*release) []*Lock {
 func (c *Client) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
-		end = c.closed
+		end = c.Closed()
 	}
-	limit, cancel := c.atLeastGrace(ctx, end)
+	limit, cancel := c.AtLeastGrace(ctx, end)
 	defer cancel()
 	return c.releaseWithin(limit, rs)
 }

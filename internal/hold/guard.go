@@ -7,6 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -89,7 +90,7 @@ func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock
 	losses := make([]error, len(holds))
 	var ended []loss
 	for _, f := range failed {
-		reason := Reason("") // the session's
+		reason := core.Reason("") // the session's
 		if s := sessionOf(holds); s != nil && f.row == &s.row {
 			reason = s.loseAs(s.lossShown(f.item, err))
 		}
@@ -116,7 +117,7 @@ func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock
 // endedOtherwise returns the reason why the grant was given up here, nil if it was not.
 func (h *Lock) endedOtherwise() error {
 	cause := h.lease.Cause()
-	if errors.Is(cause, ErrLost) {
+	if errors.Is(cause, core.ErrLost) {
 		return nil
 	}
 	return h.naming(cause)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
@@ -41,7 +42,7 @@ func (l *Handle) Context() context.Context { return l.ctx }
 // Err returns nil while the lock is trusted, and then what ended it.
 func (l *Handle) Err() error { return l.h.naming(l.ctx.ended()) }
 
-// ended returns how the grant has ended for this handle: with ErrReleased if the handle was
+// ended returns how the grant has ended for this handle: with core.ErrReleased if the handle was
 // released before. It is nil while the grant lasts.
 func (l *Handle) ended() error {
 	if l.h.Ended() == nil {
@@ -73,7 +74,7 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []Warning) error {
 	h.add(context.WithoutCancel(ctx), l)
 	err := h.Ended()
 	if err == nil && h.c.IsClosing() { // Close may not have seen the handle
-		err = ErrClosed
+		err = core.ErrClosed
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -116,7 +117,7 @@ func (l *Handle) leave() (left, before bool) {
 		w.Cancel()
 	}
 	l.h.mu.Unlock()
-	l.cancel(ErrReleased)
+	l.cancel(core.ErrReleased)
 	return true, false
 }
 

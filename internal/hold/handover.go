@@ -2,6 +2,7 @@ package hold
 
 import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
@@ -21,14 +22,14 @@ func (f *releaser) handOver() (ended bool) {
 		return false
 	}
 	for {
-		next := h.c.Seek.Local.Successor(h.key, h, f.hasQueue())
+		next := h.c.keys.Local.Successor(h.key, h, f.hasQueue())
 		if next == nil {
 			return false
 		}
 		g, err := f.grantTo(next.Caller.Want)
 		if err != nil || g.Version == "" {
 			f.leaveToOthers(err)
-			if !h.c.Seek.Local.LetSeek(next) {
+			if !h.c.keys.Local.LetSeek(next) {
 				h.passTurn()
 			}
 			f.report(err)
@@ -36,12 +37,12 @@ func (f *releaser) handOver() (ended bool) {
 			return true
 		}
 		granted := next.Caller.Want.Hold(next.Caller.Ctx, g).(*Lock)
-		if h.c.Seek.Local.HandOver(next, granted) {
+		if h.c.keys.Local.HandOver(next, granted) {
 			f.report(nil)
 			f.r.end(nil)
 			return true
 		}
-		granted.end(ErrReleased)
+		granted.end(core.ErrReleased)
 		// Only now: a renewal may have been sent since the grant.
 		f.hold, f.record, f.stored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // they can no longer be applied: the record does not show the versions that they name
@@ -65,18 +66,18 @@ func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
 	r := f.run(attempts.Operation[attempt]{
 		Within: want.Within(under),
 		Next: func() (attempt, *protocol.Write) {
-			a := attempt{Attempt: h.c.Seek.Attempt(want.Timing.Lease, under), handsOver: true}
-			return a, h.c.Proto.HandOver(f.named(), h.c.Seek.Grant(want, a.Attempt))
+			a := attempt{Attempt: h.c.keys.Attempt(want.Timing.Lease, under), handsOver: true}
+			return a, h.c.Proto.HandOver(f.named(), h.c.keys.Grant(want, a.Attempt))
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
-			record, err := h.c.Observer.Decode(h.key, item)
+			record, err := h.c.Decode(h.key, item)
 			a, ok := attempts.Find(sent, record.Version)
 			return a, ok && err == nil && !record.Released && a.Lives(want.Timing, h.c.Now())
 		},
 	})
 	switch r.Outcome {
 	case attempts.Applied:
-		record, err := h.c.Observer.Decode(want.Key, r.Item)
+		record, err := h.c.Decode(want.Key, r.Item)
 		return seek.Grant{Attempt: r.Attempt.Attempt, Record: record}, err
 	case attempts.Rejected:
 		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false) {

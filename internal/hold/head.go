@@ -10,7 +10,7 @@ import (
 
 // hasQueue reports whether the waiters of other clients, if there are any, are in the queue of
 // the record. While it is suspended they poll, and the release is as if there were none.
-func (f *releaser) hasQueue() bool { return f.h.c.Seek.HasQueue(f.record) }
+func (f *releaser) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
 // mostHeads is how many heads a release tries: each may leave while the write is under way.
 const mostHeads = 3
@@ -55,7 +55,7 @@ func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		Next: func() (attempt, *protocol.Write) {
 			a := h.c.newAttempt(g.Lease)
 			a.toHead, g.Version, g.Now = true, a.Version, h.c.Wall()
-			return a, h.c.Seek.Queue.HandToHead(f.named(), g)
+			return a, h.c.Native.HandToHead(f.named(), g)
 		},
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
 			record, err := h.Decode(item)
@@ -64,7 +64,7 @@ func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	})
 	switch r.Outcome {
 	case attempts.Applied:
-		h.c.Seek.Left.Note(h.key, r.Item, r.Attempt.Sent)
+		h.c.keys.Left.Note(h.key, r.Item, r.Attempt.Sent)
 		return true, nil
 	case attempts.Rejected:
 		record, err := h.Decode(r.Item)

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -44,7 +45,7 @@ type Lock struct {
 // Hold begins to hold what was granted. first is the handle of the call that was
 // granted it.
 func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first *Handle, warnings []Warning) *Lock {
-	c.Seek.Unsettled.Settle(want.Key, g.Record.Version)
+	c.keys.Unsettled.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want,
 		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
@@ -56,7 +57,7 @@ func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first 
 	if h.session != nil {
 		terms.Parent = h.session.lease
 	}
-	h.lease = c.Leases.New(terms, g.Attempt.Attempt, g.Record, h)
+	h.lease = c.leases.New(terms, g.Attempt.Attempt, g.Record, h)
 	h.add(h.ctx, first)
 	first.warn(warnings)
 	h.lease.Start()
@@ -147,7 +148,7 @@ func (h *Lock) Lost(why lease.Loss) {
 	if !h.end(err) {
 		return
 	}
-	if _, lost := h.c.Errors.Loss(err); lost {
+	if _, lost := core.LossOf(err); lost {
 		reportLosses([]loss{{h, err, h.Age()}})
 	} else {
 		h.passTurn()
@@ -160,14 +161,14 @@ func (h *Lock) endOf(why lease.Loss) error {
 	if why.Reason != lease.WithParent {
 		return h.lossOf(why)
 	}
-	if of, lost := h.c.Errors.Loss(why.Err); lost {
+	if of, lost := core.LossOf(why.Err); lost {
 		return h.lostWithSession(of)
 	}
 	return why.Err
 }
 
 // lostWithSession is the loss of a lock whose session was lost.
-func (h *Lock) lostWithSession(session Loss) error {
+func (h *Lock) lostWithSession(session core.Loss) error {
 	return h.lostError(session.Reason, nil, session.Err)
 }
 
@@ -196,13 +197,16 @@ func reportLosses(losses []loss) {
 	}
 	for _, l := range losses {
 		h := l.h
-		why, _ := h.c.Errors.Loss(l.err)
+		why, _ := core.LossOf(l.err)
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
 			slog.String("table", h.c.Table),
 			slog.Int64("token", h.token), slog.String("reason", string(why.Reason)), slog.Any("err", why.Err))
-		h.c.Listener.Lost(h.ctx, Event{Key: h.key, Token: h.token, Held: l.held, Err: l.err})
+		h.c.Listener.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: l.held, Err: l.err})
 	}
 }
 
 // passTurn lets the next in the local queue seek the key.
-func (h *Lock) passTurn() { h.c.Seek.Local.Pass(h.key, h) }
+func (h *Lock) passTurn() { h.c.keys.Local.Pass(h.key, h) }
+
+// naming adds the lock to an error that names none.
+func (h *Lock) naming(err error) error { return h.c.Naming(h.key, err) }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -94,7 +95,7 @@ func (h *Lock) missingMark() error {
 }
 
 // freed reports whether a release that ended so has shown the grant gone.
-func freed(err error) bool { return err == nil || errors.Is(err, ErrLost) || isUnmarked(err) }
+func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) || isUnmarked(err) }
 
 // lost returns the error of a release that found the record without our grant. It is nil
 // if the lock had been given up by then, or may have been.
@@ -106,11 +107,11 @@ func (f *releaser) lost(item protocol.Item) error {
 	} else if f.passed || f.mayHaveFreed {
 		return nil
 	}
-	why := Loss{Key: f.h.key, Token: f.h.token, Reason: Broken, At: f.h.c.Wall().Round(0)}
+	why := core.Loss{Key: f.h.key, Token: f.h.token, Reason: core.Broken, At: f.h.c.Wall().Round(0)}
 	if r, err := f.h.Decode(item); err == nil { // else there is none, or a damaged one
-		why.seen(r, f.named().Grants...)
+		why.Seen(r, f.named().Grants...)
 	}
-	return f.h.c.Errors.Lost(why)
+	return f.h.c.Lost(why)
 }
 
 // notDone is the error of an operation whose last attempt was neither applied nor

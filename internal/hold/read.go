@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -37,7 +38,7 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 		return err
 	}, func(f *attempts.Failure) error {
 		if f.Cause != decide.Unreachable {
-			h.c.throttled(ctx, h.key, h.token)(f.Err)
+			h.c.ReportThrottled(ctx, h.key, h.token, f.Err)
 		}
 		ended = l.Err()
 		return ended
@@ -49,7 +50,7 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 		return nil, h.c.Errors.Failed("read", h.key, attempts.Joined(attempts.Cause(ctx), err))
 	}
 	if err := h.stillHeld(items[len(gets):]); err != nil {
-		if ended := l.ended(); ended != nil && !errors.Is(ended, ErrLost) {
+		if ended := l.ended(); ended != nil && !errors.Is(ended, core.ErrLost) {
 			return nil, ended // the read saw a release of this client's own
 		}
 		return nil, err

@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -87,7 +88,7 @@ func (l *Handle) claim(limit context.Context, r *release) error {
 	r.begin(limit)
 	if before {
 		r.end(nil)
-		return l.h.naming(ErrReleased)
+		return l.h.naming(core.ErrReleased)
 	}
 	switch {
 	case r.terms.Done:
@@ -103,7 +104,7 @@ func (l *Handle) claim(limit context.Context, r *release) error {
 type release struct {
 	h      *Lock
 	terms  Terms
-	close  bool             // it is a part of Close: the trust ends with ErrClosed
+	close  bool             // it is a part of Close: the trust ends with core.ErrClosed
 	effort *inflight.Effort // limits its requests in flight; nil for no limit
 	again  bool             // it repeats one that failed, with one attempt, and nobody waits for it
 	handle *Handle          // the handle that it ends, as others share the grant; nil if it ends the grant
@@ -142,9 +143,9 @@ func (r *release) claim(limit context.Context) bool {
 // claimUnseen is claim that does not read the clock.
 func (r *release) claimUnseen(limit context.Context) bool {
 	r.begin(limit)
-	cause := ErrReleased
+	cause := core.ErrReleased
 	if r.close {
-		cause = ErrClosed
+		cause = core.ErrClosed
 	}
 	if r.h.endWith(cause, r) {
 		return true
@@ -224,11 +225,11 @@ func (r *release) tried() *attempts.Sequence[attempt] {
 func (r *release) repeat(limit context.Context) error {
 	h := r.h
 	cause := h.Ended()
-	if errors.Is(cause, ErrDetached) {
+	if errors.Is(cause, core.ErrDetached) {
 		return cause
 	}
-	why, lost := h.c.Errors.Loss(cause)
-	if lost && why.seenGone() {
+	why, lost := core.LossOf(cause)
+	if lost && why.SeenGone() {
 		return cause // nothing of ours is left to release
 	}
 	for {

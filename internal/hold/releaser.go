@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -21,7 +22,7 @@ type attempt struct {
 }
 
 func (c *Client) newAttempt(lease time.Duration) attempt {
-	return attempt{Attempt: c.Seek.Attempt(lease, nil)}
+	return attempt{Attempt: c.keys.Attempt(lease, nil)}
 }
 
 // releaser frees the key of one lock. Its releases go through it, one at a time: it
@@ -105,7 +106,7 @@ func (f *releaser) settle(err error) {
 // passTurn lets the next in the local queue seek the key.
 func (f *releaser) passTurn() {
 	if f.hasQueue() {
-		f.h.c.Seek.Local.PassQueued(f.h.key, f.h)
+		f.h.c.keys.Local.PassQueued(f.h.key, f.h)
 	} else {
 		f.h.passTurn()
 	}
@@ -128,7 +129,7 @@ func (f *releaser) leaveToOthers(err error) {
 		return
 	}
 	f.failed = true
-	c.Seek.Unsettled.Add(h.key, f.named().Versions, c.Now().Mono)
+	c.keys.Unsettled.Add(h.key, f.named().Versions, c.Now().Mono)
 	if !f.repeats {
 		return
 	}
@@ -154,7 +155,7 @@ func (f *releaser) isOfUse() bool {
 // not end, pauses are long and double: what was refused will mostly be refused again.
 func (f *releaser) nextPause() time.Duration {
 	if f.h.session != nil {
-		f.pause = min(max(durations.Times(f.pause, 2), f.h.c.Timing.Lease), touchEvery)
+		f.pause = min(max(durations.Times(f.pause, 2), f.h.c.timing.Lease), touchEvery)
 		return f.pause
 	}
 	f.pauses.Most = f.longestPause()
@@ -187,7 +188,7 @@ func (f *releaser) report(err error) {
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
 			slog.String("table", h.c.Table), slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
 	}
-	h.c.Listener.Released(h.ctx, Event{Key: h.key, Token: h.token, Took: h.c.Now().Mono - f.started.Mono,
+	h.c.Listener.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: h.c.Now().Mono - f.started.Mono,
 		Held: h.heldUntil(f.started), Requests: f.sent, Err: err})
 	f.sent = 0
 }
@@ -198,7 +199,7 @@ func (f *releaser) report(err error) {
 func (h *Lock) heldUntil(end decide.Instant) time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.heldReported || errors.Is(h.lease.Cause(), ErrLost) {
+	if h.heldReported || errors.Is(h.lease.Cause(), core.ErrLost) {
 		return 0
 	}
 	h.heldReported = true
@@ -256,7 +257,7 @@ func (f *releaser) run(op attempts.Operation[attempt]) attempts.Result[attempt] 
 	}
 	f.hold.Versions = versions
 	began, next := f.sent, op.Next
-	op.Key, op.Throttled = h.key, h.c.throttled(h.ctx, h.key, h.token)
+	op.Key, op.Throttled = h.key, h.throttled
 	op.Next = func() (attempt, *protocol.Write) {
 		f.sent++
 		return next()

@@ -7,6 +7,7 @@ import (
 	"sync"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
@@ -73,7 +74,7 @@ func (c *Client) isUnclaimed(h *Lock) bool {
 // was sought by Acquire is: whoever has detached it may still work under it, and believes it
 // until its lease ends.
 func (c *Client) detachAgain(d Detached, h *Lock) {
-	h.end(ErrDetached)
+	h.end(core.ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)
 }
@@ -117,7 +118,7 @@ func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
 
 // resume sends the renewal until it is answered.
 func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Renewal, tried *attempts.Sequence[attempt]) (*Lock, error) {
-	of := row{c: c, key: want.Key, proto: c.Proto}
+	of := row{c: c, key: want.Key, token: d.Token, proto: c.Proto, ctx: ctx}
 	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // calls' attempts without an answer
 	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
 	if err != nil {
@@ -135,11 +136,11 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 		},
 		Within: want.Within(nil),
 		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
-			shown, err := c.Observer.Decode(want.Key, item)
+			shown, err := c.Decode(want.Key, item)
 			a, ok := attempts.Find(sent, shown.Version)
 			return a, ok && err == nil && !shown.Released && !c.Now().Past(want.Timing.TrustedFrom(a.Sent))
 		},
-		Throttled: c.throttled(ctx, want.Key, d.Token),
+		Throttled: of.throttled,
 	})
 	switch res.Outcome {
 	case attempts.Applied:
@@ -154,28 +155,28 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 }
 
 func (c *Client) resumed(ctx context.Context, want *seek.Want, a attempt, item protocol.Item) (*Lock, error) {
-	r, err := c.Observer.Decode(want.Key, item)
+	r, err := c.Decode(want.Key, item)
 	if err != nil {
 		return nil, err
 	}
 	h := want.Hold(ctx, seek.Grant{Attempt: a.Attempt, Record: r, Resumed: true}).(*Lock)
-	c.Seek.Local.GrantedOutOfTurn(want.Key, h)
+	c.keys.Local.GrantedOutOfTurn(want.Key, h)
 	return h, nil
 }
 
 // notResumed returns the error of a grant that is gone, with the record that was shown.
 func (c *Client) notResumed(d Detached, want *seek.Want, item protocol.Item) error {
-	lost := Loss{Key: want.Key, Token: d.Token, Reason: Broken, At: d.TrustedUntil}
+	lost := core.Loss{Key: want.Key, Token: d.Token, Reason: core.Broken, At: d.TrustedUntil}
 	if now := c.Wall().Round(0); now.Before(lost.At) {
 		lost.At = now
 	}
 	if item == nil {
-		return c.Errors.Lost(lost)
+		return c.Lost(lost)
 	}
-	r, err := c.Observer.Decode(want.Key, item)
+	r, err := c.Decode(want.Key, item)
 	if err != nil {
-		return errors.Join(c.Errors.Lost(lost), err)
+		return errors.Join(c.Lost(lost), err)
 	}
-	lost.seen(r, d.Grant)
-	return c.Errors.Lost(lost)
+	lost.Seen(r, d.Grant)
+	return c.Lost(lost)
 }

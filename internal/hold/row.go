@@ -4,12 +4,12 @@ import (
 	"context"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -109,20 +109,20 @@ func (r *row) isIn(table *string, item protocol.Item) bool {
 
 // gone returns the way in which a record shows that the grant has ended, "" if it has not. A nil
 // item is an absent record.
-func (r *row) gone(item protocol.Item) (reason Reason, by *protocol.Record, damage error) {
+func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record, damage error) {
 	if item == nil {
-		return Broken, nil, nil
+		return core.Broken, nil, nil
 	}
 	shown, err := r.Decode(item)
 	if err != nil {
-		return Broken, nil, err
+		return core.Broken, nil, err
 	}
 	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records name nobody
 	switch {
 	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
-		return Replaced, &shown, nil
+		return core.Replaced, &shown, nil
 	case shown.Released || shown.Token != r.token: // or broken, and granted again by a late duplicate of its request
-		return Broken, &shown, nil
+		return core.Broken, &shown, nil
 	}
 	return "", &shown, nil
 }
@@ -131,13 +131,13 @@ func (r *row) gone(item protocol.Item) (reason Reason, by *protocol.Record, dama
 func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
 	case lease.Paused:
-		return r.lostError(Paused, nil, why.Err)
+		return r.lostError(core.Paused, nil, why.Err)
 	case lease.Unreadable:
-		return r.lostError(Replaced, nil, why.Err)
+		return r.lostError(core.Replaced, nil, why.Err)
 	case lease.Gone:
 		return r.lossShown(why.Item, nil)
 	}
-	return r.lostError(Expired, nil, why.Err)
+	return r.lostError(core.Expired, nil, why.Err)
 }
 
 // lossShown returns the loss of a grant that a record no longer shows, or not under a version of
@@ -145,14 +145,14 @@ func (r *row) lossOf(why lease.Loss) error {
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
 	if reason == "" { // somebody else renews under our grant: it was resumed elsewhere
-		reason = Replaced
+		reason = core.Replaced
 	}
 	return r.lostError(reason, by, attempts.Joined(damage, err))
 }
 
 // lostError returns the error of a grant that is lost since now, or since its trust ran out.
-func (r *row) lostError(reason Reason, by *protocol.Record, err error) error {
-	return r.c.Errors.Lost(Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
+func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) error {
+	return r.c.Lost(core.Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
 }
 
@@ -163,11 +163,7 @@ func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *
 
 // Decode reads an item as the record of this grant.
 func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
-	record, err := r.proto.Decode(item)
-	if err != nil {
-		return record, r.c.Observer.Damaged(r.key, item, err)
-	}
-	return record, nil
+	return r.c.DecodeBy(r.proto, r.key, item)
 }
 
 // Stands reports whether an item shows that the grant stands.
@@ -179,16 +175,19 @@ func (r *row) Stands(item protocol.Item) bool {
 // Renewed reports a renewal.
 func (r *row) Renewed(report lease.Report) {
 	r.c.failing.renewed(r)
-	r.c.Listener.Renewed(r.ctx, Event{Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
+	r.c.Listener.Report(r.ctx, core.Event{Kind: core.Renewed, Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
 }
+
+// throttled reports a request that was throttled, or in conflict.
+func (r *row) throttled(err error) { r.c.ReportThrottled(r.ctx, r.key, r.token, err) }
 
 // Failed reports an attempt to renew that was not applied, or had no answer.
 func (r *row) Failed(report lease.Report) {
 	r.c.failing.add(r, report.Err)
 	if report.Throttled {
-		r.c.throttled(r.ctx, r.key, r.token)(report.Err)
+		r.throttled(report.Err)
 	}
-	r.c.Listener.RenewFailed(r.ctx, Event{Key: r.key, Token: r.token, Took: report.Took, Remaining: report.Remaining,
+	r.c.Listener.Report(r.ctx, core.Event{Kind: core.RenewError, Key: r.key, Token: r.token, Took: report.Took, Remaining: report.Remaining,
 		Requests: report.Requests, Err: r.c.Errors.Failed("renew", r.key, report.Err)})
 }
 
@@ -207,33 +206,3 @@ func tableName(s string) string {
 	}
 	return s
 }
-
-// Expires returns the time from which TTL may delete a record that is released now. It is never
-// if the record may contain the mark of done work, which would be done again; nor with data of
-// the caller's, unless Retention says when.
-func (c *Client) Expires(data, mark bool) time.Time {
-	retention := c.Retention
-	if retention == 0 {
-		retention = defaultRetention
-		if data {
-			retention = -1
-		}
-	}
-	if retention < 0 || mark {
-		return time.Time{}
-	}
-	return c.Wall().Add(retention)
-}
-
-// defaultRetention is how long a record without anything of the caller's is kept.
-const defaultRetention = 7 * 24 * time.Hour
-
-// keepDead is how long the row of a dead session is kept before TTL may delete it,
-// whatever Retention: it contains nothing of the caller's, and proves the death to
-// requests that are late. Those are late by minutes; a week also covers a clock that is
-// days slow, and would let TTL delete too early.
-const keepDead = 7 * 24 * time.Hour
-
-// DeadExpires returns the time from which TTL may delete the row of a session that is marked dead
-// now.
-func (c *Client) DeadExpires() time.Time { return c.Wall().Add(keepDead) }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -59,20 +60,19 @@ func (s *session) Names() (id, owner string) { return s.id, s.owner }
 // sharing is the session of a client, if its locks share one.
 type sharing struct {
 	c       *Client
-	proto   protocol.Native
 	busy    ctxmutex.Mutex // held by the call that begins a session
 	current atomic.Pointer[session]
 }
 
-// Session returns the client's session, and begins one if none is trusted.
-func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
+// session returns the client's session, and begins one if none is trusted.
+func (sh *sharing) session(ctx context.Context) (seek.Session, error) {
 	c := sh.c
 	if !sh.busy.Lock(ctx) {
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 	}
 	defer sh.busy.Unlock()
 	if c.IsClosing() {
-		return nil, &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
+		return nil, &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
 	}
 	before := sh.current.Load()
 	switch {
@@ -90,17 +90,17 @@ func (sh *sharing) Session(ctx context.Context) (seek.Session, error) {
 // the next attempt has another one.
 func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 	c := sh.c
-	owner := protocol.NewOwner(c.Owner)
+	owner := protocol.NewOwner(c.Name)
 	id := protocol.ClientID(owner)
-	key, proto := sh.proto.SessionKey(id), sh.proto.Session()
+	key, proto := sh.c.Native.SessionKey(id), sh.c.Native.Session()
 	var tried attempts.Sequence[attempt]
 	r := tried.Try(context.WithoutCancel(ctx), c.Requests, attempts.Operation[attempt]{
 		Key: key,
 		Next: func() (attempt, *protocol.Write) {
-			a := c.newAttempt(c.Timing.Lease)
+			a := c.newAttempt(c.timing.Lease)
 			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.Wall()})
 		},
-		Within: min(attempts.Limit, c.Timing.Trust()),
+		Within: min(attempts.Limit, c.timing.Trust()),
 	})
 	failure := r.Failure()
 	switch {
@@ -109,13 +109,13 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 	case r.Outcome != attempts.Applied:
 		return nil, failure
 	case c.IsClosing(): // Close may have stopped waiting for this
-		failure = &attempts.Failure{Cause: decide.Refused, Err: ErrClosed}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
 	default:
 		record, err := proto.Decode(r.Item)
 		if err == nil {
 			return sh.started(ctx, id, r.Attempt, record), nil
 		}
-		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Observer.Damaged(key, r.Item, err)}
+		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Errors.Unreadable(key, r.Item, err)}
 	}
 	version := r.Attempt.Version
 	hold := protocol.Hold{Key: key, Owner: owner, Grants: []string{version}, Versions: []string{version}}
@@ -126,14 +126,14 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 // started begins to renew the row that attempt a has made, as record shows it,
 // and makes it the session of the client.
 func (sh *sharing) started(ctx context.Context, id string, a attempt, record protocol.Record) *session {
-	key := sh.proto.SessionKey(id)
+	key := sh.c.Native.SessionKey(id)
 	s := &session{
-		row: sh.c.newRow(ctx, key, sh.proto.Session(), record), id: id,
+		row: sh.c.newRow(ctx, key, sh.c.Native.Session(), record), id: id,
 		queue: ctxmutex.New(), naming: ctxmutex.New(), marking: ctxmutex.New(),
 		locks: map[*Lock]struct{}{}, unsettled: map[protocol.Key]*unsettledKey{},
 	}
-	terms := lease.Terms{Timing: sh.c.Timing, Key: key, Values: s.ctx, Writes: s.naming}
-	s.lease = sh.c.Leases.New(terms, a.Attempt.Attempt, record, s)
+	terms := lease.Terms{Timing: sh.c.timing, Key: key, Values: s.ctx, Writes: s.naming}
+	s.lease = sh.c.leases.New(terms, a.Attempt.Attempt, record, s)
 	s.lease.Start()
 	sh.current.Store(s)
 	return s
@@ -212,10 +212,10 @@ func (s *session) Lost(why lease.Loss) {
 // loseAs ends the session, and with it every lock of it, because its row no longer shows it. It
 // returns the reason: that or, if its lease had run out before, that. For then somebody has
 // marked it dead to take a lock over, and nobody has broken anything.
-func (s *session) loseAs(seen error) Reason {
-	why, before := s.c.Errors.Loss(s.lease.Ended())
+func (s *session) loseAs(seen error) core.Reason {
+	why, before := core.LossOf(s.lease.Ended())
 	if !before {
-		why, _ = s.c.Errors.Loss(seen)
+		why, _ = core.LossOf(seen)
 		s.loseWith(seen)
 	}
 	return why.Reason
@@ -228,7 +228,7 @@ func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return
 	}
-	why, _ := s.c.Errors.Loss(cause)
+	why, _ := core.LossOf(cause)
 	var losses []loss
 	for _, h := range s.Locks() {
 		if lost := h.lostWithSession(why); h.end(lost) {

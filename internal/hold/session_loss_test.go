@@ -13,6 +13,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/bridge"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
@@ -78,7 +80,7 @@ func TestLockIsLostBeforeItHasHeardOfItsSessionsEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
-		w.Session(c).Lease().End(&leasehold.LostError{Reason: leasehold.LostBroken})
+		w.Session(c).Lease().End(bridge.Inside(c).Env().Lost(core.Loss{Reason: core.Broken}))
 		var lost *leasehold.LostError
 		if err := lock.Err(); !errors.As(err, &lost) || lost.Key != lock.Key() || lost.Reason != leasehold.LostBroken {
 			t.Errorf("believed in: %v", err)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
@@ -25,7 +26,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	}
 	if busy {
 		// The others have been freed one by one. Those in use keep their lease.
-		s.end(ErrClosed)
+		s.end(core.ErrClosed)
 		return nil
 	}
 	var freed []*release
@@ -40,7 +41,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	defer leave()
 	started := c.Now()
 	err := s.close(limit)
-	if len(freed) == 0 && errors.Is(err, ErrLost) {
+	if len(freed) == 0 && errors.Is(err, core.ErrLost) {
 		return nil // it had been lost before, and all its locks with it
 	}
 	for _, r := range freed {
@@ -48,7 +49,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	}
 	for _, r := range freed {
 		h := r.h
-		c.Listener.Released(h.ctx, Event{Key: h.key, Token: h.token, Took: c.Now().Mono - started.Mono,
+		c.Listener.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: c.Now().Mono - started.Mono,
 			Held: h.heldUntil(started), Err: err})
 	}
 	return err
@@ -58,13 +59,13 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 // everybody. It takes at least ReleaseGrace if it has to, however soon ctx
 // ends, and may be called again until the row is marked.
 func (s *session) close(ctx context.Context) error {
-	limit, cancel := s.c.atLeastGrace(ctx, ctx)
+	limit, cancel := s.c.AtLeastGrace(ctx, ctx)
 	defer cancel()
 	s.lease.Look()
-	s.end(ErrClosed)
+	s.end(core.ErrClosed)
 	cause := s.lease.Cause()
-	why, lost := s.c.Errors.Loss(cause)
-	if lost && why.seenGone() {
+	why, lost := core.LossOf(cause)
+	if lost && why.SeenGone() {
 		return cause // the row no longer shows this session
 	}
 	var err error
@@ -91,7 +92,7 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 		return nil
 	}
 	err := s.tryToMark(limit, trusted)
-	if s.dead = err == nil || errors.Is(err, ErrLost); !s.dead {
+	if s.dead = err == nil || errors.Is(err, core.ErrLost); !s.dead {
 		s.c.Log.LogAttrs(s.ctx, slog.LevelWarn, "leasehold: the session could not be ended: its lease frees its locks",
 			slog.String("table", s.c.Table), slog.Any("err", err))
 	}
@@ -109,7 +110,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 
 	sent := false
 	op := attempts.Operation[attempt]{
-		Key: s.key, Throttled: s.c.throttled(s.ctx, s.key, s.token),
+		Key: s.key, Throttled: s.throttled,
 		Turn: func() (func(), error) {
 			if sent && s.c.Now().Past(until) {
 				return nil, errOfNoUse

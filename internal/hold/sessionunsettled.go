@@ -32,15 +32,18 @@ const (
 )
 
 // CheckSoon sees to it that attempts for key, which were given up, do not block it.
-func (sh *sharing) CheckSoon(key protocol.Key) {
-	s := sh.current.Load()
+func (c *Client) CheckSoon(key protocol.Key) {
+	if c.sharing == nil {
+		return
+	}
+	s := c.sharing.current.Load()
 	if s == nil {
 		return
 	}
 	s.mu.Lock()
 	u := s.unsettled[key]
 	if u == nil {
-		u = &unsettledKey{c: sh.c, s: s, key: key}
+		u = &unsettledKey{c: c, s: s, key: key}
 		s.unsettled[key] = u
 	}
 	s.mu.Unlock()
@@ -79,7 +82,7 @@ func (u *unsettledKey) due() {
 func (u *unsettledKey) isOver() bool {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()
-	if u.c.Seek.Unsettled.Any(u.key, u.c.Now().Mono) {
+	if u.c.keys.Unsettled.Any(u.key, u.c.Now().Mono) {
 		return false
 	}
 	delete(u.s.unsettled, u.key)
@@ -93,11 +96,11 @@ func (u *unsettledKey) check() (free bool) {
 	if err != nil {
 		return false
 	}
-	r, err := u.c.Observer.Decode(u.key, item)
-	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.Seek.IsUnsettled(u.key, r.Version) {
+	r, err := u.c.Decode(u.key, item)
+	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.keys.IsUnsettled(u.key, r.Version) {
 		return true
 	}
 	hold := protocol.Hold{Key: u.key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
-	reply := u.c.Requests.Write(context.Background(), u.c.Seek.Freeing(u.c.Proto, hold, u.c.DeletesByDefault), attempts.Limit)
+	reply := u.c.Requests.Write(context.Background(), u.c.keys.Freeing(u.c.Proto, hold, u.c.DeletesByDefault), attempts.Limit)
 	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/fence"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -53,7 +54,7 @@ func (t *transaction) Answered() bool { return !t.Leave() }
 
 // report emits the event of the commit.
 func (t *transaction) report(r fence.Result, err error) {
-	t.c.Listener.Committed(context.WithoutCancel(t.ctx), Event{
+	t.c.Listener.Report(context.WithoutCancel(t.ctx), core.Event{Kind: core.Committed,
 		Key: t.holds[0].key, Token: t.holds[0].token, Took: r.Took, Requests: r.Requests, Err: err,
 	})
 }
@@ -95,7 +96,7 @@ func (t *transaction) lost(r fence.Result) error {
 		if !h.lease.IsOver() {
 			return nil
 		}
-		if otherwise := t.ended(h); !errors.Is(otherwise, ErrLost) {
+		if otherwise := t.ended(h); !errors.Is(otherwise, core.ErrLost) {
 			return otherwise
 		}
 		return nil
@@ -118,7 +119,7 @@ func (t *transaction) Turn(ctx context.Context) (leave func()) {
 
 // Throttled emits the event of a request that was throttled, or in conflict.
 func (t *transaction) Throttled(err error) {
-	t.c.throttled(context.WithoutCancel(t.ctx), t.holds[0].key, t.holds[0].token)(err)
+	t.c.ReportThrottled(context.WithoutCancel(t.ctx), t.holds[0].key, t.holds[0].token, err)
 }
 
 // checkWrites refuses what can never be committed beside the guards of holds.

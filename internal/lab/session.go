@@ -9,8 +9,7 @@ import (
 // Session is the session that the client grants under.
 func (w *World) Session(c *leasehold.Client) seek.Session {
 	w.T.Helper()
-	inside := bridge.Inside(c).(interface{ Seeking() *seek.Client })
-	s, err := inside.Seeking().Sessions.Session(w.T.Context())
+	s, err := bridge.Inside(c).Session(w.T.Context())
 	if err != nil {
 		w.T.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -17,8 +18,7 @@ import (
 
 // Client is the state that the leases of one client share.
 type Client struct {
-	Now           func() decide.Instant // both clocks
-	Requests      *attempts.Sender
+	*core.Env
 	Queue         *renewals.Queue // schedules renewals in the background
 	ThroughOutage bool            // trust continues after the lease while DynamoDB answers that it is unavailable
 

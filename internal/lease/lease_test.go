@@ -17,7 +17,9 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/renewals"
 )
@@ -55,10 +57,10 @@ var errLost = errors.New("lost")
 // newWorld grants something, by an attempt begun now.
 func newWorld(change func(*Client, *Terms)) *world {
 	w := &world{began: time.Now(), version: "granted"}
-	w.client = &Client{
-		Now:      w.now,
+	w.client = &Client{Env: &core.Env{
+		Machine:  machine.Machine{Now: w.now},
 		Requests: &attempts.Sender{DB: w, Keys: w, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)},
-	}
+	}}
 	w.client.Queue = renewals.New(16, func(f func()) { go f() }, w.client.Requests.Chance)
 	terms := Terms{Timing: usual, Values: context.Background(), Writes: make(chan struct{}, 1)}
 	if change != nil {

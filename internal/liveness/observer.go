@@ -3,7 +3,7 @@ package liveness
 import (
 	"time"
 
-	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -12,31 +12,14 @@ import (
 
 // Observer contains what one client has observed of holders. It is safe for concurrent use.
 type Observer struct {
-	Requests *attempts.Sender
-	Proto    protocol.Protocol
-	Caps     layout.Capabilities // capabilities of the layout
-	Now      func() decide.Instant
-	Wall     func() time.Time
-	Lease    time.Duration    // lease of this client, used for a session whose row is gone
-	PollMax  time.Duration    // the mean pause between two looks of a waiter, at most
-	Expires  func() time.Time // when TTL may delete a row that is marked dead now
-
-	// Damaged is the error for an item that cannot be read.
-	Damaged func(key protocol.Key, item protocol.Item, err error) error
-
+	*core.Env
 	Records *observed.Versions
 
 	sessions sessions
 }
 
-// Decode reads an item as the record of key.
-func (o *Observer) Decode(key protocol.Key, item protocol.Item) (protocol.Record, error) {
-	r, err := o.Proto.Decode(item)
-	if err != nil {
-		return protocol.Record{}, o.Damaged(key, item, err)
-	}
-	return r, nil
-}
+// New returns an Observer that has observed nothing.
+func New(env *core.Env) *Observer { return &Observer{Env: env, Records: observed.New(env.Memory)} }
 
 // Observe records that a reply has shown item, nil for none, as the record of key at now.
 // A nil record: the key is free.

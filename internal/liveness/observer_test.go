@@ -14,8 +14,10 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
@@ -78,13 +80,11 @@ func newWorld(t *testing.T, of layout.Layout) *world {
 func (w *world) clock() decide.Instant { return decide.Instant{Mono: w.now, Boot: w.now} }
 
 func (w *world) observer() *liveness.Observer {
-	o := &liveness.Observer{
-		Proto: w.proto, Now: w.clock, Wall: time.Now, Lease: lease, PollMax: time.Second, Expires: func() time.Time { return time.Time{} },
-		Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
-			return fmt.Errorf("%w: %v: %w", errDamaged, key, err)
-		},
-		Records: observed.New(100),
-	}
+	o := liveness.New(&core.Env{
+		Machine: machine.Machine{Now: w.clock, Wall: time.Now, Memory: 100}, Proto: w.proto, Lease: lease, PollMax: time.Second,
+		Errors: told{},
+	})
+	o.Native, _ = w.proto.(protocol.Native)
 	if w.proto.Skew() > 0 {
 		o.Caps = layout.DynamoDLM{}.Capabilities()
 	}
@@ -92,6 +92,13 @@ func (w *world) observer() *liveness.Observer {
 		DB: w.db, Table: "locks", Keys: w.proto, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler),
 	}
 	return o
+}
+
+// told makes the errors that an observer returns.
+type told struct{ core.Errors }
+
+func (told) Unreadable(key protocol.Key, _ protocol.Item, err error) error {
+	return fmt.Errorf("%w: %v: %w", errDamaged, key, err)
 }
 
 // send sends a write, which must be applied, and returns the written item.

@@ -47,8 +47,8 @@ const (
 
 // SessionOf returns the session that is renewed instead of r, or nil if there is none.
 func (o *Observer) SessionOf(r protocol.Record) *Session {
-	proto, ok := o.Proto.(protocol.Native)
-	if !ok || r.Session == "" {
+	proto := o.Native
+	if proto == nil || r.Session == "" {
 		return nil
 	}
 	now := o.Now().Mono
@@ -111,7 +111,7 @@ func (s *Session) observe(item protocol.Item) error {
 	row, err := SessionRow(s.proto, item, s.o.Lease)
 	if err != nil {
 		s.known = false // the next caller reads it again, and gets the error too
-		return s.o.Damaged(s.key, item, err)
+		return s.o.Errors.Unreadable(s.key, item, err)
 	}
 	s.record = row
 	s.record.Key = s.key
@@ -155,7 +155,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		Key: s.key,
 		Next: func() (attempts.Version, *protocol.Write) {
 			version := protocol.NewVersion()
-			return attempts.Version(version), s.proto.Session().Break(s.record, protocol.Break{Version: version, Expires: s.o.Expires()})
+			return attempts.Version(version), s.proto.Session().Break(s.record, protocol.Break{Version: version, Expires: s.o.DeadExpires()})
 		},
 	})
 	switch r.Outcome {

@@ -46,7 +46,7 @@ func (w *allWaiter) run() {
 	held, err := w.acquire()
 	if w.finish() || err != nil {
 		w.err = err
-		w.c.GiveBack(w.takeHeld())
+		w.c.keeper.GiveBack(w.takeHeld())
 		w.giveUpUnanswered()
 		for _, part := range w.parts {
 			w.passTurn(part)
@@ -75,7 +75,7 @@ func (w *allWaiter) acquire() ([]Holding, error) {
 			}
 			return held, nil
 		}
-		w.c.GiveBack(w.takeHeld())
+		w.c.keeper.GiveBack(w.takeHeld())
 	}
 }
 

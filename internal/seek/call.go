@@ -69,7 +69,7 @@ func (c *Client) All(ctx context.Context, wants []*Want) (Result, error) {
 			given := make(chan struct{})
 			c.Detach(func() { // at once, whatever request is under way
 				defer close(given)
-				c.GiveBack(held)
+				c.keeper.GiveBack(held)
 				<-w.done
 			})
 			c.AwaitGrace(given)
@@ -91,8 +91,8 @@ func (c *Client) await(ctx context.Context, done <-chan struct{}) error {
 		return nil
 	case <-ctx.Done():
 		return attempts.Cause(ctx)
-	case <-c.Closing.Done():
-		return attempts.Cause(c.Closing)
+	case <-c.Closing().Done():
+		return attempts.Cause(c.Closing())
 	}
 }
 

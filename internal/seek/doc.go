@@ -72,7 +72,7 @@
 //	                  without an answer; with EvenIfDead, any holder does
 //
 // It does not know the later life of a grant: [Want].Hold puts it into the hands of the
-// client, and a [Holding] says how old it is, and whether it has ended. It knows no
+// client's [Keeper], and a [Holding] says how old it is, and whether it has ended. It knows no
 // options, handles or events of users. A [Watch] looks as a waiter does, for somebody who
 // does not want the key. When a holder is dead, internal/liveness says;
 // what a reply means, internal/attempts.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -261,7 +262,7 @@ func (w *anyWaiter) drop(of *waiter, err error) {
 	of.dropped, of.ready = err, false
 	if !of.missing {
 		w.damaged.Store(&err)
-		w.c.Listener.Failing(w.ctx, of.want.Key, err)
+		w.c.Listener.Report(w.ctx, core.Event{Kind: core.WaitError, Key: of.want.Key, Err: err})
 	}
 	w.c.Local.Pass(of.want.Key, nil)
 }
@@ -351,7 +352,7 @@ func (w *anyWaiter) look() error {
 		}
 	}
 	if f != nil && f.Cause == decide.Busy { // once, for all of them
-		w.c.Listener.Throttled(w.ctx, keys[0], requests, f.Err)
+		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
 }

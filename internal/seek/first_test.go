@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 	"github.com/leasehold-go/leasehold/layout"
@@ -323,15 +324,12 @@ func TestClosingEndsEveryWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job")
 		c := w.client("b")
-		errClosed := errors.New("closed")
-		closing, closes := context.WithCancelCause(context.Background())
-		c.Closing = closing
-		time.AfterFunc(time.Second, func() { closes(errClosed) })
+		time.AfterFunc(time.Second, func() { c.env.BeginClose() })
 		var calls sync.WaitGroup
 		for _, key := range []string{"first", "second"} { // the second waits in the queue
 			calls.Go(func() {
 				_, err := c.One(t.Context(), c.want("job"))
-				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, errClosed) {
+				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, core.ErrClosed) {
 					t.Errorf("%s: %v", key, err)
 				}
 			})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -89,7 +90,7 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 }
 
 // isOwnLock reports whether a holder that a record shows is a lock of this client.
-func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.Holds(w.want.Key, r.Grant) }
+func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
 
 // looksDead reports whether the holder of r looks dead. A holder whose version is not among
 // those seen first is live, whatever its times say: it has renewed, or is new.
@@ -167,7 +168,7 @@ func (w *waiter) failed(s step, err error) error {
 		return err
 	}
 	if f.Cause == decide.Busy {
-		w.c.Listener.Throttled(w.ctx, w.want.Key, 1, f.Err)
+		w.c.ReportThrottled(w.ctx, w.want.Key, 0, f.Err)
 	}
 	return nil
 }
@@ -190,7 +191,7 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 // isAnswered reports whether DynamoDB has answered a request for the key: in this call, in
 // one before that it goes on from, or in one that was before it in the local queue.
 func (w *waiter) isAnswered() bool {
-	return w.answered || w.want.Answered || w.c.Local.IsKnown(w.want.Key)
+	return w.answered || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
 }
 
 // willRepeat reports whether a request is to be repeated.
@@ -241,7 +242,7 @@ func (w *waiter) observe(item protocol.Item) error {
 		return err
 	}
 	if err := w.c.Proto.Grantable(item); err != nil {
-		return w.c.Observer.Damaged(w.want.Key, item, err)
+		return w.c.Errors.Unreadable(w.want.Key, item, err)
 	}
 	return nil
 }
@@ -271,7 +272,7 @@ func (w *waiter) take() (Holding, error) {
 	w.unclear = false
 	switch r.Outcome {
 	case attempts.Applied:
-		record, err := w.c.Observer.Decode(w.want.Key, r.Item)
+		record, err := w.c.Decode(w.want.Key, r.Item)
 		if err != nil {
 			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
 			return nil, err

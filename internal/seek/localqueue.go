@@ -6,8 +6,10 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/localqueue"
+	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // LocalQueues are the queues in memory in which a client's goroutines wait for keys.
@@ -49,7 +51,7 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 	p := c.newPlace(ctx, want, nil)
 	c.Local.Join(p)
 	if holder := c.Local.Holder(want.Key); holder != nil {
-		c.Listener.Waiting(ctx, want.Key, holder, 0, func() { c.leaveLine(p) })
+		c.reportInPlace(ctx, p, holder)
 	}
 	var ended error
 	var late <-chan time.Time
@@ -65,8 +67,8 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 		return turn{}, c.Errors.Held(want.Key, *holder, nil)
 	case <-ctx.Done():
 		ended = attempts.Cause(ctx)
-	case <-c.Closing.Done():
-		ended = attempts.Cause(c.Closing)
+	case <-c.Closing().Done():
+		ended = attempts.Cause(c.Closing())
 	case <-late:
 		ended = fmt.Errorf("gave up after %v behind another call that had no answer from DynamoDB", c.since(began))
 	}
@@ -79,11 +81,22 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 	return turn{}, c.ended(want, holder, ended, nil)
 }
 
-// leaveLine gives up a place, and passes on the turn that may have come.
-func (c *Client) leaveLine(p *place) {
-	if given, had := c.Local.Leave(p); had {
-		c.refuse(given)
-	}
+// reportInPlace reports that the caller of a place waits for holder. If the listener panics
+// the caller is gone: its place is given up, and a turn that may have come is passed on.
+func (c *Client) reportInPlace(ctx context.Context, p *place, holder *protocol.Record) {
+	reported := false
+	defer func() {
+		if reported {
+			return
+		}
+		c.Detach(func() {
+			if given, had := c.Local.Leave(p); had {
+				c.refuse(given)
+			}
+		})
+	}()
+	c.Listener.Report(ctx, core.Event{Kind: core.Waiting, Key: p.Key, Holder: holder})
+	reported = true
 }
 
 // refuse passes on a turn whose caller has left.

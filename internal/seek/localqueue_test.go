@@ -33,9 +33,7 @@ func TestKeyHandedToGoneCallerWithoutRenewalIsFreed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		h := c.one("job")
-		c.Detach = func(undo func()) {
-			c.running.Go(func() { time.Sleep(time.Second); undo() })
-		}
+		c.slow = time.Second
 		ctx := leaving{context.WithoutCancel(t.Context()), func() {
 			next := c.Local.Successor(h.want.Key, h, false)
 			if !c.Local.HandOver(next, next.Caller.Want.Hold(t.Context(), h.grant)) {

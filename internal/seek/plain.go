@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -75,7 +76,7 @@ func (t *plainRecord) tell() {
 		return
 	}
 	t.news, t.told = false, t.place+1
-	t.c.Listener.Waiting(t.ctx, t.want.Key, t.seen, t.told, nil)
+	t.c.Listener.Report(t.ctx, core.Event{Kind: core.Waiting, Key: t.want.Key, Holder: t.seen, Position: t.told})
 }
 
 // isDone returns the error of a call whose work is done, as a record shows, whoever holds
@@ -85,7 +86,7 @@ func (t *plainRecord) isDone(item protocol.Item) error {
 	if t.want.Once.None() || item == nil {
 		return nil
 	}
-	shown, err := t.c.Observer.Decode(t.want.Key, item)
+	shown, err := t.c.Decode(t.want.Key, item)
 	if err == nil && t.want.Once.IsDone(shown.Done) {
 		err = t.c.Errors.Done(t.want.Key, *shown.Done)
 	}
@@ -160,10 +161,7 @@ func (t *plainRecord) prepare(takeOver bool) error {
 			return err
 		}
 	}
-	if t.c.Sessions == nil {
-		return nil
-	}
-	session, err := t.c.Sessions.Session(t.ctx)
+	session, err := t.c.keeper.Session(t.ctx)
 	t.session = session
 	return err
 }
@@ -222,7 +220,7 @@ func (t *plainRecord) shows(item protocol.Item, sent []Attempt) (Attempt, bool) 
 	if item == nil {
 		return Attempt{}, false
 	}
-	r, err := t.c.Observer.Decode(t.want.Key, item)
+	r, err := t.c.Decode(t.want.Key, item)
 	if a, ok := t.handedBy(r); ok && err == nil && !r.Released {
 		return a, true
 	}

@@ -17,7 +17,7 @@ import (
 // waiter's own.
 
 // mayStand reports whether the waiter may join the queue.
-func (t *plainRecord) mayStand() bool { return t.c.Queue != nil && !t.want.NoWait }
+func (t *plainRecord) mayStand() bool { return t.c.Native != nil && !t.want.NoWait }
 
 // recall begins a wait from the record that this client has left to another a moment ago.
 func (t *plainRecord) recall() error {
@@ -52,7 +52,7 @@ func (t *plainRecord) join() error {
 	// Until the record has been seen it may stand first, and be handed the key.
 	t.view.Position = &decide.Position{RoundTrip: t.took, Most: decide.LongestPauseInQueue(t.want.Timing.Lease, t.seen.Lease)}
 	t.requests++
-	r := t.c.Requests.Write(t.values, t.c.Queue.Join(t.want.Key, waiterOf(a)), attempts.Limit)
+	r := t.c.Requests.Write(t.values, t.c.Native.Join(t.want.Key, waiterOf(a)), attempts.Limit)
 	t.took = t.c.Now().Mono - a.Sent.Mono
 	switch {
 	case r.Effect == decide.Applied:
@@ -98,7 +98,7 @@ func (t *plainRecord) noteQueue(item protocol.Item, held *protocol.Record) error
 		shown = *held
 	case item != nil:
 		var err error
-		if shown, err = t.c.Observer.Decode(t.want.Key, item); err != nil {
+		if shown, err = t.c.Decode(t.want.Key, item); err != nil {
 			return err
 		}
 	}
@@ -174,7 +174,7 @@ func (t *plainRecord) handedBy(r protocol.Record) (Attempt, bool) {
 	a, ok := attempts.Find(t.entries, r.Grant)
 	a.Handed, a.Lease = true, min(r.Lease, t.want.Timing.Lease) // a renewal with the own lease may be applied unseen
 	return a, ok && r.Owner == a.Owner && !t.manual && t.want.Changes.In(r) && !t.want.Once.IsDone(r.Done) &&
-		t.c.Sessions == nil && a.isWorthHaving(t.want.Timing, t.c.Now()) && !t.isSliver(a)
+		!t.c.keeper.Shares() && a.isWorthHaving(t.want.Timing, t.c.Now()) && !t.isSliver(a)
 }
 
 // isSliver reports whether so little trust in a hand-over is left, as where clocks may
@@ -230,7 +230,7 @@ func (t *plainRecord) giveUp() {
 		if at == nil {
 			break
 		}
-		r := t.c.Requests.Write(t.values, t.c.Queue.Leave(t.want.Key, *at), attempts.Limit)
+		r := t.c.Requests.Write(t.values, t.c.Native.Leave(t.want.Key, *at), attempts.Limit)
 		if (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && t.c.Now().Mono < until {
 			t.c.Requests.Pause(t.values, &t.pauses)
 			continue
@@ -238,7 +238,7 @@ func (t *plainRecord) giveUp() {
 		if r.Cause != decide.ConditionFailed || r.Old == nil {
 			return
 		}
-		shown, err := t.c.Observer.Decode(t.want.Key, r.Old)
+		shown, err := t.c.Decode(t.want.Key, r.Old)
 		if err != nil || t.noteQueue(r.Old, &shown) != nil {
 			return
 		}

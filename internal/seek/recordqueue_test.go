@@ -62,7 +62,7 @@ func TestHeadThatReplacesItsGrantLeavesTheQueueToOthers(t *testing.T) {
 		c := w.client("me")
 		behind := protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner("behind")}
 		time.AfterFunc(time.Second, func() {
-			w.write(c.Queue.Join(holder.want.Key, behind))
+			w.write(c.Native.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
 		c.one("job", func(want *seek.Want) { // nobody who hands the key over writes its attributes
@@ -107,10 +107,10 @@ func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
 		for i := range protocol.MostWaiters {
-			w.write(c.Queue.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
+			w.write(c.Native.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
 		}
 		ctx, leave := context.WithCancel(t.Context())
-		c.running.Go(func() { _, _ = c.One(ctx, c.want("job")) })
+		c.env.Detach(func() { _, _ = c.One(ctx, c.want("job")) })
 		hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
 		for i := range 400 { // 20 s
 			time.Sleep(50 * time.Millisecond)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -43,6 +44,6 @@ func (t *Trouble) Report(ctx context.Context, c *Client, key protocol.Key, f *at
 	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // an answer
 	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
 	default:
-		c.Listener.Failing(ctx, key, f.Err)
+		c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})
 	}
 }

@@ -11,8 +11,8 @@ import (
 // IsUnsettled reports whether version is an attempt of this client for key that was
 // given up before its effect was known. No client treats it as held: if it holds the
 // key, this client takes it over at once.
-func (c *Client) IsUnsettled(key protocol.Key, version string) bool {
-	return c.Unsettled.Has(key, version, c.Now().Mono)
+func (k *Keys) IsUnsettled(key protocol.Key, version string) bool {
+	return k.Unsettled.Has(key, version, k.Now().Mono)
 }
 
 // leaveUnsettled gives up attempts to acquire a key whose effect is not known, and
@@ -22,9 +22,7 @@ func (c *Client) leaveUnsettled(key protocol.Key, versions []string) {
 		return
 	}
 	c.Unsettled.Add(key, versions, c.Now().Mono)
-	if c.Sessions != nil {
-		c.Sessions.CheckSoon(key)
-	}
+	c.keeper.CheckSoon(key)
 }
 
 // freeUnsettled frees the key if one of the attempts holds it. It tries once. An attempt
@@ -45,9 +43,9 @@ func (c *Client) freeUnsettled(values context.Context, want *Want, tried []Attem
 
 // Freeing returns the write that frees the key of a grant that this client does not hold:
 // it does not know what the record contains.
-func (c *Client) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
+func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return proto.Delete(hold)
 	}
-	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: c.Wall(), Expires: c.Expires()})
+	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }

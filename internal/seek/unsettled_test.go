@@ -16,9 +16,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// sessions are shared leases, another one for each grant that is asked for.
-type sessions struct{ c *client }
-
 // session is a shared lease that nobody renews.
 type session struct {
 	lease.Holder
@@ -30,15 +27,14 @@ func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner)
 func (s *session) Lease() *lease.Lease       { return s.lease }
 func (s *session) Lost(lease.Loss)           { s.lease.End(errors.New("lost")) }
 
-func (s sessions) CheckSoon(protocol.Key) {}
-
-func (s sessions) Session(context.Context) (seek.Session, error) {
-	leases := &lease.Client{Now: s.c.w.now, Requests: s.c.Requests}
-	a := lease.Attempt{Version: protocol.NewVersion(), Sent: s.c.w.now(), Lease: timing.Lease}
+// beginSession begins a session that nobody renews.
+func (c *client) beginSession() seek.Session {
+	leases := &lease.Client{Env: c.env}
+	a := lease.Attempt{Version: protocol.NewVersion(), Sent: c.w.now(), Lease: timing.Lease}
 	next := &session{owner: protocol.NewOwner("me")}
 	next.lease = leases.New(lease.Terms{Timing: timing, Manual: true}, a, protocol.Record{}, next)
 	next.lease.Start()
-	return next, nil
+	return next
 }
 
 func TestAttemptUnderASessionThatHasEndedMeanwhileIsFreedToo(t *testing.T) {
@@ -46,7 +42,7 @@ func TestAttemptUnderASessionThatHasEndedMeanwhileIsFreedToo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
 				c := w.client("me")
-				c.Sessions = sessions{c}
+				c.session = c.beginSession
 				ctx, leave := context.WithCancel(t.Context())
 				c.wire.fate = func(n int, _ string, deliver func()) error {
 					if n > 2 { // they free the key

@@ -21,7 +21,6 @@ type Want struct {
 	Manual     bool // nothing is sent in the background
 	Delete     bool // what is freed is deleted
 	Once       protocol.Once
-	Answered   bool // DynamoDB has answered an earlier call, which this one goes on from
 
 	OneOfSeveral bool // sought with others: never handed over
 	InOrder      bool // one of several that are taken in the order of their keys
@@ -48,8 +47,8 @@ type Attempt struct {
 }
 
 // Attempt returns an attempt to be granted a key under a session, nil for none.
-func (c *Client) Attempt(term time.Duration, s Session) Attempt {
-	a := Attempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: c.Now(), Lease: term}, Owner: c.Owner, Session: s}
+func (k *Keys) Attempt(term time.Duration, s Session) Attempt {
+	a := Attempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: k.Now(), Lease: term}, Owner: k.Owner, Session: s}
 	if s != nil {
 		_, a.Owner = s.Names()
 	}
@@ -90,13 +89,13 @@ func (w *Want) Within(s Session) time.Duration {
 }
 
 // Grant returns the grant that attempt a asks for.
-func (c *Client) Grant(w *Want, a Attempt) protocol.Grant {
+func (k *Keys) Grant(w *Want, a Attempt) protocol.Grant {
 	var session string
 	if a.Session != nil {
 		session, _ = a.Session.Names()
 	}
 	return protocol.Grant{
-		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: c.Wall(),
+		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: k.Wall(),
 		IfExists: w.IfExists, Changes: w.Changes, Once: w.Once,
 	}
 }

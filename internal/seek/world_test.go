@@ -17,11 +17,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/machine"
-	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/seek"
@@ -69,16 +69,18 @@ func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)
 // client is a client without locks: it seeks keys, and keeps what it was granted.
 type client struct {
 	*seek.Client
-	w    *world
-	wire *wire
+	env     *core.Env
+	w       *world
+	wire    *wire
+	session func() seek.Session // begins one; nil for a client whose grants are renewed one by one
 
 	mu       sync.Mutex
-	running  sync.WaitGroup
 	grants   []seek.Grant
 	given    []protocol.Key // back
 	waiting  []string       // owners that were waited for
 	failing  []error
 	throttle int
+	slow     time.Duration // GiveBack takes so long
 	leases   map[string]*lease.Lease // by key, for its last grant
 }
 
@@ -142,32 +144,37 @@ func (n *wire) requests() []string {
 
 func (w *world) client(owner string) *client {
 	n := &wire{Client: w.Client}
-	c := &client{w: w, wire: n, leases: map[string]*lease.Lease{}}
-	queue, _ := w.proto.(protocol.Native)
-	requests := &attempts.Sender{DB: n, Table: "locks", Keys: w.proto, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)}
-	c.Client = &seek.Client{
-		Requests: requests, Proto: w.proto, Owner: protocol.NewOwner(owner), Queue: queue, Lease: timing.Lease, Now: w.now, Wall: time.Now, Chance: func() float64 { return 0.5 },
-		Observer: &liveness.Observer{
-			Requests: requests, Proto: w.proto, Now: w.now, Wall: time.Now, Lease: timing.Lease, PollMax: time.Second,
-			Expires: func() time.Time { return time.Time{} },
-			Damaged: func(key protocol.Key, _ protocol.Item, err error) error {
-				return fmt.Errorf("damaged %s: %w", key.Partition, err)
-			},
-			Records: observed.New(100),
-		},
-		Local: seek.NewLocalQueues(10*time.Millisecond, time.Second), PollMin: 10 * time.Millisecond, PollMax: time.Second,
-		Expires:    func() time.Time { return time.Time{} },
-		Holds:      func(protocol.Key, string) bool { return false },
-		Detach:     c.running.Go,
-		AwaitGrace: func(done <-chan struct{}) { <-done },
-		GiveBack: func(held []seek.Holding) {
-			for _, h := range held {
-				h.GiveBack()
-			}
-		},
-		Closing: context.Background(), Errors: told{}, Listener: c,
-	}
+	c := &client{w: w, wire: n, leases: map[string]*lease.Lease{}, env: &core.Env{
+		Machine: machine.Machine{Now: w.now, Wall: time.Now, Chance: func() float64 { return 0.5 }, Memory: 100},
+		Running: core.NewRunning(), Proto: w.proto, Owner: protocol.NewOwner(owner), Lease: timing.Lease,
+		Requests: &attempts.Sender{DB: n, Table: "locks", Keys: w.proto, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)},
+		PollMin:  10 * time.Millisecond, PollMax: time.Second, ReleaseGrace: time.Hour, Errors: told{},
+	}}
+	c.env.Native, _ = w.proto.(protocol.Native)
+	c.env.Listener = c
+	c.Client = seek.New(seek.NewKeys(c.env), liveness.New(c.env), keeper{c})
 	return c
+}
+
+// keeper keeps what a client was granted, for one that need not know.
+type keeper struct{ c *client }
+
+func (keeper) Holds(protocol.Key, string) bool { return false }
+
+func (keeper) GiveBack(held []seek.Holding) {
+	for _, h := range held {
+		h.GiveBack()
+	}
+}
+
+func (k keeper) Shares() bool         { return k.c.session != nil }
+func (keeper) CheckSoon(protocol.Key) {}
+
+func (k keeper) Session(context.Context) (seek.Session, error) {
+	if k.c.session == nil {
+		return nil, nil
+	}
+	return k.c.session(), nil
 }
 
 // name is an owner without its client id.
@@ -177,7 +184,7 @@ func name(owner string) string {
 }
 
 // told makes the errors that callers receive.
-type told struct{}
+type told struct{ core.Errors }
 
 type heldError struct {
 	key    protocol.Key
@@ -200,26 +207,24 @@ func (told) Ended(_ protocol.Key, why error) error            { return why }
 func (told) Done(key protocol.Key, _ protocol.Done) error {
 	return fmt.Errorf("done: %s", key.Partition)
 }
+func (told) Unreadable(key protocol.Key, _ protocol.Item, err error) error {
+	return fmt.Errorf("damaged %s: %w", key.Partition, err)
+}
 func (told) Missing(key protocol.Key) error { return fmt.Errorf("%w: %s", errMissing, key.Partition) }
 
 var errMissing = errors.New("no record")
 
-func (c *client) Waiting(_ context.Context, _ protocol.Key, holder *protocol.Record, _ int, _ func()) {
+func (c *client) Report(_ context.Context, e core.Event) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.waiting = append(c.waiting, name(holder.Owner))
-}
-
-func (c *client) Throttled(_ context.Context, _ protocol.Key, requests int, _ error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.throttle += requests
-}
-
-func (c *client) Failing(_ context.Context, _ protocol.Key, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.failing = append(c.failing, err)
+	switch e.Kind {
+	case core.Waiting:
+		c.waiting = append(c.waiting, name(e.Holder.Owner))
+	case core.Throttled:
+		c.throttle += e.Requests
+	case core.WaitError:
+		c.failing = append(c.failing, e.Err)
+	}
 }
 
 // holding is a grant that nobody renews.
@@ -239,6 +244,7 @@ func (h *holding) IsOver() bool            { return h.lease.IsOver() }
 func (h *holding) Record() protocol.Record { return h.lease.Record() }
 func (h *holding) Age() time.Duration      { return h.c.w.now().Mono - h.grant.Sent.Mono }
 func (h *holding) GiveBack() {
+	time.Sleep(h.c.slow)
 	h.c.mu.Lock()
 	h.c.given = append(h.c.given, h.want.Key)
 	h.c.mu.Unlock()
@@ -269,7 +275,7 @@ func (h *holding) release() {
 // want returns the wish of a call of c for key.
 func (c *client) want(key string, edit ...func(*seek.Want)) *seek.Want {
 	want := &seek.Want{Key: protocol.Key{Partition: key}, Timing: timing}
-	leases := &lease.Client{Now: c.w.now, Requests: c.Requests}
+	leases := &lease.Client{Env: c.env}
 	want.Hold = func(_ context.Context, g seek.Grant) seek.Holding {
 		h := &holding{c: c, want: want, grant: g, version: g.Version}
 		h.lease = leases.New(lease.Terms{Timing: timing, Manual: true, Key: want.Key}, g.Attempt.Attempt, g.Record, h)
@@ -299,7 +305,7 @@ func (c *client) one(key string, edit ...func(*seek.Want)) *holding {
 }
 
 // left waits until nothing of c is under way.
-func (c *client) left() { c.running.Wait() }
+func (c *client) left() { c.env.WaitIdle(context.Background()) }
 
 // write sends a write of nobody's.
 func (w *world) write(write *protocol.Write) {

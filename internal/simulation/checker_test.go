@@ -15,7 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/hold"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
@@ -143,7 +143,7 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.manner == renews && errors.Is(err, hold.ErrDetached): // it is to be resumed
+		case r.manner == renews && errors.Is(err, core.ErrDetached): // it is to be resumed
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):

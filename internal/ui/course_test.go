@@ -17,10 +17,11 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/holders"
 	"github.com/leasehold-go/leasehold/internal/liveness"
-	"github.com/leasehold-go/leasehold/internal/observed"
+	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/layout"
@@ -160,16 +161,25 @@ type verdict struct {
 // looksOn is an observer.
 type looksOn func(s *stage, of leasehold.Record) verdict
 
+// told makes the errors that an observer returns.
+type told struct {
+	core.Errors
+	error error
+}
+
+func (e told) Unreadable(protocol.Key, protocol.Item, error) error { return e.error }
+
 // asWaiter observes a key as a waiter does.
 func asWaiter(s *stage, of leasehold.Record) verdict {
 	errDamaged := errors.New("damaged")
 	clock := func() decide.Instant { d := time.Since(s.began); return decide.Instant{Mono: d, Boot: d} }
-	o := &liveness.Observer{
-		Requests: s.sender(s.far), Proto: s.proto, Caps: s.layout.Capabilities(), Now: clock, Wall: time.Now, Lease: protocol.DefaultLease, PollMax: time.Second,
-		Expires: func() time.Time { return time.Time{} },
-		Damaged: func(protocol.Key, protocol.Item, error) error { return errDamaged },
-		Records: observed.New(100),
+	env := &core.Env{
+		Machine:  machine.Machine{Now: clock, Wall: time.Now, Memory: 100},
+		Requests: s.sender(s.far), Proto: s.proto, Caps: s.layout.Capabilities(), Lease: protocol.DefaultLease, PollMax: time.Second,
+		Errors: told{error: errDamaged},
 	}
+	env.Native, _ = s.proto.(protocol.Native)
+	o := liveness.New(env)
 	first := ""
 	for {
 		item, err := o.Requests.Read(s.Context(), s.job)

@@ -1,4 +1,4 @@
-package hold
+package core
 
 import (
 	"errors"
@@ -28,7 +28,7 @@ func (detachedError) Error() string { return "leasehold: lock detached" }
 
 func (detachedError) Is(target error) bool { return target == ErrReleased }
 
-// Loss is how a lock was lost.
+// Loss is how a lock was lost. [Env.Lost] makes it an error.
 type Loss struct {
 	Key    protocol.Key
 	Token  int64
@@ -38,10 +38,30 @@ type Loss struct {
 	Err    error            // error of the last renewal, or of the transaction; nil if none failed
 }
 
+// lossError is a Loss as an error. It reads as the error that users know, and wraps it.
+type lossError struct {
+	Loss
+	error
+}
+
+func (e *lossError) Unwrap() error { return e.error }
+
+// Lost returns the error of a lock that was lost.
+func (e *Env) Lost(l Loss) error { return &lossError{l, e.Errors.Lost(l)} }
+
+// LossOf returns the Loss that an error of [Env.Lost] says; false if err is none.
+func LossOf(err error) (Loss, bool) {
+	lost := (*lossError)(nil)
+	if !errors.As(err, &lost) {
+		return Loss{}, false
+	}
+	return lost.Loss, true
+}
+
 // Reason is why a lock was lost.
 type Reason string
 
-// The reasons.
+// The reasons. The root has the same words.
 const (
 	Expired  Reason = "expired"
 	Paused   Reason = "paused"
@@ -49,29 +69,29 @@ const (
 	Broken   Reason = "broken"
 )
 
-// seen notes the content of a record that does not show our grants. A free record
+// Seen notes the content of a record that does not show our grants. A free record
 // may name none.
-func (l *Loss) seen(r protocol.Record, ours ...string) {
+func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
 		l.Reason = Replaced
 	}
 }
 
-// seenGone reports whether the record was seen without the grant.
-func (l Loss) seenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
+// SeenGone reports whether the record was seen without the grant.
+func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
 // Errorf is the error of a call for a key that sent nothing.
-func (c *Client) Errorf(op string, key protocol.Key, format string, args ...any) error {
-	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, c.Table}, args...)...)
+func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) error {
+	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
 // UnknownOutcome is the error of an operation that gives up although one of its writes
 // may have been applied, or may still be, whatever the last answer was. It never matches
 // ErrLost, which would mean that nothing was written: the operation's context may
 // have ended because a lock was lost.
-func (c *Client) UnknownOutcome(op string, key protocol.Key, err error) error {
-	return c.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
+func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
+	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
 
 // withoutLoss returns err so that it reads the same and matches no loss.
@@ -124,14 +144,14 @@ func (e *endedError) Error() string {
 func (e *endedError) Unwrap() error { return e.err }
 
 // AfterClose is the error of a call that Close came before.
-func (c *Client) AfterClose(op string, key protocol.Key) error {
-	return &endedError{table: c.Table, op: op, key: key, err: ErrClosed}
+func (e *Env) AfterClose(op string, key protocol.Key) error {
+	return &endedError{table: e.Table, op: op, key: key, err: ErrClosed}
 }
 
-// naming adds the lock to an error that names none.
-func (h *Lock) naming(err error) error {
+// Naming adds the key of a lock to an error that says how the lock has ended, and names none.
+func (e *Env) Naming(key protocol.Key, err error) error {
 	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
-		return &endedError{table: h.c.Table, key: h.key, err: err}
+		return &endedError{table: e.Table, key: key, err: err}
 	}
 	return err
 }

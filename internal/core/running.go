@@ -1,0 +1,163 @@
+package core
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/durations"
+)
+
+// Running counts what a client has under way, which Close waits for. It is safe for
+// concurrent use.
+//
+//	open ── Close is called: nothing begins ──► closing ── what was under way has ended ──► closed
+type Running struct {
+	mu    sync.Mutex // guards what follows; never held across I/O
+	calls int        // calls and goroutines that are not done
+	idle  chan struct{}
+
+	closing context.Context         // ends with ErrClosed when Close is called
+	close   context.CancelCauseFunc // ends it, with mu held for Enter
+	closed  context.Context         // ends with ErrClosed when Close is done: no request is begun after that
+	end     context.CancelCauseFunc // ends it
+}
+
+// NewRunning returns a Running of a client that is open.
+func NewRunning() *Running {
+	r := &Running{}
+	r.closing, r.close = context.WithCancelCause(context.Background())
+	r.closed, r.end = context.WithCancelCause(context.Background())
+	return r
+}
+
+// Enter counts a call that Close waits for. It returns false if the client is closed.
+func (r *Running) Enter() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.IsClosing() {
+		return false
+	}
+	r.calls++
+	return true
+}
+
+// Leave ends what Enter has counted.
+func (r *Running) Leave() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.calls--
+	if r.calls == 0 && r.idle != nil {
+		close(r.idle)
+		r.idle = nil
+	}
+}
+
+// Detach runs fn on a goroutine of its own; Close waits for it.
+func (r *Running) Detach(fn func()) {
+	r.mu.Lock()
+	r.calls++
+	r.mu.Unlock()
+	go func() {
+		defer r.Leave()
+		deepen()
+		fn()
+	}()
+}
+
+// deepen makes the stack of a new goroutine as deep as the SDK's requests need it, at
+// once: otherwise it grows in steps, and each step copies all frames.
+//
+//go:noinline
+func deepen() {
+	var frame [24 << 10]byte
+	runtime.KeepAlive(&frame)
+}
+
+// IsClosing reports whether Close has been called. Close releases what was held before
+// that. A call that is granted something later gives it back; Resume leaves it to its lease.
+func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
+
+// Closing ends with ErrClosed when Close is called.
+func (r *Running) Closing() context.Context { return r.closing }
+
+// Closed ends with ErrClosed when Close is done: no request is begun after that.
+func (r *Running) Closed() context.Context { return r.closed }
+
+// UntilClosing returns a context that ends with ctx, and with ErrClosed when Close is
+// called: retries under it do not delay Close.
+func (r *Running) UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(r.closing, func() { cancel(ErrClosed) })
+	return out, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// BeginClose ends Closing, and reports whether this call did. Its caller calls EndClose.
+func (r *Running) BeginClose() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.IsClosing() {
+		return false
+	}
+	r.close(ErrClosed)
+	return true
+}
+
+// EndClose ends Closed.
+func (r *Running) EndClose() { r.end(ErrClosed) }
+
+// WaitIdle waits until no call and no goroutine is left, or limit ends.
+func (r *Running) WaitIdle(limit context.Context) {
+	r.mu.Lock()
+	if r.calls == 0 {
+		r.mu.Unlock()
+		return
+	}
+	idle := make(chan struct{})
+	r.idle = idle
+	r.mu.Unlock()
+	select {
+	case <-idle:
+	case <-limit.Done():
+	}
+}
+
+// AtLeastGrace returns a context with the values of ctx. It ends with end, but not before
+// ReleaseGrace has passed.
+func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
+	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
+	began := e.Now()
+	stop := context.AfterFunc(end, func() {
+		attempts.Wait(out, durations.Less(e.ReleaseGrace, e.Now().Mono-began.Mono))
+		cancel(attempts.Cause(end))
+	})
+	return out, func() {
+		stop()
+		cancel(context.Canceled)
+	}
+}
+
+// AwaitGrace waits until done, or until ReleaseGrace has passed.
+func (e *Env) AwaitGrace(done <-chan struct{}) {
+	grace := time.NewTimer(e.ReleaseGrace)
+	defer grace.Stop()
+	select {
+	case <-done:
+	case <-grace.C:
+	}
+}
+
+// goesOn is the key of a context's value.
+type goesOn struct{}
+
+// GoesOn returns a copy of ctx for a call that goes on from one which DynamoDB has answered:
+// a denial may be temporary, as the policy has allowed it before.
+func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
+
+// IsGoingOn reports whether ctx is from GoesOn.
+func IsGoingOn(ctx context.Context) bool { return ctx.Value(goesOn{}) != nil }

@@ -5,29 +5,12 @@ import (
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/liveness"
 	"github.com/leasehold-go/leasehold/internal/localqueue"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/unsettled"
 )
-
-// Keys is what one client knows of keys that it does not hold: who waits for them here, and
-// which of its attempts may still be granted them. Those who seek a key and those who
-// release one share it.
-type Keys struct {
-	*core.Env
-	Local     *LocalQueues
-	Unsettled unsettled.Attempts[protocol.Key] // grant attempts whose outcome is unknown
-	Left      Left
-}
-
-// NewKeys returns a Keys that knows nothing yet.
-func NewKeys(env *core.Env) *Keys {
-	return &Keys{Env: env, Local: NewLocalQueues(env.PollMin, env.PollMax)}
-}
 
 // Client seeks keys for the calls of one client.
 type Client struct {
@@ -75,23 +58,71 @@ type Holding interface {
 	GiveBack() // releases it, as its caller has left
 }
 
-// HasQueue reports whether a record has a queue that its release serves: the layout has
-// queues, and this one is not suspended.
-func (k *Keys) HasQueue(r protocol.Record) bool {
-	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
+// Want describes one key that a call seeks, and the terms of its grant.
+type Want struct {
+	Key        protocol.Key
+	Timing     lease.Timing
+	Changes    protocol.Changes
+	IfExists   bool
+	NoWait     bool
+	EvenIfDead bool // with NoWait: a holder that appears dead is not observed either
+	Manual     bool // nothing is sent in the background
+	Delete     bool // what is freed is deleted
+	Once       protocol.Once
+
+	OneOfSeveral bool // sought with others: never handed over
+	InOrder      bool // one of several that are taken in the order of their keys
+
+	// Hold begins to hold what was granted. It is called at once, also for a caller who
+	// has left.
+	Hold func(ctx context.Context, g Grant) Holding
 }
 
-// Pauses are the pauses between requests of a wait that fail.
-func (k *Keys) Pauses() attempts.Pauses {
-	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
+// Grant is a granted key: the attempt that succeeded, and the record that it left.
+type Grant struct {
+	Attempt
+	Record  protocol.Record
+	Resumed bool // it was detached before: until the caller of Resume has it, it is not released
 }
 
-// since returns the time that a call has taken, for error messages.
-func (k *Keys) since(began decide.Instant) time.Duration {
-	return (k.Now().Mono - began.Mono).Round(100 * time.Millisecond)
+// Attempt is one grant sent once. Its version is never used again.
+type Attempt struct {
+	lease.Attempt
+	Owner   string
+	Session Session          // the session of the grant; nil if it has none
+	Dead    *protocol.Record // the dead holder that it replaces; nil if there is none
+	Handed  bool             // another client sent it, which handed the key over
 }
 
-// write sends w once, and does not retry. values has no end.
-func (k *Keys) write(values context.Context, w *protocol.Write) {
-	k.Requests.Write(values, w, attempts.Limit)
+// Lives reports whether a grant by this attempt can be trusted at now, if the attempt
+// was applied.
+func (a Attempt) Lives(t lease.Timing, now decide.Instant) bool {
+	if a.Session != nil {
+		return a.Session.Lease().Ended() == nil
+	}
+	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
+}
+
+// isWorthHaving reports whether at least half of the trust in a grant by this attempt is
+// left, if the attempt was applied. Under a session it reports whether the session is trusted.
+func (a Attempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
+	if a.Session != nil {
+		return a.Lives(t, now)
+	}
+	t = t.Scaled(a.Lease)
+	return now.Remaining(t.TrustedFrom(a.Sent)) >= t.Trust()/2
+}
+
+// ObservesDead reports whether a call with NoWait waits for a holder that appears dead,
+// until it is taken over or renews.
+func (w *Want) ObservesDead() bool { return w.NoWait && !w.EvenIfDead }
+
+// Within is the deadline of an attempt under a session, nil for none: a reply is of no
+// use after the trust in the grant has ended, or that in the session.
+func (w *Want) Within(s Session) time.Duration {
+	limit := min(attempts.Limit, w.Timing.Trust())
+	if s == nil {
+		return limit
+	}
+	return max(min(limit, s.Lease().Remaining()), 1)
 }

@@ -11,12 +11,12 @@
 //	   granted ◄───────────────┘ applied                      │ write names this one
 //	                           └──────────────────────────────┘
 //
-// One loop waits, in anyWaiter: one key is the first of one. All of several keys
+// One loop waits, acquire in first.go: one key is the first of one, and all of several keys
 // are granted one after the other, in the order of the keys, and what is held meanwhile
 // is renewed. Before the first wait the records of all that are left are read, so that
 // the dead holders of several keys are observed together.
 //
-// In the native layout a waiter that was refused joins the queue of the record (recordqueue.go).
+// In the native layout a waiter that was refused joins the queue of the record (queue.go).
 // Its entry is an attempt without an answer, which whoever releases may apply:
 //
 //	rejected ──► joining ──► queued ──► the record shows its grant ──► granted

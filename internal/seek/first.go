@@ -2,12 +2,10 @@ package seek
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"math"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -17,58 +15,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// anyWaiter is a task that acquires the first of its keys that is free. Acquire waits
-// for any of one.
-type anyWaiter struct {
-	*task
-	c       *Client
-	waiters []*waiter     // in the order given
-	turns   chan turn     // for the turns of several keys
-	delay   time.Duration // at first, so that other processes can go first
-	began   decide.Instant
-
-	damaged atomic.Pointer[error] // why one of the keys cannot be acquired, for the caller
-	granted Holding               // once the task is done; or
-	err     error                 // why not
-}
-
-// newAnyWaiter returns a task that joins the local queues of all keys.
-func (c *Client) newAnyWaiter(ctx context.Context, wants []*Want) *anyWaiter {
-	w := &anyWaiter{c: c, task: newTask(ctx), began: c.Now(), turns: make(chan turn, len(wants))}
-	for _, want := range wants {
-		of := w.waiter(c, want, w.began)
-		of.place = c.newPlace(ctx, want, w.turns)
-		w.waiters = append(w.waiters, of)
-	}
-	return w
-}
-
-// newOneWaiter returns a task for one key, whose caller has the turn of its local queue.
-func (c *Client) newOneWaiter(ctx context.Context, want *Want, delay time.Duration, began decide.Instant) *anyWaiter {
-	t := newTask(ctx)
-	of := t.waiter(c, want, began)
-	of.ready = true
-	w := t.only(of, began)
-	w.delay = delay
-	return w
-}
-
-// only returns what waits for one key of a task.
-func (t *task) only(of *waiter, began decide.Instant) *anyWaiter {
-	return &anyWaiter{task: t, c: of.c, waiters: []*waiter{of}, began: began}
-}
-
-func (w *anyWaiter) run() {
-	defer w.cancel()
-	defer close(w.done)
-	for _, of := range w.waiters {
-		of.record.watch()
-		defer of.record.unwatch()
-	}
+// first seeks the first of the keys that is free, and gives up the others.
+func (w *call) first() {
 	attempts.Wait(w.ctx, w.delay)
-	for _, of := range w.waiters {
-		if of.place != nil {
-			w.c.Local.Join(of.place)
+	for _, of := range w.parts {
+		if of.local != nil {
+			w.c.Local.Join(of.local)
 		}
 	}
 	of, h, err := w.acquire()
@@ -81,7 +33,7 @@ func (w *anyWaiter) run() {
 	w.c.Local.Granted(of.want.Key, h)
 	if !givenUp {
 		w.leaveOthers(of)
-		w.granted = h
+		w.held = []Holding{h}
 		return
 	}
 	given := make(chan struct{})
@@ -94,24 +46,24 @@ func (w *anyWaiter) run() {
 }
 
 // leaveOthers gives up every key but the one that was granted, nil for none.
-func (w *anyWaiter) leaveOthers(granted *waiter) {
-	for _, of := range w.waiters {
-		if of.place == nil {
+func (w *call) leaveOthers(granted *waiter) {
+	for _, of := range w.parts {
+		if of.local == nil {
 			continue
 		}
-		if given, had := w.c.Local.Leave(of.place); had { // either for this key or for another
+		if given, had := w.c.Local.Leave(of.local); had { // either for this key or for another
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
 	var undone sync.WaitGroup
-	for _, of := range w.waiters {
+	for _, of := range w.parts {
 		if of == granted {
 			of.leaveTried()
 		} else {
 			of.leave(&undone)
 		}
 	}
-	if w.waiters[0].want.Manual { // see cleanUp; otherwise nobody waits, and no goroutine is needed
+	if w.parts[0].manual { // see cleanUp; otherwise nobody waits, and no goroutine is needed
 		done := make(chan struct{})
 		w.c.Detach(func() {
 			undone.Wait()
@@ -121,95 +73,80 @@ func (w *anyWaiter) leaveOthers(granted *waiter) {
 	}
 }
 
-// acquire asks for the keys until one is granted, none can be, or nobody waits.
-func (w *anyWaiter) acquire() (*waiter, Holding, error) {
-	for {
-		of, err := w.await()
-		if err != nil {
-			return nil, nil, err
-		}
-		h, err := of.take()
-		if h != nil {
-			return of, h, nil
-		}
-		if err := w.failed(of, granting, err); err != nil {
-			return nil, nil, err
-		}
-	}
-}
-
-// await waits until one of the keys may be asked for, and returns the first. It is the
-// one place that waits for a record to change. An error ends the waiting.
-func (w *anyWaiter) await() (*waiter, error) {
+// acquire asks for the keys until one is granted, none can be, or nobody waits. It is the one
+// place that waits for a record to change. An error ends the wait.
+func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		u := w.c.Chance() // one for all: the least of many pauses would be too short
 		w.takeTurns()
-		of, p, err := w.first(u)
+		next, wait, look, err := w.next(w.c.Chance())
 		switch {
-		case w.ctx.Err() != nil:
-			return nil, w.ctx.Err() // nobody reads it
-		case of != nil || err != nil:
-			return of, err
-		}
-		if err := w.notAcquired(); err != nil {
-			return nil, err
-		}
-		if w.pause(p.wait) && p.look {
-			if err := w.look(); err != nil {
-				return nil, err
+		case w.ctx.Err() != nil: // nobody reads the error
+		case err != nil:
+			return nil, nil, err
+		case next != nil:
+			h, err := next.take()
+			if h != nil {
+				return next, h, nil
+			}
+			if err := w.failed(next, granting, err); err != nil {
+				return nil, nil, err
+			}
+		default:
+			if err := w.notAcquired(); err != nil {
+				return nil, nil, err
+			}
+			if w.pause(wait) && look {
+				if err := w.look(); err != nil {
+					return nil, nil, err
+				}
 			}
 		}
 	}
-	return nil, w.ctx.Err() // nobody reads it
+	return nil, nil, w.ctx.Err() // nobody reads it
 }
 
-// pause is the next step while no key may be requested.
-type pause struct {
-	wait time.Duration
-	look bool // after it, read all records
-}
-
-// first returns the first key that may be asked for now; nil if there is none.
-func (w *anyWaiter) first(u float64) (*waiter, pause, error) {
-	p := pause{wait: math.MaxInt64}
+// next returns the first key that may be asked for now or, if there is none, the pause before
+// the next step, and whether that is to look at all records. u is uniform in [0, 1), and one
+// for all keys: the least of many pauses would be too short.
+func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
+	wait = math.MaxInt64
 	var anyLook, repeated bool
 	ready := w.candidates()
 	w.chooseQueues(ready)
 	for _, of := range ready {
 		if err := w.failed(of, refreshing, of.refresh()); err != nil {
-			return nil, p, err
+			return nil, 0, false, err
 		}
 		if of.dropped != nil {
 			continue
 		}
-		move, wait := of.next(u)
-		if move != decide.Look && wait == 0 {
-			return of, p, nil
+		move, pause := of.next(u)
+		if move != decide.Look && pause == 0 {
+			return of, 0, false, nil
 		}
 		anyLook = anyLook || move == decide.Look
-		if wait < p.wait {
-			p, repeated = pause{wait, move == decide.Look}, of.failing != nothing
+		if pause < wait {
+			wait, look, repeated = pause, move == decide.Look, of.failing != nothing
 		}
 	}
 	// A request that is repeated may take long again: look at the other keys before.
-	p.look = p.look || repeated && anyLook
-	return nil, p, nil
+	return nil, wait, look || repeated && anyLook, nil
 }
 
 // chooseQueues chooses the queues that the call joins next: the shortest, once the
 // records of all keys are known. While nobody knows whether a key was granted it joins none.
-func (w *anyWaiter) chooseQueues(ready []*waiter) {
+func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return
 	}
 	left := decide.Queues(durations.Less(w.c.Now().Mono, w.began.Mono))
 	var apart []*waiter
 	for _, of := range w.waiters {
-		of.record.holdsBack = true
+		of.queue.holdsBack = true
 	}
 	for _, of := range ready {
 		switch {
-		case of.record.stands():
+		case of.isQueued():
 			left--
 		case !of.view.Known, of.unclear:
 			return
@@ -219,24 +156,19 @@ func (w *anyWaiter) chooseQueues(ready []*waiter) {
 	}
 	slices.SortStableFunc(apart, func(a, b *waiter) int { return cmp.Compare(len(a.seen.Waiters), len(b.seen.Waiters)) })
 	for _, of := range apart[:min(max(left, 0), len(apart))] {
-		of.record.holdsBack = false
+		of.queue.holdsBack = false
 	}
-}
-
-// isLate reports whether a call with NoWait has waited long enough for answers.
-func (w *anyWaiter) isLate() bool {
-	return w.waiters[0].want.NoWait && w.task.isLate(w.began, w.c.Now())
 }
 
 // candidates returns the keys whose turn has come, or that need none. While nobody knows
 // whether a key was granted there is no other: two could be. A late call with NoWait has
 // given up the keys whose last request failed.
-func (w *anyWaiter) candidates() []*waiter {
+func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
 	for _, of := range w.waiters {
 		switch {
-		case of.dropped != nil, of.place != nil && !of.ready, late && of.failing != nothing:
+		case of.dropped != nil, of.local != nil && !of.ready, late && of.failing != nothing:
 		case of.unclear:
 			return []*waiter{of}
 		default:
@@ -248,7 +180,7 @@ func (w *anyWaiter) candidates() []*waiter {
 
 // failed notes the failure of a request for a key, or its success if err is nil. A returned
 // error ends the wait.
-func (w *anyWaiter) failed(of *waiter, s step, err error) error {
+func (w *call) failed(of *waiter, s step, err error) error {
 	if err == nil || attempts.FailureOf(err) != nil || len(w.waiters) == 1 {
 		return of.failed(s, err)
 	}
@@ -258,7 +190,7 @@ func (w *anyWaiter) failed(of *waiter, s step, err error) error {
 
 // drop leaves out a key that cannot be acquired: it is not there, or damaged. One of the
 // others may do.
-func (w *anyWaiter) drop(of *waiter, err error) {
+func (w *call) drop(of *waiter, err error) {
 	of.dropped, of.ready = err, false
 	if !of.missing {
 		w.damaged.Store(&err)
@@ -268,7 +200,7 @@ func (w *anyWaiter) drop(of *waiter, err error) {
 }
 
 // noneLeft returns why none of the keys can be acquired, nil while one may be.
-func (w *anyWaiter) noneLeft() error {
+func (w *call) noneLeft() error {
 	var errs []error
 	for _, of := range w.waiters {
 		if of.dropped == nil {
@@ -279,17 +211,8 @@ func (w *anyWaiter) noneLeft() error {
 	return errors.Join(errs...)
 }
 
-// withDamaged adds to why, the cause that ended a wait, the reason why another key cannot be
-// acquired.
-func (w *anyWaiter) withDamaged(why error) error {
-	if bad := w.damaged.Load(); bad != nil {
-		return errors.Join(why, *bad)
-	}
-	return why
-}
-
 // takeTurns takes the turns that have come, without waiting for any.
-func (w *anyWaiter) takeTurns() {
+func (w *call) takeTurns() {
 	for {
 		select {
 		case given := <-w.turns:
@@ -301,9 +224,9 @@ func (w *anyWaiter) takeTurns() {
 }
 
 // takeTurn marks the key of a turn as ready to be acquired.
-func (w *anyWaiter) takeTurn(given turn) {
+func (w *call) takeTurn(given turn) {
 	for _, of := range w.waiters {
-		if of.place == given.Of {
+		if of.local == given.Of {
 			of.ready, of.from = true, durations.Sum(w.c.Now().Mono, given.Delay)
 		}
 	}
@@ -311,7 +234,7 @@ func (w *anyWaiter) takeTurn(given turn) {
 
 // pause waits until a turn has come, but no longer than d. It reports whether it is
 // time to look.
-func (w *anyWaiter) pause(d time.Duration) bool {
+func (w *call) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
 		t := time.NewTimer(d)
@@ -329,7 +252,7 @@ func (w *anyWaiter) pause(d time.Duration) bool {
 }
 
 // look reads the records of all keys whose turn has come.
-func (w *anyWaiter) look() error {
+func (w *call) look() error {
 	ready := w.candidates()
 	if len(ready) == 1 {
 		return w.failed(ready[0], looking, ready[0].look())
@@ -360,7 +283,7 @@ func (w *anyWaiter) look() error {
 // notAcquired is the error of a call with NoWait once it has had its answer, or waited
 // long enough for one: of the first key that is held, or for which DynamoDB has not
 // answered. Nil: it goes on.
-func (w *anyWaiter) notAcquired() error {
+func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }
 	if !w.waiters[0].want.NoWait || !late && slices.ContainsFunc(w.waiters, goesOn) {
@@ -372,10 +295,10 @@ func (w *anyWaiter) notAcquired() error {
 		case of.dropped != nil:
 			continue
 		case late && of.failing != nothing:
-			return of.timeoutError(w.began)
+			return of.timeoutError()
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
-		case of.place != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
+		case of.local != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
 			holder := w.c.Local.Holder(of.want.Key)
 			if holder == nil {
 				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}
@@ -384,19 +307,5 @@ func (w *anyWaiter) notAcquired() error {
 		}
 		unanswered = of // free when last seen, but not granted since
 	}
-	return unanswered.timeoutError(w.began)
-}
-
-// waitsFor returns the first key that is known to be held, here or in another process,
-// and its holder. If no key is, it returns the first key and nil.
-func (w *anyWaiter) waitsFor() (*waiter, *protocol.Record) {
-	for _, of := range w.waiters {
-		if r := of.holder.Load(); r != nil {
-			return of, r
-		}
-		if r := w.c.Local.LastHolder(of.want.Key); r != nil {
-			return of, r
-		}
-	}
-	return w.waiters[0], nil
+	return unanswered.timeoutError()
 }

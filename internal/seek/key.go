@@ -1,10 +1,9 @@
 package seek
 
 import (
-	"errors"
 	"fmt"
+	"math"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -12,22 +11,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/observed"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
 // TryFor is how long a call with NoWait repeats requests that have no answer.
 const TryFor = 10 * time.Second
 
-// waiter is one key that a task wants: what is known of its record, and what was sent
-// to be granted it.
+// waiter is one key that a call wants: what is known of its record, and what was sent to be
+// granted it.
 type waiter struct {
-	*task
-	c      *Client
+	*call
 	want   *Want
 	manual bool // once the call has returned nothing is sent in the background
-	record *plainRecord
 
-	place   *place        // in the local queue; nil if it needs no turn, or has waited for it
+	local   *place        // in the local queue; nil if it needs no turn, or waits for it apart
 	ready   bool          // it has the turn of its local queue
 	from    time.Duration // monotonic: until then other processes go first
 	missing bool          // it has no record, as it must
@@ -48,22 +47,22 @@ type waiter struct {
 	met     []string         // the versions of the holders that were seen first; nil before any was
 	silent  bool             // those in the way look dead
 	session Session          // the session to be granted under; nil for none
+	queue   inQueue          // its place in the record's queue
+	news    bool             // the listener does not know the holder
 
 	holder  atomic.Pointer[protocol.Record] // seen, for the caller
 	lastErr atomic.Pointer[error]           // why the last request failed, for the caller; nil if it did not
 }
 
-// waiter returns the waiter for one key of a task, whose call began then. It knows nothing
-// of the key yet.
-func (t *task) waiter(c *Client, want *Want, began decide.Instant) *waiter {
-	w := &waiter{
-		task: t, c: c, want: want, manual: want.Manual,
+// newWaiter returns the waiter for one key of a call. It knows nothing of the key yet.
+func (w *call) newWaiter(want *Want) *waiter {
+	c := w.c
+	return &waiter{
+		call: w, want: want, manual: want.Manual,
 		view:   decide.View{PollMin: c.PollMin, PollMax: c.PollMax},
 		pauses: c.Pauses(),
+		queue:  inQueue{since: c.Wall().Add(-durations.Less(c.Now().Mono, w.began.Mono)), place: -1},
 	}
-	since := c.Wall().Add(-durations.Less(c.Now().Mono, began.Mono))
-	w.record = &plainRecord{waiter: w, began: began, since: since, place: -1}
-	return w
 }
 
 // next returns what to do next, and the pause before it; u is uniform in [0,1). After a
@@ -82,34 +81,22 @@ func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 		view.Looked = now
 	}
 	move, wait := decide.Next(view, now, u)
-	if move != decide.TakeOver {
+	if move != decide.TakeOver || !w.isOwnLock(*w.seen) {
 		return move, wait
 	}
-	view.Dead = w.record.dead()
+	view.Dead = math.MaxInt64
 	return decide.Next(view, now, u)
 }
 
-// isOwnLock reports whether a holder that a record shows is a lock of this client.
+// isDead reports whether the holder is dead, so that a grant takes the key over.
+func (w *waiter) isDead() bool {
+	move, _ := w.move(0)
+	return move == decide.TakeOver
+}
+
+// isOwnLock reports whether a holder that a record shows is a lock of this client. It may
+// hold on to the key through an outage.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
-
-// looksDead reports whether the holder of r looks dead. A holder whose version is not among
-// those seen first is live, whatever its times say: it has renewed, or is new.
-func (w *waiter) looksDead(r protocol.Record) bool {
-	return slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall())
-}
-
-// noteSilent notes whether those in the way look dead.
-func (w *waiter) noteSilent(silent bool) {
-	w.silent = silent
-	if w.isWatched() {
-		w.watched = max(w.watched, w.view.Dead)
-	}
-}
-
-// isWatched reports whether the key is waited for although the call has NoWait.
-func (w *waiter) isWatched() bool {
-	return w.want.ObservesDead() && w.dropped == nil && w.seen != nil && w.silent
-}
 
 // pausing returns for how long nothing is sent for the key.
 func (w *waiter) pausing() time.Duration {
@@ -119,10 +106,171 @@ func (w *waiter) pausing() time.Duration {
 	return durations.Less(max(w.from, w.retryAt), w.c.Now().Mono)
 }
 
-// isDead reports whether the holder is dead, so that a grant takes the key over.
-func (w *waiter) isDead() bool {
-	move, _ := w.move(0)
-	return move == decide.TakeOver
+// look reads the record once.
+func (w *waiter) look() error {
+	w.requests++
+	w.asked = w.c.Now()
+	item, err := w.c.Requests.Read(w.ctx, w.want.Key)
+	if err != nil {
+		return err
+	}
+	w.took = w.c.Now().Mono - w.asked.Mono
+	return w.shown(item)
+}
+
+// shown notes what a look has shown.
+func (w *waiter) shown(item protocol.Item) error {
+	err := w.observe(item)
+	if err == nil {
+		w.succeeded(looking)
+	}
+	return err
+}
+
+// observe notes what a reply has shown. An error ends the wait for this key.
+func (w *waiter) observe(item protocol.Item) error {
+	wall, now := w.c.Wall(), w.c.Now()
+	w.trouble.Passed()
+	w.answered, w.view.Looked = true, now.Mono
+	w.lastErr.Store(nil)
+	w.view.Known, w.view.Free, w.view.Ours = true, true, false
+	held, v, err := w.c.Observer.Observe(w.want.Key, item, now)
+	if err != nil {
+		return err
+	}
+	if err := w.noteQueue(item, held); err != nil {
+		return err
+	}
+	if err := w.isDone(item); err != nil {
+		w.seen = held // for leaveQueue: the key may have been handed to this waiter
+		return err
+	}
+	if held == nil {
+		w.seen = nil
+	} else {
+		w.noteHolder(held, v, now, wall)
+	}
+	if item == nil {
+		return nil
+	}
+	if err := w.c.Proto.Grantable(item); err != nil {
+		return w.c.Errors.Unreadable(w.want.Key, item, err)
+	}
+	return nil
+}
+
+// noteHolder notes who holds the key, as a reply has shown it at now, when the wall clock
+// showed wall; v says since when that version is known.
+func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
+	w.view.Free, w.view.Ours = false, w.isOurs(held.Version) || w.isEntry(held.Grant)
+	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
+	isNew := liveness.IsNewGrant(w.seen, *held)
+	w.seen = held
+	if w.holdersSession() == nil {
+		w.noteSilence(*held)
+	}
+	w.holder.Store(held)
+	if isNew && !w.view.Ours {
+		w.c.Local.ReportHolder(w.want.Key, held)
+	}
+	w.news = w.news || isNew
+}
+
+// isOurs reports whether a version is an attempt of ours that nobody holds.
+func (w *waiter) isOurs(version string) bool {
+	return w.c.IsUnsettled(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
+}
+
+// isDone returns the error of a call whose work is done, as a record shows, whoever holds
+// it by now. Attempts of this call can no longer be granted the key, as each has the
+// condition that the work is not done; but an entry in the queue can.
+func (w *waiter) isDone(item protocol.Item) error {
+	if w.want.Once.None() || item == nil {
+		return nil
+	}
+	shown, err := w.c.Decode(w.want.Key, item)
+	if err == nil && w.want.Once.IsDone(shown.Done) {
+		err = w.c.Errors.Done(w.want.Key, *shown.Done)
+	}
+	return err
+}
+
+// refresh finds out what the record does not show, and joins its queue, unless nothing is to
+// be sent now.
+func (w *waiter) refresh() error {
+	if w.pausing() > 0 {
+		return nil
+	}
+	defer w.tell()
+	if err := w.recall(); err != nil {
+		return err
+	}
+	if err := w.lookAtSession(); err != nil {
+		return err
+	}
+	if err := w.join(); err != nil {
+		return err
+	}
+	w.succeeded(refreshing)
+	return nil
+}
+
+// tell reports the holder and the position in the queue to the listener, if either is new. A
+// waiter that joins the queue reports both at once.
+func (w *waiter) tell() {
+	q := &w.queue
+	if w.seen == nil || w.view.Ours || !w.news && q.place+1 == q.told {
+		return
+	}
+	w.news, q.told = false, q.place+1
+	w.c.Listener.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
+}
+
+// holdersSession returns the session that the holder belongs to. Nil: the holder has no
+// session, or is an attempt of our own that no client treats as held.
+func (w *waiter) holdersSession() *liveness.Session {
+	if w.seen == nil || w.view.Ours {
+		return nil
+	}
+	return w.c.Observer.SessionOf(*w.seen)
+}
+
+// lookAtSession finds out until when the holder's session keeps it alive. That alone
+// counts, even if its own record has not changed for long.
+func (w *waiter) lookAtSession() error {
+	session := w.holdersSession()
+	if session == nil {
+		return nil
+	}
+	fresh := w.c.PollMax
+	if w.want.NoWait {
+		fresh = 0
+	}
+	row, deadAt, err := session.Look(w.ctx, fresh)
+	if err == nil {
+		w.requests++
+		w.view.Dead = deadAt
+		w.noteSilence(row)
+	}
+	return err
+}
+
+// noteSilence notes whether the holder looks dead by r, which it renews: its version is among
+// those that were seen first. One that has renewed, or is new, is live, whatever its times
+// say, and so is a lock of this client.
+func (w *waiter) noteSilence(r protocol.Record) {
+	if w.met == nil {
+		w.met = []string{r.Version}
+	}
+	w.silent = slices.Contains(w.met, r.Version) && w.c.Observer.LooksDead(r, w.c.Wall()) && !w.isOwnLock(*w.seen)
+	if w.isWatched() {
+		w.watched = max(w.watched, w.view.Dead)
+	}
+}
+
+// isWatched reports whether the key is waited for although the call has NoWait.
+func (w *waiter) isWatched() bool {
+	return w.want.ObservesDead() && w.dropped == nil && w.seen != nil && w.silent
 }
 
 // step is a kind of request that a waiter sends.
@@ -143,18 +291,6 @@ func (w *waiter) succeeded(s step) {
 		w.failing = nothing
 		w.pauses.Reset()
 	}
-}
-
-// refresh finds out what the record does not show, unless nothing is to be sent now.
-func (w *waiter) refresh() error {
-	if w.pausing() > 0 {
-		return nil
-	}
-	err := w.record.refresh()
-	if err == nil {
-		w.succeeded(refreshing)
-	}
-	return err
 }
 
 // failed notes the failure of a request, and when it is repeated, or its success if err is
@@ -180,7 +316,8 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	if f.Cause == decide.ConditionFailed {
 		return nil // an answer: the key was freed meanwhile
 	}
-	w.report(f)
+	w.lastErr.Store(&f.Err)
+	w.trouble.Report(w.ctx, w.c, w.want.Key, f)
 	if f.Cause == decide.Refused {
 		return w.c.Errors.Failed("acquire", w.want.Key, f.Err)
 	}
@@ -197,164 +334,11 @@ func (w *waiter) isAnswered() bool {
 // willRepeat reports whether a request is to be repeated.
 func (w *waiter) willRepeat() bool { return w.c.Now().Mono < w.retryAt }
 
-// report keeps why the last request failed, and reports it now and then.
-func (w *waiter) report(f *attempts.Failure) {
-	w.lastErr.Store(&f.Err)
-	w.trouble.Report(w.ctx, w.c, w.want.Key, f)
-}
-
 // timeoutError is the error of a call with NoWait that has had no answer since it began.
-func (w *waiter) timeoutError(began decide.Instant) error {
-	err := fmt.Errorf("gave up after %v", w.c.since(began))
+func (w *waiter) timeoutError() error {
+	err := fmt.Errorf("gave up after %v", w.c.since(w.began))
 	if last := w.lastErr.Load(); last != nil {
 		err = fmt.Errorf("%w: %w", err, *last)
 	}
 	return w.c.Errors.Failed("acquire", w.want.Key, err)
-}
-
-// look reads the record once.
-func (w *waiter) look() error {
-	w.requests++
-	w.asked = w.c.Now()
-	item, err := w.c.Requests.Read(w.ctx, w.want.Key)
-	if err != nil {
-		return err
-	}
-	w.took = w.c.Now().Mono - w.asked.Mono
-	return w.shown(item)
-}
-
-// shown notes what a look has shown.
-func (w *waiter) shown(item protocol.Item) error {
-	err := w.observe(item)
-	if err == nil {
-		w.succeeded(looking)
-	}
-	return err
-}
-
-// observe notes what a reply has shown.
-func (w *waiter) observe(item protocol.Item) error {
-	w.trouble.Passed()
-	w.answered, w.view.Looked = true, w.c.Now().Mono
-	w.lastErr.Store(nil)
-	if err := w.record.observe(item); err != nil || item == nil {
-		return err
-	}
-	if err := w.c.Proto.Grantable(item); err != nil {
-		return w.c.Errors.Unreadable(w.want.Key, item, err)
-	}
-	return nil
-}
-
-// take sends one grant. A holding ends the waiting. Without one and without an error
-// somebody else has the key.
-func (w *waiter) take() (Holding, error) {
-	if a, ok := w.record.handed(); ok {
-		return w.newHolding(a, *w.seen), nil
-	}
-	takeOver := w.isDead()
-	if err := w.record.prepare(takeOver); errors.Is(err, errSessionLives) {
-		w.slowDown()
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	w.requests++
-	w.asked = w.c.Now()
-	r := w.tried.Try(w.values, w.c.Requests, attempts.Operation[Attempt]{
-		Key:    w.want.Key,
-		Next:   func() (Attempt, *protocol.Write) { return w.record.grant(takeOver) },
-		Within: w.want.Within(w.session),
-		Shows:  w.record.shows,
-	})
-	w.leaveOldest()
-	w.unclear = false
-	switch r.Outcome {
-	case attempts.Applied:
-		record, err := w.c.Decode(w.want.Key, r.Item)
-		if err != nil {
-			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
-			return nil, err
-		}
-		return w.newHolding(r.Attempt, record), nil
-	case attempts.Rejected:
-		if err := w.observeRejection(r.Item); err != nil {
-			return nil, err
-		}
-		w.record.rejected(r)
-		if w.view.Free {
-			return nil, r.Failure() // it is free by now: try again
-		}
-		w.succeeded(granting)
-		if takeOver {
-			w.slowDown()
-		}
-		return nil, nil
-	}
-	w.unclear = len(w.tried.Versions()) > 0
-	return nil, r.Failure()
-}
-
-// slowDown follows a takeover that came too late: the holder has renewed. One that renews
-// a lease of next to nothing is not asked for more often than PollMin.
-func (w *waiter) slowDown() {
-	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
-		w.from = max(w.from, least)
-	}
-}
-
-// observeRejection observes the record that made a grant of ours fail.
-func (w *waiter) observeRejection(item protocol.Item) error {
-	if item == nil && w.want.IfExists {
-		w.missing = true
-		return fmt.Errorf("%w: IfExists acquires only a record that is there", w.c.Errors.Missing(w.want.Key))
-	}
-	return w.observe(item)
-}
-
-// isOurs reports whether a version is an attempt of ours that nobody holds.
-func (w *waiter) isOurs(version string) bool {
-	return w.c.IsUnsettled(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
-}
-
-// leaveOldest leaves the oldest attempts to the client if there are too many to be
-// named in every condition. If one of them turns out to hold the key, it is taken
-// over at once.
-func (w *waiter) leaveOldest() {
-	if old := w.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
-		w.c.leaveUnsettled(w.want.Key, attempts.Versions(old))
-	}
-}
-
-// newHolding makes a holding of a grant.
-func (w *waiter) newHolding(a Attempt, r protocol.Record) Holding {
-	w.tried.Drop(a.Version)
-	w.record.holds(a.Version)
-	w.c.Observer.Records.Forget(w.want.Key)
-	return w.want.Hold(w.values, Grant{Attempt: a, Record: r})
-}
-
-// leaveTried leaves to the client the attempts without an answer: one may still be
-// applied, once the key is free again. It returns those to be granted the key.
-func (w *waiter) leaveTried() []Attempt {
-	tried := w.tried.Unanswered()
-	w.c.leaveUnsettled(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.record.entries...)))
-	return tried
-}
-
-// leave gives up the key: what attempts without an answer may have taken is freed, and
-// the next in the local queue gets the turn. The request for that is awaited by undone.
-func (w *waiter) leave(undone *sync.WaitGroup) {
-	tried := w.leaveTried()
-	if w.ready {
-		w.ready = false
-		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
-	}
-	undone.Add(1)
-	w.c.Detach(func() {
-		defer undone.Done()
-		w.c.freeUnsettled(w.values, w.want, tried)
-		w.record.giveUp()
-	})
 }

@@ -80,7 +80,7 @@ type client struct {
 	waiting  []string       // owners that were waited for
 	failing  []error
 	throttle int
-	slow     time.Duration // GiveBack takes so long
+	slow     time.Duration           // GiveBack takes so long
 	leases   map[string]*lease.Lease // by key, for its last grant
 }
 

@@ -76,7 +76,9 @@ func (c *Client) awaitTurn(ctx context.Context, want *Want, began decide.Instant
 	if given, had := c.Local.Leave(p); had {
 		refused := make(chan struct{})
 		c.Detach(func() { defer close(refused); c.refuse(given) })
-		c.cleanUp(want, refused)
+		if want.Manual { // see call.cleanUp
+			c.AwaitGrace(refused)
+		}
 	}
 	return turn{}, c.ended(want, holder, ended, nil)
 }

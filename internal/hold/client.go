@@ -2,10 +2,10 @@ package hold
 
 import (
 	"cmp"
-	"context"
 	"maps"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
@@ -22,7 +22,10 @@ type Client struct {
 	leases *lease.Client
 	timing lease.Timing // of a lock whose caller has not asked for another, and of sessions
 
-	sharing  *sharing // nil if each lock is renewed by itself
+	shared    bool           // locks are held under sessions, one at a time
+	beginning ctxmutex.Mutex // held by the call that begins a session
+	session   atomic.Pointer[session]
+
 	failing  failing
 	resumes  unsettled.Attempts[string] // attempts to resume a grant, by its id
 	resuming resuming
@@ -36,27 +39,14 @@ type Client struct {
 
 // New returns a client that holds nothing; shared: its locks are to be under sessions.
 func New(env *core.Env, keys *seek.Keys, leases *lease.Client, timing lease.Timing, shared bool) *Client {
-	c := &Client{
-		Env: env, keys: keys, leases: leases, timing: timing,
+	return &Client{
+		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
 		held: map[*Lock]int{}, unfreed: map[*Lock]struct{}{},
 	}
-	if shared {
-		c.sharing = &sharing{c: c, busy: ctxmutex.New()}
-	}
-	return c
 }
 
 // Shares reports whether locks are held under sessions.
-func (c *Client) Shares() bool { return c.sharing != nil }
-
-// Session returns the session that locks are granted under, and begins one if none is
-// trusted. It is nil if each lock is renewed by itself.
-func (c *Client) Session(ctx context.Context) (seek.Session, error) {
-	if c.sharing == nil {
-		return nil, nil
-	}
-	return c.sharing.session(ctx)
-}
+func (c *Client) Shares() bool { return c.shared }
 
 // Locks returns what is held, in order of acquisition.
 func (c *Client) Locks() []*Lock {

@@ -171,7 +171,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 // if it was committed, and also the releases of locks that turn out to be lost. Releases that follow
 // expect what it may have written. now holds the transaction.
 func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
-	fs := make([]*releaser, len(rs)) // nil if others share the grant
+	fs := make([]*freeing, len(rs)) // nil if others share the grant
 	sent := make([]attempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
@@ -180,7 +180,7 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 			continue
 		}
 		var w *protocol.Write
-		fs[i] = r.releaser()
+		fs[i] = r.freeing()
 		sent[i], w = fs[i].next()
 		ends[i] = w.TransactItem(c.Table)
 	}
@@ -198,11 +198,11 @@ func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes [
 		switch {
 		case f == nil:
 		case result.Step == decide.Committed:
-			f.settle(nil)
+			f.end(nil)
 		case t.losses[i] != nil:
-			f.settle(t.losses[i])
+			f.end(t.losses[i])
 		case result.Step == decide.Doubtful:
-			f.mayHaveFreed = true
+			f.left = max(f.left, maybeFreed)
 			f.tried.Add(sent[i])
 			f.tried.NoReply()
 		}

@@ -57,7 +57,7 @@ func (g *Group) GuardError(err error, first int) error {
 	}
 	reasons := cancelled.CancellationReasons[first:]
 	holds := g.locks()
-	var failed []failedGuard
+	shown := map[*row]protocol.Item{}
 	for i, r := range rowsOf(holds) {
 		if i >= len(reasons) {
 			break
@@ -65,10 +65,10 @@ func (g *Group) GuardError(err error, first int) error {
 		reason := reasons[i]
 		ours := reason.Item == nil || r.isIn(&g.c.Table, reason.Item) // else first was another item
 		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && ours {
-			failed = append(failed, failedGuard{r, reason.Item})
+			shown[r] = reason.Item
 		}
 	}
-	for _, lost := range loseBy(failed, holds, err, (*Lock).endedOtherwise) {
+	for _, lost := range loseBy(shown, holds, err, (*Lock).endedOtherwise) {
 		if lost != nil {
 			return lost
 		}
@@ -76,41 +76,36 @@ func (g *Group) GuardError(err error, first int) error {
 	return err
 }
 
-// failedGuard is a guard that has failed. It can never pass again: no grant comes
-// back.
-type failedGuard struct {
-	row  *row          // its owner: a lock, or a session
-	item protocol.Item // the state at that time; nil if there was none
-}
-
-// loseBy ends every lock that depends on a guard that failed, and returns how each of holds was
-// lost, nil if it was not. The error of a loss is err, joined with the error of otherwise, which
-// had ended the lock before. All have ended before one is reported.
-func loseBy(failed []failedGuard, holds []*Lock, err error, otherwise func(*Lock) error) []error {
+// loseBy ends every lock that depends on a row which no longer shows its grant, and returns how
+// each of holds was lost, nil if it was not. No grant comes back: a guard that has failed can
+// never pass again. shown has the rows as they were then; nil for a row that was not there. The
+// error of a loss is err, joined with the error of otherwise, which had ended the lock before.
+// All have ended before one is reported.
+func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
-	var ended []loss
-	for _, f := range failed {
-		reason := core.Reason("") // the session's
-		if s := sessionOf(holds); s != nil && f.row == &s.row {
-			reason = s.loseAs(s.lossShown(f.item, err))
+	var lost []*Lock
+	lose := func(i int, loss error) {
+		losses[i] = loss
+		if holds[i].end(loss) {
+			lost = append(lost, holds[i])
 		}
-		for i, h := range holds {
-			switch {
-			case losses[i] != nil:
-				continue
-			case f.row == &h.row:
-				losses[i] = h.lossShown(f.item, attempts.Joined(otherwise(h), err))
-			case h.session != nil && f.row == &h.session.row:
-				losses[i] = h.lostError(reason, nil, attempts.Joined(otherwise(h), err))
-			default:
-				continue
-			}
-			if h.end(losses[i]) {
-				ended = append(ended, loss{h, losses[i], h.Age()})
+	}
+	for i, h := range holds {
+		if item, gone := shown[&h.row]; gone {
+			lose(i, h.lossShown(item, attempts.Joined(otherwise(h), err)))
+		}
+	}
+	if s := sessionOf(holds); s != nil {
+		if item, gone := shown[&s.row]; gone {
+			reason := s.loseAs(s.lossShown(item, err))
+			for i, h := range holds {
+				if losses[i] == nil && h.session == s {
+					lose(i, h.lostError(reason, nil, attempts.Joined(otherwise(h), err)))
+				}
 			}
 		}
 	}
-	reportLosses(ended)
+	reportLosses(lost)
 	return losses
 }
 

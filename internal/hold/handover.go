@@ -11,7 +11,7 @@ import (
 // grant and begins theirs. It ends the release, unless there is none: then the grant in
 // f.hold must still be released. The next may have left while the write was in flight.
 // Then the new grant has no owner here, and is handed on.
-func (f *releaser) handOver() (ended bool) {
+func (f *freeing) handOver() (ended bool) {
 	h := f.h
 	if h.token >= protocol.MaxToken { // the next grant returns that error
 		return false
@@ -28,17 +28,17 @@ func (f *releaser) handOver() (ended bool) {
 		}
 		g, err := f.grantTo(next.Caller.Want)
 		if err != nil || g.Version == "" {
-			f.leaveToOthers(err)
+			repeated := f.repeat(err)
 			if !h.c.keys.Local.LetSeek(next) {
 				h.passTurn()
 			}
-			f.report(err)
+			f.report(err, repeated)
 			f.r.end(err)
 			return true
 		}
 		granted := next.Caller.Want.Hold(next.Caller.Ctx, g).(*Lock)
 		if h.c.keys.Local.HandOver(next, granted) {
-			f.report(nil)
+			f.report(nil, false)
 			f.r.end(nil)
 			return true
 		}
@@ -46,7 +46,7 @@ func (f *releaser) handOver() (ended bool) {
 		// Only now: a renewal may have been sent since the grant.
 		f.hold, f.record, f.stored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // they can no longer be applied: the record does not show the versions that they name
-		f.passed = true
+		f.left = handedOn
 		if f.handToHead() { // the hand-over has shown whoever joined meanwhile
 			return true
 		}
@@ -56,7 +56,7 @@ func (f *releaser) handOver() (ended bool) {
 // grantTo sends the hand-over until it is answered. It returns the attempt that was
 // applied, and its record; neither if the key is free or somebody else's by now, as after
 // an earlier release that was applied.
-func (f *releaser) grantTo(want *seek.Want) (seek.Grant, error) {
+func (f *freeing) grantTo(want *seek.Want) (seek.Grant, error) {
 	h := f.h
 	stores := !want.Changes.None()
 	var under seek.Session

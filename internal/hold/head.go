@@ -10,7 +10,7 @@ import (
 
 // hasQueue reports whether the waiters of other clients, if there are any, are in the queue of
 // the record. While it is suspended they poll, and the release is as if there were none.
-func (f *releaser) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
+func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
 // mostHeads is how many heads a release tries: each may leave while the write is under way.
 const mostHeads = 3
@@ -21,14 +21,14 @@ const mostHeads = 3
 //
 // The head may trust its grant as soon as it reads the record. So no later attempt of the
 // release may replace one that has had no answer, nor may anybody else of this client.
-func (f *releaser) handToHead() (ended bool) {
+func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		head, ok := f.head()
 		if !ok {
 			return false
 		}
 		if ended, err := f.grantToHead(head); ended || err != nil {
-			f.settle(err)
+			f.end(err)
 			return true
 		}
 	}
@@ -36,7 +36,7 @@ func (f *releaser) handToHead() (ended bool) {
 }
 
 // head returns the head of the queue that the record showed last, and false if the queue is empty.
-func (f *releaser) head() (protocol.Waiter, bool) {
+func (f *freeing) head() (protocol.Waiter, bool) {
 	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
 		return protocol.Waiter{}, false
 	}
@@ -45,7 +45,7 @@ func (f *releaser) head() (protocol.Waiter, bool) {
 
 // grantToHead sends the hand-over until it is answered. If the grant has not ended, and
 // there is no error, another stands first by now.
-func (f *releaser) grantToHead(head protocol.Waiter) (ended bool, err error) {
+func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	h := f.h
 	g := protocol.Grant{
 		Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: decide.HandOverLease(h.lease.Root().Duration()),

@@ -2,6 +2,7 @@ package hold
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"slices"
 	"sync"
@@ -36,10 +37,11 @@ type Lock struct {
 	handles      []*Handle
 	working      int           // functions in Do
 	idle         chan struct{} // closed when there are none; Close waits for it
+	lasted       time.Duration // from the grant to the end of the trust, once that has come
+	heldReported bool          // an event has said so
 	givenUp      bool          // a release ended the trust, and not a loss, Detach or Close without one
 	release      *release      // the last one that has begun
-	releaser     *releaser     // used by one release at a time
-	heldReported bool          // an event of a release has said how long it was held
+	freeing      *freeing      // used by one release at a time
 }
 
 // Hold begins to hold what was granted. first is the handle of the call that was
@@ -119,8 +121,11 @@ func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	ended := h.lease.End(cause)
-	if ended && r != nil {
-		h.release, h.givenUp = r, true
+	if ended {
+		h.lasted = h.Age()
+		if r != nil {
+			h.release, h.givenUp = r, true
+		}
 	}
 	h.mu.Unlock()
 	if !ended {
@@ -148,8 +153,8 @@ func (h *Lock) Lost(why lease.Loss) {
 	if !h.end(err) {
 		return
 	}
-	if _, lost := core.LossOf(err); lost {
-		reportLosses([]loss{{h, err, h.Age()}})
+	if errors.Is(err, core.ErrLost) {
+		reportLosses([]*Lock{h})
 	} else {
 		h.passTurn()
 	}
@@ -181,28 +186,34 @@ func (h *Lock) outlived() error {
 	return nil
 }
 
-// loss is a lock that has been lost, and how.
-type loss struct {
-	h    *Lock
-	err  error // an error of Errors.Lost
-	held time.Duration
-}
-
 // reportLosses reports locks that were lost; all of them have ended. Those who wait for one,
 // or want a warning, come first: the log and the listeners may be slow.
-func reportLosses(losses []loss) {
-	for _, l := range losses {
-		l.h.passTurn()
-		l.h.lease.WarnOfLoss()
+func reportLosses(lost []*Lock) {
+	for _, h := range lost {
+		h.passTurn()
+		h.lease.WarnOfLoss()
 	}
-	for _, l := range losses {
-		h := l.h
-		why, _ := core.LossOf(l.err)
+	for _, h := range lost {
+		err := h.lease.Cause()
+		why, _ := core.LossOf(err)
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
 			slog.String("table", h.c.Table),
 			slog.Int64("token", h.token), slog.String("reason", string(why.Reason)), slog.Any("err", why.Err))
-		h.c.Listener.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: l.held, Err: l.err})
+		h.c.Listener.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: h.held(), Err: err})
 	}
+}
+
+// held returns how long the lock was trusted, once, so that times can be summed up: 0 if an
+// event has said so already. A release that is repeated adds nothing to the first, one of a
+// lost lock nothing to the loss.
+func (h *Lock) held() time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.heldReported {
+		return 0
+	}
+	h.heldReported = true
+	return h.lasted
 }
 
 // passTurn lets the next in the local queue seek the key.

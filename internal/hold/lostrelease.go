@@ -15,7 +15,7 @@ import (
 
 // isFreed reports whether a record that does not show our grant means that an
 // attempt has freed it.
-func (f *releaser) isFreed(item protocol.Item, sent []attempt, deletes bool) bool {
+func (f *freeing) isFreed(item protocol.Item, sent []attempt, deletes bool) bool {
 	// Nobody else could be granted the key while the first write was under
 	// way, unless that write was applied.
 	silent := f.tried.Silent()
@@ -35,11 +35,11 @@ func (f *releaser) isFreed(item protocol.Item, sent []attempt, deletes bool) boo
 	}
 	// If an earlier release failed while the lock was trusted, anyone may have taken
 	// the key since: another grant in the record then means freed, not lost.
-	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.inTime && f.failed && (!r.Released || r.Grant != ""))
+	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.inTime && f.left >= takeable && (!r.Released || r.Grant != ""))
 }
 
 // hasMark reports whether a record has the mark of this lock's work.
-func (f *releaser) hasMark(item protocol.Item) bool {
+func (f *freeing) hasMark(item protocol.Item) bool {
 	r, err := f.h.Decode(item)
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
@@ -47,11 +47,11 @@ func (f *releaser) hasMark(item protocol.Item) bool {
 // unmarked returns the error of a release that is not known to have stored its mark, although the
 // key may well be free; nil if the lock was lost. Later writes of others may hide a mark of ours
 // only where a write of ours had no answer.
-func (f *releaser) unmarked(item protocol.Item) error {
+func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)
 	switch {
-	case f.passed || err == nil && ours && r.Released:
+	case f.left == handedOn || err == nil && ours && r.Released:
 		return f.h.unmarked("an earlier release has freed the key without it")
 	case !f.tried.Silent() && len(f.tried.Unanswered()) == 0:
 		return nil
@@ -83,12 +83,12 @@ func (h *Lock) maybeUnmarked() error {
 // if it has.
 func (h *Lock) missingMark() error {
 	h.mu.Lock()
-	f := h.releaser // nil if the key was freed with its session. No release begins once it is freed
+	f := h.freeing // nil if the key was freed with its session. No release begins once it is freed
 	h.mu.Unlock()
 	switch {
 	case f != nil && f.marked:
 		return nil
-	case f != nil && f.mayHaveFreed:
+	case f != nil && f.left == maybeFreed:
 		return h.maybeUnmarked()
 	}
 	return h.unmarked("the lock had been given up before, by Close or a release without MarkDone")
@@ -99,12 +99,12 @@ func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) |
 
 // lost returns the error of a release that found the record without our grant. It is nil
 // if the lock had been given up by then, or may have been.
-func (f *releaser) lost(item protocol.Item) error {
+func (f *freeing) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {
 			return err
 		}
-	} else if f.passed || f.mayHaveFreed {
+	} else if f.left >= maybeFreed {
 		return nil
 	}
 	why := core.Loss{Key: f.h.key, Token: f.h.token, Reason: core.Broken, At: f.h.c.Wall().Round(0)}

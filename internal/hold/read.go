@@ -81,16 +81,13 @@ func (h *Lock) readTogether(ctx context.Context, gets []types.TransactGetItem) (
 
 // stillHeld ends the trust if the rows read beside no longer show the grant, or its session.
 func (h *Lock) stillHeld(items []protocol.Item) error {
-	var failed []failedGuard
+	shown := map[*row]protocol.Item{}
 	for i, r := range rowsOf([]*Lock{h}) {
 		if reason, _, _ := r.gone(items[i]); reason != "" {
-			failed = append(failed, failedGuard{r, items[i]})
+			shown[r] = items[i]
 		}
 	}
-	if len(failed) == 0 {
-		return nil
-	}
-	return loseBy(failed, []*Lock{h}, nil, (*Lock).endedOtherwise)[0]
+	return loseBy(shown, []*Lock{h}, nil, (*Lock).endedOtherwise)[0]
 }
 
 func (h *Lock) checkGets(gets []types.TransactGetItem) error {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -116,6 +117,10 @@ type release struct {
 	done  chan struct{}
 	err   error // once done is closed
 	freed bool  // once done is closed: the record no longer shows the grant
+
+	// Of one whose turn it is:
+	started decide.Instant
+	refused bool // its last request, for good: a repetition is of no use
 }
 
 // newRelease returns a release of the lock as it was agreed at its grant, or as the last
@@ -214,7 +219,7 @@ func (r *release) LastErr() error {
 func (r *release) tried() *attempts.Sequence[attempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
-	if f := r.h.releaser; f != nil && f.r == r {
+	if f := r.h.freeing; f != nil && f.r == r {
 		return &f.tried
 	}
 	return nil

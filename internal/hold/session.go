@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -57,24 +56,20 @@ type session struct {
 // Names are the session's id and the owner of its locks.
 func (s *session) Names() (id, owner string) { return s.id, s.owner }
 
-// sharing is the session of a client, if its locks share one.
-type sharing struct {
-	c       *Client
-	busy    ctxmutex.Mutex // held by the call that begins a session
-	current atomic.Pointer[session]
-}
-
-// session returns the client's session, and begins one if none is trusted.
-func (sh *sharing) session(ctx context.Context) (seek.Session, error) {
-	c := sh.c
-	if !sh.busy.Lock(ctx) {
+// Session returns the session that locks are granted under, and begins one if none is
+// trusted. It is nil if each lock is renewed by itself.
+func (c *Client) Session(ctx context.Context) (seek.Session, error) {
+	if !c.shared {
+		return nil, nil
+	}
+	if !c.beginning.Lock(ctx) {
 		return nil, &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 	}
-	defer sh.busy.Unlock()
+	defer c.beginning.Unlock()
 	if c.IsClosing() {
 		return nil, &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
 	}
-	before := sh.current.Load()
+	before := c.session.Load()
 	switch {
 	case before == nil:
 	case before.lease.Ended() != nil:
@@ -83,16 +78,15 @@ func (sh *sharing) session(ctx context.Context) (seek.Session, error) {
 	default:
 		return before, nil
 	}
-	return sh.begin(ctx)
+	return c.beginSession(ctx)
 }
 
-// begin creates a session's row. If there is no answer, that id is never used:
+// beginSession creates a session's row. If there is no answer, that id is never used:
 // the next attempt has another one.
-func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
-	c := sh.c
+func (c *Client) beginSession(ctx context.Context) (seek.Session, error) {
 	owner := protocol.NewOwner(c.Name)
 	id := protocol.ClientID(owner)
-	key, proto := sh.c.Native.SessionKey(id), sh.c.Native.Session()
+	key, proto := c.Native.SessionKey(id), c.Native.Session()
 	var tried attempts.Sequence[attempt]
 	r := tried.Try(context.WithoutCancel(ctx), c.Requests, attempts.Operation[attempt]{
 		Key: key,
@@ -113,7 +107,7 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 	default:
 		record, err := proto.Decode(r.Item)
 		if err == nil {
-			return sh.started(ctx, id, r.Attempt, record), nil
+			return c.sessionBegun(ctx, id, r.Attempt, record), nil
 		}
 		failure = &attempts.Failure{Cause: decide.Refused, Err: c.Errors.Unreadable(key, r.Item, err)}
 	}
@@ -123,19 +117,19 @@ func (sh *sharing) begin(ctx context.Context) (seek.Session, error) {
 	return nil, failure
 }
 
-// started begins to renew the row that attempt a has made, as record shows it,
+// sessionBegun begins to renew the row that attempt a has made, as record shows it,
 // and makes it the session of the client.
-func (sh *sharing) started(ctx context.Context, id string, a attempt, record protocol.Record) *session {
-	key := sh.c.Native.SessionKey(id)
+func (c *Client) sessionBegun(ctx context.Context, id string, a attempt, record protocol.Record) *session {
+	key := c.Native.SessionKey(id)
 	s := &session{
-		row: sh.c.newRow(ctx, key, sh.c.Native.Session(), record), id: id,
+		row: c.newRow(ctx, key, c.Native.Session(), record), id: id,
 		queue: ctxmutex.New(), naming: ctxmutex.New(), marking: ctxmutex.New(),
 		locks: map[*Lock]struct{}{}, unsettled: map[protocol.Key]*unsettledKey{},
 	}
-	terms := lease.Terms{Timing: sh.c.timing, Key: key, Values: s.ctx, Writes: s.naming}
-	s.lease = sh.c.leases.New(terms, a.Attempt.Attempt, record, s)
+	terms := lease.Terms{Timing: c.timing, Key: key, Values: s.ctx, Writes: s.naming}
+	s.lease = c.leases.New(terms, a.Attempt.Attempt, record, s)
 	s.lease.Start()
-	sh.current.Store(s)
+	c.session.Store(s)
 	return s
 }
 
@@ -229,13 +223,13 @@ func (s *session) loseWith(cause error) {
 		return
 	}
 	why, _ := core.LossOf(cause)
-	var losses []loss
+	var lost []*Lock
 	for _, h := range s.Locks() {
-		if lost := h.lostWithSession(why); h.end(lost) {
-			losses = append(losses, loss{h, lost, h.Age()})
+		if h.end(h.lostWithSession(why)) {
+			lost = append(lost, h)
 		}
 	}
-	s.c.Detach(func() { reportLosses(losses) })
+	s.c.Detach(func() { reportLosses(lost) })
 }
 
 // end ends the trust for good, once, and reports whether this call did. Locks that

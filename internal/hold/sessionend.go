@@ -14,13 +14,13 @@ import (
 // closeSession frees what is held under the session in one write. busy: a function in
 // Do still works under one of the locks. Then nothing is sent.
 func (c *Client) closeSession(limit context.Context, busy bool) error {
-	if c.sharing == nil {
+	if !c.shared {
 		return nil
 	}
-	if c.sharing.busy.Lock(limit) { // after a session that is being begun; no other is begun then
-		defer c.sharing.busy.Unlock()
+	if c.beginning.Lock(limit) { // after a session that is being begun; no other is begun then
+		defer c.beginning.Unlock()
 	}
-	s := c.sharing.current.Load()
+	s := c.session.Load()
 	if s == nil {
 		return nil
 	}
@@ -50,7 +50,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	for _, r := range freed {
 		h := r.h
 		c.Listener.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: c.Now().Mono - started.Mono,
-			Held: h.heldUntil(started), Err: err})
+			Held: h.held(), Err: err})
 	}
 	return err
 }

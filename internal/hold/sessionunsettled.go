@@ -33,10 +33,7 @@ const (
 
 // CheckSoon sees to it that attempts for key, which were given up, do not block it.
 func (c *Client) CheckSoon(key protocol.Key) {
-	if c.sharing == nil {
-		return
-	}
-	s := c.sharing.current.Load()
+	s := c.session.Load()
 	if s == nil {
 		return
 	}

@@ -85,14 +85,15 @@ func (t *transaction) errorOf(r fence.Result) error {
 // lost ends the locks whose guards failed, or whose session's did, and returns
 // how the first was lost.
 func (t *transaction) lost(r fence.Result) error {
-	failed := make([]failedGuard, len(r.Failed))
-	for i, f := range r.Failed {
-		failed[i] = failedGuard{t.rows[f.Guard], f.Item}
+	shown := map[*row]protocol.Item{}
+	for _, f := range r.Failed {
+		row := t.rows[f.Guard]
 		if f.Item == nil { // there is none, or the engine does not return it
-			failed[i].item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), failed[i].row.key)
+			f.Item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), row.key)
 		}
+		shown[row] = f.Item
 	}
-	t.losses = loseBy(failed, t.holds, r.Err, func(h *Lock) error {
+	t.losses = loseBy(shown, t.holds, r.Err, func(h *Lock) error {
 		if !h.lease.IsOver() {
 			return nil
 		}

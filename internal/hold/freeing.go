@@ -1,0 +1,287 @@
+package hold
+
+import (
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
+)
+
+// attempt is one write sent once. Its version is never used again.
+type attempt struct {
+	seek.Attempt
+	handsOver bool // it hands the key over to the next in our own queue
+	toHead    bool // it hands the key over to another client, who may trust it: it is never replaced
+}
+
+func (c *Client) newAttempt(lease time.Duration) attempt {
+	return attempt{Attempt: c.keys.Attempt(lease, nil)}
+}
+
+// freeing frees the key of one lock. Its releases go through it, one at a time: it
+// knows what earlier ones have sent, which may still be applied.
+type freeing struct {
+	h      *Lock
+	hold   protocol.Hold   // the grant to free, without the attempts that were sent; a hand-over replaces it
+	record protocol.Record // after the last write known to have been applied
+	stored bool            // a write without an answer may have stored something since
+	inTime bool            // the first write was sent before the lease had run out
+	marks  bool            // a release reports that the work is done, and so do its repetitions
+	marked bool            // the mark is stored, or a record has shown it
+	tried  attempts.Sequence[attempt]
+	left   left
+
+	again  *time.Timer // the repetition after a release that has failed, nil before that
+	pauses attempts.Pauses
+	until  decide.Instant // when it is of no use: the lease has freed the key. A session's is renewed, so each release has its own
+	sent   int            // since the last report
+
+	r *release // the release whose turn it is; h.mu guards it
+}
+
+// left is how far a grant has left this client's hands, whatever its record shows.
+type left int
+
+// Values of left, in the order in which they come.
+const (
+	stands     left = iota // every write that was sent names it
+	takeable               // a release has failed: whoever wants the key may have taken it
+	maybeFreed             // a commit of unknown outcome may have freed it, with the mark
+	handedOn               // a hand-over was applied: the lock is given up, whatever happens to the grant in hold
+)
+
+// freeing returns what frees the lock's key, for this release, whose turn it is. If the
+// lease had run out before the first write that may have been applied (the lock was
+// held through an outage, or a commit was waited for), a record without our grant does
+// not prove that our write freed the key: another client may have taken it over.
+func (r *release) freeing() *freeing {
+	h := r.h
+	h.lease.Look()
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.freeing == nil {
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.Record(), stored: h.lease.MayHaveStored(), inTime: h.givenUp}
+		h.freeing.pauses.Most = h.freeing.longestPause()
+	}
+	f, now := h.freeing, h.c.Now()
+	if f.r != r {
+		if h.session != nil || f.r == nil {
+			f.until = now.Add(h.lease.Root().Duration())
+		}
+		f.r, r.started = r, now
+	}
+	f.inTime = f.inTime && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
+	return f
+}
+
+// free hands the key over or releases it: to the first in the record's queue, or else to the
+// next goroutine. A lock that was not trusted any more gets one conditional release: its
+// record may still be there.
+func (r *release) free() {
+	f := r.freeing()
+	f.marks = f.marks || r.terms.Done
+	if f.inTime && !r.terms.Delete && !f.marks && (f.handToHead() || r.terms.Changes.None() && f.handOver()) {
+		return
+	}
+	f.end(f.release())
+}
+
+// release sends the release.
+func (f *freeing) release() error {
+	r := f.run(attempts.Operation[attempt]{
+		Next: f.next,
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			f.marked = f.marked || f.hasMark(item)
+			return sent[len(sent)-1], f.isFreed(item, sent, f.r.terms.Delete)
+		},
+	})
+	switch r.Outcome {
+	case attempts.Applied:
+		return nil
+	case attempts.Rejected:
+		return f.lost(r.Item)
+	}
+	return f.h.c.notDone(f.r.limit, "release", f.h.key, r, &f.tried)
+}
+
+// next returns the next attempt to release.
+func (f *freeing) next() (attempt, *protocol.Write) {
+	a := f.h.c.newAttempt(f.h.want.Timing.Lease)
+	if f.r.terms.Delete {
+		return a, f.h.proto.Delete(f.named())
+	}
+	changes, done := f.r.terms.Changes, f.done()
+	return a, f.h.proto.Release(f.named(), protocol.Release{
+		Version: a.Version, Now: f.h.c.Wall(), Changes: changes,
+		Expires: f.h.c.Expires(f.stored || changes.LeaveData(f.record), done != nil || f.record.Done != nil),
+		Done:    done,
+	})
+}
+
+// done returns the mark that the release stores, nil if it stores none. Work whose lock was lost
+// before the release gets no mark: a caller that knows of the loss does not find later that the
+// work counts as done.
+func (f *freeing) done() *protocol.Done {
+	if !f.h.givenUp || !f.marks && !f.r.terms.Done {
+		return nil
+	}
+	once := f.h.want.Once
+	return &protocol.Done{Once: once.Label, Period: once.Period, Owner: f.hold.Owner, At: f.h.c.Wall(), Token: f.h.token}
+}
+
+// named is the grant to be freed as the record may show it by now: by an attempt
+// without an answer, too, which may have handed it over.
+func (f *freeing) named() protocol.Hold {
+	hold := f.hold
+	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a attempt) bool { return a.toHead })
+	hold.Versions = append(slices.Clip(hold.Versions), attempts.Versions(tried)...)
+	for _, a := range tried {
+		if a.handsOver {
+			hold.Grants, hold.Token = append(slices.Clip(hold.Grants), a.Version), 0
+		}
+	}
+	return hold
+}
+
+// run sends attempts until the sequence ends; of a lost lock one, and of a repetition. op
+// says how to spell them and to read the record.
+func (f *freeing) run(op attempts.Operation[attempt]) attempts.Result[attempt] {
+	h := f.h
+	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
+	f.sent += reads
+	if failed := attempts.FailureOf(err); failed != nil {
+		f.r.refused = failed.After(true).Cause == decide.Refused
+		return attempts.Result[attempt]{Outcome: attempts.Unanswered, Err: failed.Err}
+	}
+	f.hold.Versions = versions
+	began, next := f.sent, op.Next
+	op.Key, op.Throttled = h.key, h.throttled
+	op.Next = func() (attempt, *protocol.Write) {
+		f.sent++
+		return next()
+	}
+	op.Turn = func() (func(), error) {
+		if f.sent > began && h.c.Now().Past(f.until) {
+			return nil, errOfNoUse
+		}
+		leave, ok := f.r.effort.Take(f.r.limit)
+		if !ok {
+			return nil, attempts.Cause(f.r.limit)
+		}
+		return leave, nil
+	}
+	if f.r.terms.Done {
+		op.Pauses.Most, op.RetryDenied = f.longestPause(), true
+	}
+	var r attempts.Result[attempt]
+	if f.inTime && !f.r.again {
+		r = f.tried.Run(f.r.ctx, f.r.limit, h.c.Requests, op)
+	} else {
+		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
+	}
+	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // the grant was answered
+	return r
+}
+
+// errOfNoUse is the error of a release that is no longer repeated: the lease has freed the key by
+// now, or a shared one is renewed, and the release is repeated under it.
+var errOfNoUse = errors.New("no answer for as long as a lease")
+
+// longestPause returns the longest pause of a release that may take the whole lease. A
+// condition names fewer attempts than a lease has room for.
+func (f *freeing) longestPause() time.Duration {
+	return max(time.Second, f.h.lease.Root().Duration()/15)
+}
+
+// end ends the release whose turn it is: the next in the queue may seek the key.
+func (f *freeing) end(err error) {
+	f.marked = f.marked || err == nil && f.done() != nil
+	repeated := f.repeat(err)
+	f.report(err, repeated)
+	f.passTurn()
+	f.r.end(err)
+}
+
+// passTurn lets the next in the local queue seek the key.
+func (f *freeing) passTurn() {
+	if f.hasQueue() {
+		f.h.c.keys.Local.PassQueued(f.h.key, f.h)
+	} else {
+		f.h.passTurn()
+	}
+}
+
+// repeat has a release repeated that has failed and may have left the grant, and reports
+// whether it does. No client treats the grant as held, and this one may take it over at once.
+// Others respect the lease until it ends, and the lease of a session continues: the release
+// is repeated until then.
+func (f *freeing) repeat(err error) bool {
+	h, c := f.h, f.h.c
+	if f.again != nil {
+		f.again.Stop()
+	}
+	repeats := !freed(err) && f.isOfUse()
+	if h.session == nil {
+		c.repeats(h, repeats)
+	}
+	if freed(err) {
+		return false
+	}
+	f.left = max(f.left, takeable)
+	c.keys.Unsettled.Add(h.key, f.named().Versions, c.Now().Mono)
+	if !repeats {
+		return false
+	}
+	if h.session != nil { // its lease does not end, and what was refused will mostly be refused again
+		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
+	}
+	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}
+	f.again = time.AfterFunc(c.Requests.NextPause(&f.pauses), func() {
+		if (h.session == nil || root.Ended() == nil) && c.Enter() {
+			defer c.Leave()
+			_ = c.release(endedContext(), []*release{next}) // reported as an event
+		}
+	})
+	return true
+}
+
+// isOfUse reports whether a release that failed may still free the key before the lease
+// does. Nothing shows that one whose first write came too late has freed it.
+func (f *freeing) isOfUse() bool {
+	if f.h.session != nil {
+		return !f.h.lease.Root().IsOver()
+	}
+	return f.inTime && !f.r.refused && !f.h.c.Now().Past(f.until)
+}
+
+// report logs a failed release and emits its event. The event counts the requests since the
+// last report. A repetition that failed, and is repeated, is not reported.
+func (f *freeing) report(err error, repeated bool) {
+	h := f.h
+	if f.r.again && repeated {
+		return
+	}
+	if err != nil {
+		way := "the lease frees the key"
+		switch {
+		case isUnmarked(err):
+			way = "the key is free, but the work may be done again"
+		case repeated && h.session != nil:
+			way = "it is repeated while the shared lease is renewed"
+		case repeated:
+			way = "it is repeated until the lease has ended"
+		}
+		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: release failed: "+way,
+			slog.String("table", h.c.Table), slog.String("key", h.key.String()), slog.Int64("token", h.token), slog.Any("err", err))
+	}
+	h.c.Listener.Report(h.ctx, core.Event{Kind: core.Released, Key: h.key, Token: h.token, Took: h.c.Now().Mono - f.r.started.Mono,
+		Held: h.held(), Requests: f.sent, Err: err})
+	f.sent = 0
+}

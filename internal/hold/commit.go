@@ -123,14 +123,14 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	defer stop()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	var ended error // this one keeps the commit from being sent, while others were claimed
+	var ended error // this one keeps the commit from being sent, while others were begun
 	for i, r := range rs {
-		ended = cmp.Or(ended, g.handles[i].claim(limit, r))
+		ended = cmp.Or(ended, g.handles[i].begin(limit, r))
 	}
 	slices.SortFunc(rs, func(a, b *release) int { return compareLocks(a.h, b.h) })
 	if ended != nil {
 		notDone(rs)
-		return withReleases(ended, c.freeClaimed(limit, rs))
+		return withReleases(ended, c.freeAll(limit, rs))
 	}
 	var err error
 	var now attempts.Latest
@@ -164,6 +164,31 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		return nil
 	}
 	return withReleases(err, released)
+}
+
+// begin ends this handle for a commit that releases it, and begins r: the release of the
+// grant, if no other handle shares it. The error says why nothing can be committed.
+func (l *Handle) begin(limit context.Context, r *release) error {
+	left, before := l.leave()
+	if !left && !before {
+		if !r.begin(limit) {
+			return r.h.Ended()
+		}
+		return nil
+	}
+	r.handle = l
+	r.open(limit)
+	if before {
+		r.end(nil)
+		return l.h.naming(core.ErrReleased)
+	}
+	switch {
+	case r.terms.Done:
+		return notSent(l.h, errors.New("others share the grant, so that the work is done cannot be stored with this handle's release: the last one can"))
+	case !r.terms.Changes.In(l.h.Record()):
+		return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
+	}
+	return nil
 }
 
 // commitWithReleases sends one transaction of writes and releases, with guards in the
@@ -239,6 +264,14 @@ func leaving(taken []*Lock) (leave func()) {
 			h.committing.Unlock()
 		}
 	}
+}
+
+func holdsOf(rs []*release) []*Lock {
+	holds := make([]*Lock, len(rs))
+	for i, r := range rs {
+		holds[i] = r.h
+	}
+	return holds
 }
 
 func compareLocks(a, b *Lock) int { return a.key.Compare(b.key) }

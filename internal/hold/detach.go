@@ -1,10 +1,17 @@
 package hold
 
 import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Detached is a grant that was given up without a release.
@@ -44,4 +51,172 @@ func (l *Handle) Detach() (Detached, error) {
 		Key: h.key, Owner: h.owner, Token: h.token, Grant: h.grant,
 		Versions: h.asHeld().Versions, Lease: h.lease.Duration(), TrustedUntil: until,
 	}, nil
+}
+
+// Resume resumes a grant that was detached, in this process or another, by one renewal.
+// If it ends without an answer it may be called again: the client knows what it has tried.
+func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Renewal) (*Lock, error) {
+	if ctx.Err() != nil {
+		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))
+	}
+	if !c.Enter() {
+		return nil, c.AfterClose("resume", want.Key)
+	}
+	defer c.Leave()
+	var tried attempts.Sequence[attempt]
+	ctx, stop := c.UntilClosing(ctx)
+	defer stop()
+	end, ok := c.resuming.begin(ctx, d.Grant)
+	if !ok { // the attempt of an earlier call, still without an answer
+		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
+	}
+	var h *Lock
+	var err error
+	done, unknown := attempts.Outlive(ctx, c.Detach, &tried, func() { h, err = c.resume(ctx, d, want, r, &tried) })
+	if unknown != nil {
+		c.Detach(func() {
+			defer end()
+			if <-done; h != nil {
+				c.detachAgain(d, h)
+			}
+		})
+		return nil, c.UnknownOutcome("resume", want.Key, unknown)
+	}
+	defer end()
+	if err != nil {
+		return nil, err
+	}
+	if !c.claim(h) {
+		c.detachAgain(d, h)
+		return nil, c.AfterClose("resume", want.Key)
+	}
+	return h, nil
+}
+
+// claim hands the lock to the caller of Resume, unless the client is closing: Close
+// releases what somebody has, and leaves alone what was resumed for nobody.
+func (c *Client) claim(h *Lock) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.unclaimed = c.IsClosing()
+	return !h.unclaimed
+}
+
+// isUnclaimed reports whether a lock was resumed, and its caller does not have it.
+func (c *Client) isUnclaimed(h *Lock) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return h.unclaimed
+}
+
+// detachAgain detaches a grant whose Resume was answered when its caller had left, or the
+// client was closing: a later Resume on this client resumes it. It is not given back, as what
+// was sought by Acquire is: whoever has detached it may still work under it, and believes it
+// until its lease ends.
+func (c *Client) detachAgain(d Detached, h *Lock) {
+	h.end(core.ErrDetached)
+	h.passTurn()
+	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)
+}
+
+// resuming lets one Resume of a grant be under way at a time. Two could each name the
+// other's attempt in their conditions, and both would succeed.
+// It is safe for concurrent use.
+type resuming struct {
+	mu sync.Mutex
+	by map[string]chan struct{} // id of the grant; closed at the end
+}
+
+// begin waits until no other Resume of the grant is under way, and keeps others out until end is
+// called. It returns false if ctx ended before that.
+func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
+	for {
+		r.mu.Lock()
+		other, busy := r.by[id]
+		if !busy {
+			if r.by == nil {
+				r.by = map[string]chan struct{}{}
+			}
+			own := make(chan struct{})
+			r.by[id] = own
+			r.mu.Unlock()
+			return func() {
+				r.mu.Lock()
+				defer r.mu.Unlock()
+				delete(r.by, id)
+				close(own)
+			}, true
+		}
+		r.mu.Unlock()
+		select {
+		case <-other:
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// resume sends the renewal until it is answered.
+func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Renewal, tried *attempts.Sequence[attempt]) (*Lock, error) {
+	of := row{c: c, key: want.Key, token: d.Token, proto: c.Proto, ctx: ctx}
+	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // calls' attempts without an answer
+	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
+	if err != nil {
+		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(attempts.Cause(ctx), err))
+	}
+	defer func() { c.resumes.Add(d.Grant, tried.Versions(), c.Now().Mono) }()
+	res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempt]{
+		Key: want.Key,
+		Next: func() (attempt, *protocol.Write) {
+			a := c.newAttempt(r.Lease)
+			return a, c.Proto.Renew(protocol.Hold{
+				Key: want.Key, Owner: d.Owner, Grants: []string{d.Grant}, Token: d.Token,
+				Versions: slices.Concat(versions, tried.Versions()),
+			}, protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: c.Wall(), Changes: r.Changes})
+		},
+		Within: want.Within(nil),
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			shown, err := c.Decode(want.Key, item)
+			a, ok := attempts.Find(sent, shown.Version)
+			return a, ok && err == nil && !shown.Released && !c.Now().Past(want.Timing.TrustedFrom(a.Sent))
+		},
+		Throttled: of.throttled,
+	})
+	switch res.Outcome {
+	case attempts.Applied:
+		return c.resumed(ctx, want, res.Attempt, res.Item)
+	case attempts.Rejected:
+		return nil, c.notResumed(d, want, res.Item)
+	}
+	if len(earlier) > 0 { // they may still be applied, whatever the outcome of this call
+		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(attempts.Cause(ctx), res.Err))
+	}
+	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
+}
+
+func (c *Client) resumed(ctx context.Context, want *seek.Want, a attempt, item protocol.Item) (*Lock, error) {
+	r, err := c.Decode(want.Key, item)
+	if err != nil {
+		return nil, err
+	}
+	h := want.Hold(ctx, seek.Grant{Attempt: a.Attempt, Record: r, Resumed: true}).(*Lock)
+	c.keys.Local.GrantedOutOfTurn(want.Key, h)
+	return h, nil
+}
+
+// notResumed returns the error of a grant that is gone, with the record that was shown.
+func (c *Client) notResumed(d Detached, want *seek.Want, item protocol.Item) error {
+	lost := core.Loss{Key: want.Key, Token: d.Token, Reason: core.Broken, At: d.TrustedUntil}
+	if now := c.Wall().Round(0); now.Before(lost.At) {
+		lost.At = now
+	}
+	if item == nil {
+		return c.Lost(lost)
+	}
+	r, err := c.Decode(want.Key, item)
+	if err != nil {
+		return errors.Join(c.Lost(lost), err)
+	}
+	lost.Seen(r, d.Grant)
+	return c.Lost(lost)
 }

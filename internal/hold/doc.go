@@ -38,7 +38,7 @@
 //	                 No renewal is sent: a table that accepts one accepts the mark
 //	hand-over        one write ends this grant and begins the next. It is a release until
 //	                 it was applied; then whoever has left hands it on
-//	hand-over to     the same for the head of the record's queue (head.go), another client: no
+//	hand-over to     the same for the head of the record's queue (handover.go), another client: no
 //	the head         later attempt may replace it. Rejected: another stands first by now
 //	commit with      a transaction of writes and releases. If it is not known to have
 //	releases         been applied, each release follows alone

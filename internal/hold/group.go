@@ -4,8 +4,6 @@ import (
 	"context"
 	"slices"
 	"sync"
-
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Group is several handles under one context. Code that serves one and several handles is written
@@ -55,69 +53,6 @@ func (g *Group) locks() []*Lock {
 // several locks take their turns in it too.
 func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
-}
-
-func holdsOf(rs []*release) []*Lock {
-	holds := make([]*Lock, len(rs))
-	for i, r := range rs {
-		holds[i] = r.h
-	}
-	return holds
-}
-
-// release ends the trust in all the locks and frees their keys. It takes at least
-// ReleaseGrace if it has to, however soon ctx ends. One that stores a mark takes until the
-// lease has ended or Close has given up. Nobody else can do the work before that, and its
-// caller must know whether somebody will. Errors are in the order of rs.
-func (c *Client) release(ctx context.Context, rs []*release) []error {
-	end := ctx
-	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
-		end = c.Closed()
-	}
-	limit, cancel := c.AtLeastGrace(ctx, end)
-	defer cancel()
-	return c.releaseWithin(limit, rs)
-}
-
-func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
-	for _, r := range rs {
-		r.claim(limit)
-	}
-	return c.freeClaimed(limit, rs)
-}
-
-// freeClaimed frees the keys that were claimed, each by a write of its own, side by side.
-// Those of locks that had ended before are released as well, and handles that share their
-// grants are dropped.
-func (c *Client) freeClaimed(limit context.Context, rs []*release) []error {
-	for _, r := range rs {
-		if r.isBegun() && r.handle == nil {
-			c.Detach(func() {
-				_, leave := takeTurns(limit, []*Lock{r.h})
-				defer leave()
-				r.free()
-			})
-		}
-	}
-	errs := make([]error, len(rs))
-	inParallel(len(rs), func(i int) {
-		r := rs[i]
-		if r.drop(limit); r.isBegun() {
-			errs[i] = r.wait(limit)
-		} else {
-			errs[i] = r.repeat(limit)
-		}
-	})
-	return errs
-}
-
-// GiveBack frees locks whose caller has left, within the release grace.
-func (c *Client) GiveBack(held []seek.Holding) {
-	rs := make([]*release, len(held))
-	for i, h := range held {
-		rs[i] = h.(*Lock).newRelease()
-	}
-	_ = c.release(endedContext(), rs) // reported as events
 }
 
 // inParallel calls fn for each of 0 to n-1 and waits for all. One alone needs no other

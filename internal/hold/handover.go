@@ -1,11 +1,89 @@
 package hold
 
 import (
+	"slices"
+
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 	"github.com/leasehold-go/leasehold/internal/seek"
 )
+
+// hasQueue reports whether the waiters of other clients, if there are any, are in the queue of
+// the record. While it is suspended they poll, and the release is as if there were none.
+func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
+
+// mostHeads is how many heads a release tries: each may leave while the write is under way.
+const mostHeads = 3
+
+// handToHead hands the key to the head of the record's queue, in one write that ends this
+// grant, stores what the release is to store, and begins theirs. It ends the release, unless there is no head: then the grant
+// must still be handed on here, or released.
+//
+// The head may trust its grant as soon as it reads the record. So no later attempt of the
+// release may replace one that has had no answer, nor may anybody else of this client.
+func (f *freeing) handToHead() (ended bool) {
+	for range mostHeads {
+		head, ok := f.head()
+		if !ok {
+			return false
+		}
+		if ended, err := f.grantToHead(head); ended || err != nil {
+			f.end(err)
+			return true
+		}
+	}
+	return false
+}
+
+// head returns the head of the queue that the record showed last, and false if the queue is empty.
+func (f *freeing) head() (protocol.Waiter, bool) {
+	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
+		return protocol.Waiter{}, false
+	}
+	return f.record.Waiters[0], true
+}
+
+// grantToHead sends the hand-over until it is answered. If the grant has not ended, and
+// there is no error, another stands first by now.
+func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
+	h := f.h
+	g := protocol.Grant{
+		Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: decide.HandOverLease(h.lease.Root().Duration()),
+		Changes: f.r.terms.Changes,
+	}
+	r := f.run(attempts.Operation[attempt]{
+		Next: func() (attempt, *protocol.Write) {
+			a := h.c.newAttempt(g.Lease)
+			a.toHead, g.Version, g.Now = true, a.Version, h.c.Wall()
+			return a, h.c.Native.HandToHead(f.named(), g)
+		},
+		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+			record, err := h.Decode(item)
+			return sent[len(sent)-1], err == nil && record.Grant == head.Grant
+		},
+	})
+	switch r.Outcome {
+	case attempts.Applied:
+		h.c.keys.Left.Note(h.key, r.Item, r.Attempt.Sent)
+		return true, nil
+	case attempts.Rejected:
+		record, err := h.Decode(r.Item)
+		switch {
+		case err != nil && r.Item != nil: // damaged: it may be another head, or another grant
+			f.record.Waiters = nil // a release has the condition of the grant alone
+			return false, nil
+		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
+			f.record = record
+			return false, nil
+		case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false):
+			return true, nil
+		}
+		return true, f.lost(r.Item) // nil if this grant had ended before, and was handed on
+	}
+	return false, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
+}
 
 // handOver hands the key to the next in the local queue, in one write that ends this
 // grant and begins theirs. It ends the release, unless there is none: then the grant in

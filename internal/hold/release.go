@@ -3,12 +3,14 @@ package hold
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Terms are the wishes of the caller of a release.
@@ -75,29 +77,60 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// claim ends this handle for a commit that releases it, and begins r: the release of the
-// grant, if no other handle shares it. The error says why nothing can be committed.
-func (l *Handle) claim(limit context.Context, r *release) error {
-	left, before := l.leave()
-	if !left && !before {
-		if !r.claim(limit) {
-			return r.h.Ended()
+// release ends the trust in all the locks and frees their keys. It takes at least
+// ReleaseGrace if it has to, however soon ctx ends. One that stores a mark takes until the
+// lease has ended or Close has given up. Nobody else can do the work before that, and its
+// caller must know whether somebody will. Errors are in the order of rs.
+func (c *Client) release(ctx context.Context, rs []*release) []error {
+	end := ctx
+	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
+		end = c.Closed()
+	}
+	limit, cancel := c.AtLeastGrace(ctx, end)
+	defer cancel()
+	return c.releaseWithin(limit, rs)
+}
+
+func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
+	for _, r := range rs {
+		r.begin(limit)
+	}
+	return c.freeAll(limit, rs)
+}
+
+// freeAll frees the keys of releases that have begun, each by a write of its own, side by
+// side. Those of locks that had ended before are released as well, and handles that share
+// their grants are dropped.
+func (c *Client) freeAll(limit context.Context, rs []*release) []error {
+	for _, r := range rs {
+		if r.isBegun() && r.handle == nil {
+			r.send(limit)
 		}
-		return nil
 	}
-	r.handle = l
-	r.begin(limit)
-	if before {
-		r.end(nil)
-		return l.h.naming(core.ErrReleased)
+	errs := make([]error, len(rs))
+	inParallel(len(rs), func(i int) {
+		r := rs[i]
+		if r.drop(limit); r.isBegun() {
+			errs[i] = r.wait(limit)
+		} else {
+			errs[i] = r.repeat(limit)
+		}
+	})
+	return errs
+}
+
+// GiveBack frees locks whose caller has left, within the release grace.
+func (c *Client) GiveBack(held []seek.Holding) {
+	rs := make([]*release, len(held))
+	for i, h := range held {
+		rs[i] = h.(*Lock).newRelease()
 	}
-	switch {
-	case r.terms.Done:
-		return notSent(l.h, errors.New("others share the grant, so that the work is done cannot be stored with this handle's release: the last one can"))
-	case !r.terms.Changes.In(l.h.Record()):
-		return notSent(l.h, errors.New("others share the grant, so its data or attributes cannot be stored with this handle's release: store them with Renew first"))
-	}
-	return nil
+	_ = c.release(endedContext(), rs) // reported as events
+}
+
+// GiveBack frees a grant whose caller has left.
+func (h *Lock) GiveBack() {
+	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
 }
 
 // release is the release of one lock by one call. Of several, one at a time sends
@@ -105,12 +138,12 @@ func (l *Handle) claim(limit context.Context, r *release) error {
 type release struct {
 	h      *Lock
 	terms  Terms
-	close  bool             // it is a part of Close: the trust ends with core.ErrClosed
+	close  bool             // it is a part of Close: the trust ends with ErrClosed
 	effort *inflight.Effort // limits its requests in flight; nil for no limit
 	again  bool             // it repeats one that failed, with one attempt, and nobody waits for it
 	handle *Handle          // the handle that it ends, as others share the grant; nil if it ends the grant
 
-	// Of one that sends requests, from begin on:
+	// Of one that sends requests, from open on:
 	limit context.Context    // context of the call; no request begins after its end
 	ctx   context.Context    // context of its requests
 	cut   context.CancelFunc // ends them, without an answer; otherwise nobody has to call it
@@ -134,20 +167,15 @@ func (h *Lock) newRelease() *release {
 	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
 }
 
-func (r *release) begin(limit context.Context) {
-	r.limit, r.done = limit, make(chan struct{})
-	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
-}
-
-// claim ends the trust and begins the release, unless the lock had ended before.
-func (r *release) claim(limit context.Context) bool {
+// begin ends the trust and begins the release, unless the lock had ended before.
+func (r *release) begin(limit context.Context) bool {
 	r.h.lease.Look()
-	return r.claimUnseen(limit)
+	return r.beginUnseen(limit)
 }
 
-// claimUnseen is claim that does not read the clock.
-func (r *release) claimUnseen(limit context.Context) bool {
-	r.begin(limit)
+// beginUnseen is begin that does not read the clock.
+func (r *release) beginUnseen(limit context.Context) bool {
+	r.open(limit)
 	cause := core.ErrReleased
 	if r.close {
 		cause = core.ErrClosed
@@ -159,8 +187,23 @@ func (r *release) claimUnseen(limit context.Context) bool {
 	return false
 }
 
+// open makes the release one that others may wait for.
+func (r *release) open(limit context.Context) {
+	r.limit, r.done = limit, make(chan struct{})
+	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
+}
+
 // isBegun reports whether the lock was held until this release began.
 func (r *release) isBegun() bool { return r.done != nil }
+
+// send frees the key once no commit of the lock is under way.
+func (r *release) send(limit context.Context) {
+	r.h.c.Detach(func() {
+		_, leave := takeTurns(limit, []*Lock{r.h})
+		defer leave()
+		r.free()
+	})
+}
 
 // drop forgets the handle of a release that ends a handle alone, and ends the release:
 // at once or, if that handle was the last by now, when another release has freed the key.
@@ -240,11 +283,7 @@ func (r *release) repeat(limit context.Context) error {
 	for {
 		current := h.currentRelease(limit, r)
 		if current == r {
-			h.c.Detach(func() {
-				_, leave := takeTurns(limit, []*Lock{h})
-				defer leave()
-				r.free()
-			})
+			r.send(limit)
 		}
 		err := current.wait(limit)
 		switch {
@@ -270,12 +309,7 @@ func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 		}
 		return r
 	}
-	next.begin(limit)
+	next.open(limit)
 	h.release = next
 	return next
-}
-
-// GiveBack frees a grant whose caller has left.
-func (h *Lock) GiveBack() {
-	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
 }

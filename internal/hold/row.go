@@ -156,41 +156,6 @@ func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) erro
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
 }
 
-// Renewal spells attempt a of a renewal.
-func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
-	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
-}
-
-// Decode reads an item as the record of this grant.
-func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
-	return r.c.DecodeBy(r.proto, r.key, item)
-}
-
-// Stands reports whether an item shows that the grant stands.
-func (r *row) Stands(item protocol.Item) bool {
-	reason, _, _ := r.gone(item)
-	return reason == ""
-}
-
-// Renewed reports a renewal.
-func (r *row) Renewed(report lease.Report) {
-	r.c.failing.renewed(r)
-	r.c.Listener.Report(r.ctx, core.Event{Kind: core.Renewed, Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
-}
-
-// throttled reports a request that was throttled, or in conflict.
-func (r *row) throttled(err error) { r.c.ReportThrottled(r.ctx, r.key, r.token, err) }
-
-// Failed reports an attempt to renew that was not applied, or had no answer.
-func (r *row) Failed(report lease.Report) {
-	r.c.failing.add(r, report.Err)
-	if report.Throttled {
-		r.throttled(report.Err)
-	}
-	r.c.Listener.Report(r.ctx, core.Event{Kind: core.RenewError, Key: r.key, Token: r.token, Took: report.Took, Remaining: report.Remaining,
-		Requests: report.Requests, Err: r.c.Errors.Failed("renew", r.key, report.Err)})
-}
-
 // sameTable compares two names of tables, where each may be an ARN. A name
 // is taken to be of the same account and region.
 func sameTable(a, b string) bool {

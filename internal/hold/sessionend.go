@@ -33,7 +33,7 @@ func (c *Client) closeSession(limit context.Context, busy bool) error {
 	for _, h := range s.Locks() {
 		r := h.newRelease()
 		r.close = true
-		if !r.terms.Delete && r.claimUnseen(limit) {
+		if !r.terms.Delete && r.beginUnseen(limit) {
 			freed = append(freed, r)
 		}
 	}

@@ -2,7 +2,7 @@
 //
 //	go run ./mutation                          every mutant: hours
 //	go run ./mutation -sample 300 -seed 7      300 of them, the same again for the same seed
-//	go run ./mutation -only 'releaser\.go'     the mutants of one file
+//	go run ./mutation -only 'freeing\.go'     the mutants of one file
 //	go run ./mutation -list                    list the mutants
 //
 // # A mutant

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/hold"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Acquire blocks until the key is granted or ctx ends. TryAcquire does not wait for a live
@@ -61,7 +61,7 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if err := checkOrder(ctx, c, want); err != nil {
 		return nil, err
 	}
-	return firstOf(c.sought(ctx, want.key(), func() (seek.Result, error) { return c.seek.One(ctx, want.wanted(c)) }))
+	return firstOf(c.sought(ctx, want.key(), func() (acquire.Result, error) { return c.acquirer.One(ctx, want.wanted(c)) }))
 }
 
 // Do is Client.Acquire followed by Lock.Do. An error from before fn was called matches
@@ -78,7 +78,7 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 }
 
 // sought runs search and emits its outcome. Close waits for it.
-func (c *Client) sought(ctx context.Context, first Key, search func() (seek.Result, error)) ([]seek.Holding, error) {
+func (c *Client) sought(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]acquire.Holding, error) {
 	if !c.env.Enter() {
 		return nil, c.afterClose("acquire", first)
 	}
@@ -91,7 +91,7 @@ func (c *Client) sought(ctx context.Context, first Key, search func() (seek.Resu
 }
 
 // firstOf returns the lock of the first grant.
-func firstOf(held []seek.Holding, err error) (*Lock, error) {
+func firstOf(held []acquire.Holding, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
 	}
@@ -99,8 +99,8 @@ func firstOf(held []seek.Holding, err error) (*Lock, error) {
 }
 
 // wanted returns what package seek needs to know of the request.
-func (r *request) wanted(c *Client) *seek.Want {
-	r.Hold = func(ctx context.Context, g seek.Grant) seek.Holding {
+func (r *request) wanted(c *Client) *acquire.Want {
+	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		l := newLock(c)
 		l.h.Once = !r.Once.None()
 		return c.holds.Hold(ctx, &r.Want, g, &l.h, l.warned(r.warnings))
@@ -110,7 +110,7 @@ func (r *request) wanted(c *Client) *seek.Want {
 
 // granted ends a call for which keys were sought. It gives them back if the client is
 // closing: Close may not have seen them.
-func (c *Client) granted(ctx context.Context, began decide.Instant, found seek.Result, err error) error {
+func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
 	if err != nil {
 		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
 			err = c.afterClose("acquire", found.At)
@@ -149,7 +149,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("leasehold: acquire one of %v and others: %w", wants[0].key(), attempts.Cause(ctx))
 	}
-	var sought []*seek.Want
+	var sought []*acquire.Want
 	var deadlock error
 	neverFree := true
 	for _, want := range wants {
@@ -169,7 +169,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if neverFree {
 		return nil, deadlock
 	}
-	return firstOf(c.sought(ctx, wants[0].key(), func() (seek.Result, error) { return c.seek.First(ctx, sought) }))
+	return firstOf(c.sought(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
 }
 
 // refuses returns why a grant is not shared with a request that belongs to it.

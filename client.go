@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
@@ -15,7 +16,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/records"
 	"github.com/leasehold-go/leasehold/internal/renewals"
-	"github.com/leasehold-go/leasehold/internal/seek"
 	"github.com/leasehold-go/leasehold/layout"
 )
 
@@ -27,10 +27,10 @@ type Client struct {
 	timing   lease.Timing
 	overhead int // bytes of a record without key, data and attributes
 
-	seek        *seek.Client
+	acquirer    *acquire.Acquirer
 	observer    *liveness.Observer
-	leases      *lease.Client
-	holds       *hold.Client
+	leases      *lease.Leases
+	holds       *hold.Holds
 	waitFails   waitFails
 	moved       lineAMinute // while all Regions are down requests move on and on
 	connections connections
@@ -71,12 +71,12 @@ func New(db DB, cfg Config) (*Client, error) {
 	c.overhead = recordOverhead(c.env.Owner, proto)
 	c.connections.idle = idleConnections(db)
 	c.observer = liveness.New(c.env)
-	c.leases = &lease.Client{
-		Env: c.env, ThroughOutage: throughOutage(cfg.Layout), Queue: renewals.New(on.Renewals, c.env.Detach, on.Chance),
+	c.leases = &lease.Leases{
+		Env: c.env, ThroughOutage: throughOutage(cfg.Layout), Scheduler: renewals.New(on.Renewals, c.env.Detach, on.Chance),
 	}
-	keys := seek.NewKeys(c.env)
+	keys := acquire.NewKeys(c.env)
 	c.holds = hold.New(c.env, keys, c.leases, c.timing, cfg.SharedLease)
-	c.seek = seek.New(keys, c.observer, c.holds)
+	c.acquirer = acquire.New(keys, c.observer, c.holds)
 	return c, nil
 }
 

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/hold"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Grant is a detached lock as plain data, for another process. Its JSON has "table", "key",
@@ -118,7 +118,7 @@ func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Loc
 	if err != nil {
 		return nil, err
 	}
-	want := &request{Want: seek.Want{Key: key, Timing: c.timing.Scaled(r.Lease), Delete: c.cfg.deletesByDefault()}}
+	want := &request{Want: acquire.Want{Key: key, Timing: c.timing.Scaled(r.Lease), Delete: c.cfg.deletesByDefault()}}
 	h, err := c.holds.Resume(ctx, hold.Detached{
 		Key: key, Owner: g.Owner, Token: g.Token, Grant: g.ID, Versions: g.Versions, TrustedUntil: g.TrustedUntil,
 	}, want.wanted(c), r)

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/hold"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Group is several locks held under one context, from Client.AcquireAll. Its methods are
@@ -139,7 +139,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, c.errorf("acquire", wants[0].key(), "%w", attempts.Cause(ctx))
 	}
 	shared := map[Key]*hold.Lock{}
-	var sought []*seek.Want
+	var sought []*acquire.Want
 	for _, want := range wants {
 		want.InOrder = true
 		if h := c.holds.Of(ctx, want.Key); h != nil {
@@ -154,10 +154,10 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		}
 		sought = append(sought, want.wanted(c))
 	}
-	slices.SortFunc(sought, func(a, b *seek.Want) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(sought, func(a, b *acquire.Want) int { return a.Key.Compare(b.Key) })
 	granted := map[Key]*hold.Lock{}
 	if len(sought) > 0 {
-		all, err := c.sought(ctx, wants[0].key(), func() (seek.Result, error) { return c.seek.All(ctx, sought) })
+		all, err := c.sought(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.All(ctx, sought) })
 		if err != nil {
 			return nil, err
 		}

@@ -7,11 +7,11 @@ import (
 	"iter"
 	"slices"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Get returns the record of one key, by a consistent read. The error is ErrNotFound if
@@ -54,7 +54,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 		defer cancel()
 		return read(attempt)
 	}, func(f *attempts.Failure) error {
-		if c.env.Now().Mono-began.Mono > seek.TryFor {
+		if c.env.Now().Mono-began.Mono > acquire.TryFor {
 			return f
 		}
 		if f.Cause == decide.Busy {
@@ -164,12 +164,12 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 		}
 		ctx, cancel := c.env.UntilClosing(ctx)
 		defer cancel()
-		c.observer.Records.Watch(k)
-		defer c.observer.Records.Unwatch(k)
-		w := c.seek.Watch(k)
-		var trouble seek.Trouble
+		c.observer.Records.Pin(k)
+		defer c.observer.Records.Unpin(k)
+		w := c.acquirer.Observe(k)
+		var trouble acquire.Trouble
 		answered := false
-		pauses := c.seek.Pauses()
+		pauses := c.acquirer.Pauses()
 		for {
 			seen, err := w.Look(ctx)
 			f := attempts.FailureOf(err).After(answered)
@@ -183,7 +183,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 				yield(Sighting{}, opError("watch", c.cfg.Table, k, f.Err))
 				return
 			case f != nil:
-				trouble.Report(ctx, c.seek, k, &attempts.Failure{Cause: f.Cause, Err: opError("watch", c.cfg.Table, k, f.Err)})
+				trouble.Report(ctx, c.acquirer, k, &attempts.Failure{Cause: f.Cause, Err: opError("watch", c.cfg.Table, k, f.Err)})
 				if f.Cause == decide.Busy {
 					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: f.Err})
 				}
@@ -256,7 +256,7 @@ func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error
 	defer c.env.Leave()
 	ctx, stop := c.env.UntilClosing(ctx)
 	defer stop()
-	breaks := breaking.Client{Env: c.env}
+	breaks := breaking.Breaker{Env: c.env}
 	return breaks.Break(ctx, b)
 }
 

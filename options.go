@@ -6,12 +6,12 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // AcquireOption is an option of every call that acquires, and of Do.
@@ -52,7 +52,7 @@ type ReleasePolicy interface {
 
 // request is a call of Acquire with its options.
 type request struct {
-	seek.Want
+	acquire.Want
 	reentrant bool
 	lease     time.Duration // lease from WithLease; zero if not given
 	policy    policy        // policy from an option

@@ -4,11 +4,11 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attribute"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // maxItemBytes is DynamoDB's limit of one item (Service quotas, "Item size").
@@ -16,7 +16,7 @@ const maxItemBytes = 400 << 10
 
 // newRequest checks a call of Acquire. If something is wrong with it, nothing is sent.
 func (c *Client) newRequest(key string, opts []AcquireOption) (*request, error) {
-	r := &request{Want: seek.Want{Key: protocol.Key{Partition: key}, Timing: c.timing}}
+	r := &request{Want: acquire.Want{Key: protocol.Key{Partition: key}, Timing: c.timing}}
 	return r, c.completeRequest(r, opts)
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/bridge"
 	"github.com/leasehold-go/leasehold/internal/core"
@@ -17,7 +18,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/machine"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // newEnv returns what the parts of a client share.
@@ -71,7 +71,7 @@ type lineAMinute struct{ at atomic.Int64 } // of the last line, in monotonic tim
 // isDue reports whether a line is due at now, and takes it for written if it is.
 func (l *lineAMinute) isDue(now decide.Instant) bool {
 	last := l.at.Load()
-	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= seek.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
+	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= acquire.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
 // waitFails logs that requests of waits fail: one line a minute for all waits of a
@@ -179,7 +179,9 @@ type inside struct{ c *Client }
 
 func (in inside) Env() *core.Env { return in.c.env }
 
-func (in inside) Session(ctx context.Context) (seek.Session, error) { return in.c.holds.Session(ctx) }
+func (in inside) Session(ctx context.Context) (acquire.Session, error) {
+	return in.c.holds.Session(ctx)
+}
 
 func (in inside) OnAsked(lock any, key protocol.Key, fn func()) bool {
 	l, ok := lock.(*Lock)

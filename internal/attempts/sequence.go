@@ -70,10 +70,10 @@ type Operation[A Attempt] struct {
 	// if the record shows no attempt, or one that can no longer be used.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
-	// Turn waits until the next attempt may be sent. It returns the function to
+	// BeforeSend waits until the next attempt may be sent. It returns the function to
 	// call once that has been answered. An error ends the sequence: it is too
 	// late. May be nil.
-	Turn func() (leave func(), err error)
+	BeforeSend func() (leave func(), err error)
 
 	// Throttled is called for each attempt that was throttled, or in conflict. May
 	// be nil.
@@ -212,8 +212,8 @@ func (q *Sequence[A]) Keep(n int) (dropped []A) {
 
 // Try sends the next attempt. ctx bounds the request.
 func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Result[A] {
-	if op.Turn != nil {
-		leave, err := op.Turn()
+	if op.BeforeSend != nil {
+		leave, err := op.BeforeSend()
 		if err != nil {
 			return Result[A]{Outcome: NotApplied, Err: err} // no cause: nothing was sent
 		}

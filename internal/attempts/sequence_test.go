@@ -283,7 +283,7 @@ func TestSequenceWhoseTurnsAreOverEnds(t *testing.T) {
 			var q Sequence[numbered]
 			op := replacing(&q)
 			left := 0
-			op.Turn = func() (func(), error) {
+			op.BeforeSend = func() (func(), error) {
 				if n.sent == 2 {
 					return nil, errOver
 				}
@@ -301,7 +301,7 @@ func TestSequenceThatHasNoTurnAtAllEndsWithTheReasonAlone(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		var q Sequence[numbered]
 		op := replacing(&q)
-		op.Turn = func() (func(), error) { return nil, errOver }
+		op.BeforeSend = func() (func(), error) { return nil, errOver }
 		if r := q.Run(t.Context(), t.Context(), s, op); r.Outcome != NotApplied || r.Err.Error() != "over" || n.sent != 0 {
 			t.Errorf("outcome %d, %v, %d requests", r.Outcome, r.Err, n.sent)
 		}

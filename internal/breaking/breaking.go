@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Client breaks grants for one client.
-type Client struct{ *core.Env }
+// Breaker breaks grants for one client.
+type Breaker struct{ *core.Env }
 
 // Request names the grant to break, and how.
 type Request struct {
@@ -21,7 +21,7 @@ type Request struct {
 }
 
 // Break frees the grant and tells its session, if it is under one.
-func (c *Client) Break(ctx context.Context, r Request) error {
+func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
 	var now attempts.Latest
@@ -49,7 +49,7 @@ func (c *Client) Break(ctx context.Context, r Request) error {
 
 // free sends the break until it is answered. maybe means that the error leaves open whether
 // the grant is broken. now holds the attempts in flight.
-func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
+func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
 		var tried attempts.Sequence[attempts.Version]
@@ -90,7 +90,7 @@ func (c *Client) free(ctx context.Context, r Request, now *attempts.Latest) (may
 
 // shows returns the attempt that freed the key, as a record shows it. In layouts whose free
 // keys have no record, or no version, it may have been any attempt without an answer.
-func (c *Client) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
+func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
 		return last, unanswered && !c.Caps.KeepOnRelease
@@ -107,7 +107,7 @@ func (c *Client) shows(item protocol.Item, sent []attempts.Version) (attempts.Ve
 
 // found returns what a record shows whose break was rejected: the grant, renewed. gone: it
 // shows that no more, as the error says.
-func (c *Client) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
+func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)
 	}
@@ -123,6 +123,6 @@ func (c *Client) found(grant protocol.Record, item protocol.Item) (now protocol.
 // sameGrant reports whether two records of a key show the same grant. A foreign holder has
 // no grant id. If its owner has a name, that stays the same while it renews. In layouts
 // that rely on the wall clock it does not renew: another version is another grant.
-func (c *Client) sameGrant(a, b protocol.Record) bool {
+func (c *Breaker) sameGrant(a, b protocol.Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.Caps.Expiry == layout.Observed)
 }

@@ -15,14 +15,14 @@ import (
 var ErrHolderUntold = errors.New("leasehold: holder not told of the break")
 
 // untold returns ErrHolderUntold with its reason.
-func (c *Client) untold(key protocol.Key, err error) error {
+func (c *Breaker) untold(key protocol.Key, err error) error {
 	return c.Errors.Failed("break", key, fmt.Errorf(
 		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
 }
 
 // tell notifies the session of r, if there is one, that the grant in r was broken, or may
 // have been. It tries at least once, and until limit ends.
-func (c *Client) tell(limit context.Context, r protocol.Record) error {
+func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	proto := c.Native
 	if proto == nil || r.Session == "" {
 		return nil
@@ -61,7 +61,7 @@ func (c *Client) tell(limit context.Context, r protocol.Record) error {
 
 // whyNot returns why the row of a session cannot be notified of a break. It returns nil if
 // its locks have ended with it: then there is no client to notify.
-func (c *Client) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
+func (c *Breaker) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
 	if row == nil {
 		return nil
 	}

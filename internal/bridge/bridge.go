@@ -6,9 +6,9 @@ package bridge
 import (
 	"context"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Client is the inside of a *leasehold.Client.
@@ -17,7 +17,7 @@ type Client interface {
 
 	// Session returns the session that the client grants under, and begins one if none is
 	// trusted.
-	Session(ctx context.Context) (seek.Session, error)
+	Session(ctx context.Context) (acquire.Session, error)
 
 	// OnAsked has fn called, once, if the holder of a *leasehold.Lock is asked to step down. It
 	// returns false if that is no lock of key that this client was granted.

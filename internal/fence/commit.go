@@ -21,9 +21,9 @@ type Locks interface {
 	// to find out about a request without an answer.
 	Trusted() bool
 
-	// Turn waits until this commit may send a request, and keeps others out until
+	// LockSession waits until this commit may send a request, and keeps others out until
 	// leave is called.
-	Turn(ctx context.Context) (leave func())
+	LockSession(ctx context.Context) (leave func())
 
 	// Throttled hears of each request that was throttled, or in conflict.
 	Throttled(err error)
@@ -139,7 +139,7 @@ func failedGuards(reply decide.CommitReply, guards int) []FailedGuard {
 // send sends a request once, and waits for its answer even if the caller leaves. sent is
 // false if the request is no longer of use.
 func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, sent bool, _ error) {
-	defer c.locks.Turn(ctx)()
+	defer c.locks.LockSession(ctx)()
 	inFlight := c.begin(ctx)
 	if inFlight == nil {
 		return decide.CommitReply{}, false, nil

@@ -142,7 +142,7 @@ func reason(ok bool) types.CancellationReason {
 }
 
 func (tb *table) Trusted() bool { return !tb.untrusted }
-func (tb *table) Turn(context.Context) (leave func()) {
+func (tb *table) LockSession(context.Context) (leave func()) {
 	if tb.turn != nil {
 		tb.turn()
 	}

@@ -7,19 +7,19 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
+	"github.com/leasehold-go/leasehold/internal/indoubt"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
-	"github.com/leasehold-go/leasehold/internal/unsettled"
 )
 
-// Client has the locks of one client.
-type Client struct {
+// Holds has the locks of one client.
+type Holds struct {
 	*core.Env
-	keys   *seek.Keys
-	leases *lease.Client
+	keys   *acquire.Keys
+	leases *lease.Leases
 	timing lease.Timing // of a lock whose caller has not asked for another, and of sessions
 
 	shared    bool           // locks are held under sessions, one at a time
@@ -27,7 +27,7 @@ type Client struct {
 	session   atomic.Pointer[session]
 
 	failing  failing
-	resumes  unsettled.Attempts[string] // attempts to resume a grant, by its id
+	resumes  indoubt.Attempts[string] // attempts to resume a grant, by its id
 	resuming resuming
 	result   error // Close returns it
 
@@ -38,25 +38,25 @@ type Client struct {
 }
 
 // New returns a client that holds nothing; shared: its locks are to be under sessions.
-func New(env *core.Env, keys *seek.Keys, leases *lease.Client, timing lease.Timing, shared bool) *Client {
-	return &Client{
+func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
+	return &Holds{
 		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
 		held: map[*Lock]int{}, unfreed: map[*Lock]struct{}{},
 	}
 }
 
 // Shares reports whether locks are held under sessions.
-func (c *Client) Shares() bool { return c.shared }
+func (c *Holds) Shares() bool { return c.shared }
 
 // Locks returns what is held, in order of acquisition.
-func (c *Client) Locks() []*Lock {
+func (c *Holds) Locks() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
 }
 
 // Holds reports whether a lock of this client is that grant.
-func (c *Client) Holds(key protocol.Key, grant string) bool {
+func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.held {
@@ -67,7 +67,7 @@ func (c *Client) Holds(key protocol.Key, grant string) bool {
 	return false
 }
 
-func (c *Client) keep(h *Lock) {
+func (c *Holds) keep(h *Lock) {
 	c.mu.Lock()
 	if !h.lease.IsOver() {
 		c.grants++
@@ -80,7 +80,7 @@ func (c *Client) keep(h *Lock) {
 	}
 }
 
-func (c *Client) drop(h *Lock) {
+func (c *Holds) drop(h *Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.held, h)
@@ -88,7 +88,7 @@ func (c *Client) drop(h *Lock) {
 
 // repeats notes whether the release of a lock has failed, and is repeated. Close frees such
 // locks too.
-func (c *Client) repeats(h *Lock, repeats bool) {
+func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if repeats {
@@ -99,7 +99,7 @@ func (c *Client) repeats(h *Lock, repeats bool) {
 }
 
 // failedToFree returns the locks whose release has failed, and is repeated.
-func (c *Client) failedToFree() []*Lock {
+func (c *Holds) failedToFree() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.Collect(maps.Keys(c.unfreed))

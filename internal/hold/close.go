@@ -18,7 +18,7 @@ import (
 )
 
 // Close ends the client, as leasehold.Client.Close documents.
-func (c *Client) Close(ctx context.Context) error {
+func (c *Holds) Close(ctx context.Context) error {
 	if !c.BeginClose() {
 		select {
 		case <-c.Closed().Done():
@@ -42,7 +42,7 @@ func (c *Client) Close(ctx context.Context) error {
 
 // closer frees what is held when the client closes.
 type closer struct {
-	c       *Client
+	c       *Holds
 	limit   context.Context
 	limiter *inflight.Limiter
 	wg      sync.WaitGroup
@@ -53,7 +53,7 @@ type closer struct {
 }
 
 // byTrust returns what is held for somebody, that with the least trust left first.
-func (c *Client) byTrust() []*Lock {
+func (c *Holds) byTrust() []*Lock {
 	held := slices.DeleteFunc(c.Locks(), c.isUnclaimed)
 	now := c.Now()
 	left := make(map[*Lock]time.Duration, len(held))
@@ -143,7 +143,7 @@ func (cl *closer) free(h *Lock, leave func(), ok bool) {
 }
 
 // unreleased is the error of a lock for which no request was sent.
-func (c *Client) unreleased(key protocol.Key, cause error) error {
+func (c *Holds) unreleased(key protocol.Key, cause error) error {
 	return c.Errors.Failed("release", key, fmt.Errorf("nothing was sent, no time was left: %w", cause))
 }
 

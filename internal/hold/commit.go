@@ -195,9 +195,9 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 // place of releases where other handles share the grant. It settles the releases of all
 // if it was committed, and also the releases of locks that turn out to be lost. Releases that follow
 // expect what it may have written. now holds the transaction.
-func (c *Client) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
+func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // nil if others share the grant
-	sent := make([]attempt, len(rs))
+	sent := make([]releaseAttempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
 		if r.handle != nil {

@@ -34,7 +34,7 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 }
 
 // Of returns the lock of that key that ctx belongs to, nil if none is still held.
-func (c *Client) Of(ctx context.Context, key protocol.Key) *Lock {
+func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.key == key && h.by.Ended() == nil {
 			return h.by
@@ -45,7 +45,7 @@ func (c *Client) Of(ctx context.Context, key protocol.Key) *Lock {
 
 // Above returns a lock of several that ctx belongs to, and whose key comes after key where
 // several are taken, nil if none is still held.
-func (c *Client) Above(ctx context.Context, key protocol.Key) *Lock {
+func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.want.InOrder && h.by.key.Compare(key) > 0 && h.by.Ended() == nil {
 			return h.by

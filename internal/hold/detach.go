@@ -7,11 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Detached is a grant that was given up without a release.
@@ -55,7 +55,7 @@ func (l *Handle) Detach() (Detached, error) {
 
 // Resume resumes a grant that was detached, in this process or another, by one renewal.
 // If it ends without an answer it may be called again: the client knows what it has tried.
-func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Renewal) (*Lock, error) {
+func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))
 	}
@@ -63,7 +63,7 @@ func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 		return nil, c.AfterClose("resume", want.Key)
 	}
 	defer c.Leave()
-	var tried attempts.Sequence[attempt]
+	var tried attempts.Sequence[releaseAttempt]
 	ctx, stop := c.UntilClosing(ctx)
 	defer stop()
 	end, ok := c.resuming.begin(ctx, d.Grant)
@@ -95,7 +95,7 @@ func (c *Client) Resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 
 // claim hands the lock to the caller of Resume, unless the client is closing: Close
 // releases what somebody has, and leaves alone what was resumed for nobody.
-func (c *Client) claim(h *Lock) bool {
+func (c *Holds) claim(h *Lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	h.unclaimed = c.IsClosing()
@@ -103,7 +103,7 @@ func (c *Client) claim(h *Lock) bool {
 }
 
 // isUnclaimed reports whether a lock was resumed, and its caller does not have it.
-func (c *Client) isUnclaimed(h *Lock) bool {
+func (c *Holds) isUnclaimed(h *Lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return h.unclaimed
@@ -113,7 +113,7 @@ func (c *Client) isUnclaimed(h *Lock) bool {
 // client was closing: a later Resume on this client resumes it. It is not given back, as what
 // was sought by Acquire is: whoever has detached it may still work under it, and believes it
 // until its lease ends.
-func (c *Client) detachAgain(d Detached, h *Lock) {
+func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)
@@ -157,7 +157,7 @@ func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
 }
 
 // resume sends the renewal until it is answered.
-func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Renewal, tried *attempts.Sequence[attempt]) (*Lock, error) {
+func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
 	of := row{c: c, key: want.Key, token: d.Token, proto: c.Proto, ctx: ctx}
 	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // calls' attempts without an answer
 	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
@@ -165,9 +165,9 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(attempts.Cause(ctx), err))
 	}
 	defer func() { c.resumes.Add(d.Grant, tried.Versions(), c.Now().Mono) }()
-	res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[attempt]{
+	res := tried.Run(context.WithoutCancel(ctx), ctx, c.Requests, attempts.Operation[releaseAttempt]{
 		Key: want.Key,
-		Next: func() (attempt, *protocol.Write) {
+		Next: func() (releaseAttempt, *protocol.Write) {
 			a := c.newAttempt(r.Lease)
 			return a, c.Proto.Renew(protocol.Hold{
 				Key: want.Key, Owner: d.Owner, Grants: []string{d.Grant}, Token: d.Token,
@@ -175,7 +175,7 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 			}, protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: c.Wall(), Changes: r.Changes})
 		},
 		Within: want.Within(nil),
-		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			shown, err := c.Decode(want.Key, item)
 			a, ok := attempts.Find(sent, shown.Version)
 			return a, ok && err == nil && !shown.Released && !c.Now().Past(want.Timing.TrustedFrom(a.Sent))
@@ -194,18 +194,18 @@ func (c *Client) resume(ctx context.Context, d Detached, want *seek.Want, r Rene
 	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
 }
 
-func (c *Client) resumed(ctx context.Context, want *seek.Want, a attempt, item protocol.Item) (*Lock, error) {
+func (c *Holds) resumed(ctx context.Context, want *acquire.Want, a releaseAttempt, item protocol.Item) (*Lock, error) {
 	r, err := c.Decode(want.Key, item)
 	if err != nil {
 		return nil, err
 	}
-	h := want.Hold(ctx, seek.Grant{Attempt: a.Attempt, Record: r, Resumed: true}).(*Lock)
+	h := want.Hold(ctx, acquire.Grant{GrantAttempt: a.GrantAttempt, Record: r, Resumed: true}).(*Lock)
 	c.keys.Local.GrantedOutOfTurn(want.Key, h)
 	return h, nil
 }
 
 // notResumed returns the error of a grant that is gone, with the record that was shown.
-func (c *Client) notResumed(d Detached, want *seek.Want, item protocol.Item) error {
+func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) error {
 	lost := core.Loss{Key: want.Key, Token: d.Token, Reason: core.Broken, At: d.TrustedUntil}
 	if now := c.Wall().Round(0); now.Before(lost.At) {
 		lost.At = now

@@ -58,10 +58,10 @@
 // Outlived). Everything else that differs is in one place each: a commit names the session's row
 // as well, and waits for its turn (guard.go, session.go); a break is noted in the row
 // (sessionbroken.go); attempts that were given up are checked while the session lives
-// (sessionunsettled.go); the session ends with one write for all (sessionend.go).
+// (sessionindoubt.go); the session ends with one write for all (sessionend.go).
 //
 // # What it does not know
 //
-// How keys are sought (package seek, whose [seek.Keeper] the client is); which options there
+// How keys are sought (package acquire, whose [seek.Keeper] the client is); which options there
 // are; the errors and events of users, which package core has interfaces for.
 package hold

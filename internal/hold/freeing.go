@@ -6,39 +6,39 @@ import (
 	"slices"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
-// attempt is one write sent once. Its version is never used again.
-type attempt struct {
-	seek.Attempt
+// releaseAttempt is one write sent once. Its version is never used again.
+type releaseAttempt struct {
+	acquire.GrantAttempt
 	handsOver bool // it hands the key over to the next in our own queue
 	toHead    bool // it hands the key over to another client, who may trust it: it is never replaced
 }
 
-func (c *Client) newAttempt(lease time.Duration) attempt {
-	return attempt{Attempt: c.keys.Attempt(lease, nil)}
+func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
+	return releaseAttempt{GrantAttempt: c.keys.Attempt(lease, nil)}
 }
 
 // freeing frees the key of one lock. Its releases go through it, one at a time: it
 // knows what earlier ones have sent, which may still be applied.
 type freeing struct {
-	h      *Lock
-	hold   protocol.Hold   // the grant to free, without the attempts that were sent; a hand-over replaces it
-	record protocol.Record // after the last write known to have been applied
-	stored bool            // a write without an answer may have stored something since
-	inTime bool            // the first write was sent before the lease had run out
-	marks  bool            // a release reports that the work is done, and so do its repetitions
-	marked bool            // the mark is stored, or a record has shown it
-	tried  attempts.Sequence[attempt]
-	left   left
+	h             *Lock
+	hold          protocol.Hold   // the grant to free, without the attempts that were sent; a hand-over replaces it
+	record        protocol.Record // after the last write known to have been applied
+	mayHaveStored bool            // a write without an answer may have stored something since
+	sentInLease   bool            // the first write was sent before the lease had run out
+	reportsDone   bool            // a release reports that the work is done, and so do its repetitions
+	marked        bool            // the mark is stored, or a record has shown it
+	tried         attempts.Sequence[releaseAttempt]
+	left          left
 
-	again  *time.Timer // the repetition after a release that has failed, nil before that
+	retry  *time.Timer // the repetition after a release that has failed, nil before that
 	pauses attempts.Pauses
 	until  decide.Instant // when it is of no use: the lease has freed the key. A session's is renewed, so each release has its own
 	sent   int            // since the last report
@@ -67,7 +67,7 @@ func (r *release) freeing() *freeing {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.freeing == nil {
-		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.Record(), stored: h.lease.MayHaveStored(), inTime: h.givenUp}
+		h.freeing = &freeing{h: h, hold: h.asHeld(), record: h.Record(), mayHaveStored: h.lease.MayHaveStored(), sentInLease: h.givenUp}
 		h.freeing.pauses.Most = h.freeing.longestPause()
 	}
 	f, now := h.freeing, h.c.Now()
@@ -77,7 +77,7 @@ func (r *release) freeing() *freeing {
 		}
 		f.r, r.started = r, now
 	}
-	f.inTime = f.inTime && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
+	f.sentInLease = f.sentInLease && (f.tried.Silent() || !now.Past(h.lease.TrustedUntil()))
 	return f
 }
 
@@ -86,8 +86,8 @@ func (r *release) freeing() *freeing {
 // record may still be there.
 func (r *release) free() {
 	f := r.freeing()
-	f.marks = f.marks || r.terms.Done
-	if f.inTime && !r.terms.Delete && !f.marks && (f.handToHead() || r.terms.Changes.None() && f.handOver()) {
+	f.reportsDone = f.reportsDone || r.terms.Done
+	if f.sentInLease && !r.terms.Delete && !f.reportsDone && (f.handToHead() || r.terms.Changes.None() && f.handOver()) {
 		return
 	}
 	f.end(f.release())
@@ -95,9 +95,9 @@ func (r *release) free() {
 
 // release sends the release.
 func (f *freeing) release() error {
-	r := f.run(attempts.Operation[attempt]{
+	r := f.run(attempts.Operation[releaseAttempt]{
 		Next: f.next,
-		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			f.marked = f.marked || f.hasMark(item)
 			return sent[len(sent)-1], f.isFreed(item, sent, f.r.terms.Delete)
 		},
@@ -112,7 +112,7 @@ func (f *freeing) release() error {
 }
 
 // next returns the next attempt to release.
-func (f *freeing) next() (attempt, *protocol.Write) {
+func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 	a := f.h.c.newAttempt(f.h.want.Timing.Lease)
 	if f.r.terms.Delete {
 		return a, f.h.proto.Delete(f.named())
@@ -120,7 +120,7 @@ func (f *freeing) next() (attempt, *protocol.Write) {
 	changes, done := f.r.terms.Changes, f.done()
 	return a, f.h.proto.Release(f.named(), protocol.Release{
 		Version: a.Version, Now: f.h.c.Wall(), Changes: changes,
-		Expires: f.h.c.Expires(f.stored || changes.LeaveData(f.record), done != nil || f.record.Done != nil),
+		Expires: f.h.c.Expires(f.mayHaveStored || changes.LeaveData(f.record), done != nil || f.record.Done != nil),
 		Done:    done,
 	})
 }
@@ -129,7 +129,7 @@ func (f *freeing) next() (attempt, *protocol.Write) {
 // before the release gets no mark: a caller that knows of the loss does not find later that the
 // work counts as done.
 func (f *freeing) done() *protocol.Done {
-	if !f.h.givenUp || !f.marks && !f.r.terms.Done {
+	if !f.h.givenUp || !f.reportsDone && !f.r.terms.Done {
 		return nil
 	}
 	once := f.h.want.Once
@@ -140,7 +140,7 @@ func (f *freeing) done() *protocol.Done {
 // without an answer, too, which may have handed it over.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
-	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a attempt) bool { return a.toHead })
+	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a releaseAttempt) bool { return a.toHead })
 	hold.Versions = append(slices.Clip(hold.Versions), attempts.Versions(tried)...)
 	for _, a := range tried {
 		if a.handsOver {
@@ -152,22 +152,22 @@ func (f *freeing) named() protocol.Hold {
 
 // run sends attempts until the sequence ends; of a lost lock one, and of a repetition. op
 // says how to spell them and to read the record.
-func (f *freeing) run(op attempts.Operation[attempt]) attempts.Result[attempt] {
+func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[releaseAttempt] {
 	h := f.h
 	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
 	f.sent += reads
 	if failed := attempts.FailureOf(err); failed != nil {
 		f.r.refused = failed.After(true).Cause == decide.Refused
-		return attempts.Result[attempt]{Outcome: attempts.Unanswered, Err: failed.Err}
+		return attempts.Result[releaseAttempt]{Outcome: attempts.Unanswered, Err: failed.Err}
 	}
 	f.hold.Versions = versions
 	began, next := f.sent, op.Next
 	op.Key, op.Throttled = h.key, h.throttled
-	op.Next = func() (attempt, *protocol.Write) {
+	op.Next = func() (releaseAttempt, *protocol.Write) {
 		f.sent++
 		return next()
 	}
-	op.Turn = func() (func(), error) {
+	op.BeforeSend = func() (func(), error) {
 		if f.sent > began && h.c.Now().Past(f.until) {
 			return nil, errOfNoUse
 		}
@@ -180,8 +180,8 @@ func (f *freeing) run(op attempts.Operation[attempt]) attempts.Result[attempt] {
 	if f.r.terms.Done {
 		op.Pauses.Most, op.RetryDenied = f.longestPause(), true
 	}
-	var r attempts.Result[attempt]
-	if f.inTime && !f.r.again {
+	var r attempts.Result[releaseAttempt]
+	if f.sentInLease && !f.r.again {
 		r = f.tried.Run(f.r.ctx, f.r.limit, h.c.Requests, op)
 	} else {
 		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
@@ -224,8 +224,8 @@ func (f *freeing) passTurn() {
 // is repeated until then.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
-	if f.again != nil {
-		f.again.Stop()
+	if f.retry != nil {
+		f.retry.Stop()
 	}
 	repeats := !freed(err) && f.isOfUse()
 	if h.session == nil {
@@ -235,7 +235,7 @@ func (f *freeing) repeat(err error) bool {
 		return false
 	}
 	f.left = max(f.left, takeable)
-	c.keys.Unsettled.Add(h.key, f.named().Versions, c.Now().Mono)
+	c.keys.InDoubt.Add(h.key, f.named().Versions, c.Now().Mono)
 	if !repeats {
 		return false
 	}
@@ -243,7 +243,7 @@ func (f *freeing) repeat(err error) bool {
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}
 	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}
-	f.again = time.AfterFunc(c.Requests.NextPause(&f.pauses), func() {
+	f.retry = time.AfterFunc(c.Requests.NextPause(&f.pauses), func() {
 		if (h.session == nil || root.Ended() == nil) && c.Enter() {
 			defer c.Leave()
 			_ = c.release(endedContext(), []*release{next}) // reported as an event
@@ -258,7 +258,7 @@ func (f *freeing) isOfUse() bool {
 	if f.h.session != nil {
 		return !f.h.lease.Root().IsOver()
 	}
-	return f.inTime && !f.r.refused && !f.h.c.Now().Past(f.until)
+	return f.sentInLease && !f.r.refused && !f.h.c.Now().Past(f.until)
 }
 
 // report logs a failed release and emits its event. The event counts the requests since the

@@ -9,7 +9,7 @@ import (
 // Group is several handles under one context. Code that serves one and several handles is written
 // for a Group.
 type Group struct {
-	c       *Client
+	c       *Holds
 	handles []*Handle // in order of first mention
 	ctx     *lockContext
 }

@@ -181,7 +181,7 @@ func (h *Lock) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem
 // readTogether reads in one transaction, once. It ends with ctx.
 func (h *Lock) readTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	if h.session != nil {
-		defer h.session.turn(ctx)()
+		defer h.session.lockTransactions(ctx)()
 	}
 	return h.c.Requests.ReadTogether(ctx, gets)
 }

@@ -3,11 +3,11 @@ package hold
 import (
 	"slices"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // hasQueue reports whether the waiters of other clients, if there are any, are in the queue of
@@ -53,13 +53,13 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		Key: h.key, Owner: head.Owner, ID: head.Grant, Lease: decide.HandOverLease(h.lease.Root().Duration()),
 		Changes: f.r.terms.Changes,
 	}
-	r := f.run(attempts.Operation[attempt]{
-		Next: func() (attempt, *protocol.Write) {
+	r := f.run(attempts.Operation[releaseAttempt]{
+		Next: func() (releaseAttempt, *protocol.Write) {
 			a := h.c.newAttempt(g.Lease)
 			a.toHead, g.Version, g.Now = true, a.Version, h.c.Wall()
 			return a, h.c.Native.HandToHead(f.named(), g)
 		},
-		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			record, err := h.Decode(item)
 			return sent[len(sent)-1], err == nil && record.Grant == head.Grant
 		},
@@ -122,7 +122,7 @@ func (f *freeing) handOver() (ended bool) {
 		}
 		granted.end(core.ErrReleased)
 		// Only now: a renewal may have been sent since the grant.
-		f.hold, f.record, f.stored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
+		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // they can no longer be applied: the record does not show the versions that they name
 		f.left = handedOn
 		if f.handToHead() { // the hand-over has shown whoever joined meanwhile
@@ -134,20 +134,20 @@ func (f *freeing) handOver() (ended bool) {
 // grantTo sends the hand-over until it is answered. It returns the attempt that was
 // applied, and its record; neither if the key is free or somebody else's by now, as after
 // an earlier release that was applied.
-func (f *freeing) grantTo(want *seek.Want) (seek.Grant, error) {
+func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
 	stores := !want.Changes.None()
-	var under seek.Session
+	var under acquire.Session
 	if h.session != nil {
 		under = h.session
 	}
-	r := f.run(attempts.Operation[attempt]{
+	r := f.run(attempts.Operation[releaseAttempt]{
 		Within: want.Within(under),
-		Next: func() (attempt, *protocol.Write) {
-			a := attempt{Attempt: h.c.keys.Attempt(want.Timing.Lease, under), handsOver: true}
-			return a, h.c.Proto.HandOver(f.named(), h.c.keys.Grant(want, a.Attempt))
+		Next: func() (releaseAttempt, *protocol.Write) {
+			a := releaseAttempt{GrantAttempt: h.c.keys.Attempt(want.Timing.Lease, under), handsOver: true}
+			return a, h.c.Proto.HandOver(f.named(), h.c.keys.Grant(want, a.GrantAttempt))
 		},
-		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			record, err := h.c.Decode(h.key, item)
 			a, ok := attempts.Find(sent, record.Version)
 			return a, ok && err == nil && !record.Released && a.Lives(want.Timing, h.c.Now())
@@ -156,13 +156,13 @@ func (f *freeing) grantTo(want *seek.Want) (seek.Grant, error) {
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := h.c.Decode(want.Key, r.Item)
-		return seek.Grant{Attempt: r.Attempt.Attempt, Record: record}, err
+		return acquire.Grant{GrantAttempt: r.Attempt.GrantAttempt, Record: record}, err
 	case attempts.Rejected:
 		if f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false) {
-			return seek.Grant{}, nil
+			return acquire.Grant{}, nil
 		}
-		return seek.Grant{}, f.lost(r.Item)
+		return acquire.Grant{}, f.lost(r.Item)
 	}
-	f.stored = f.stored || r.Outcome == attempts.Unanswered && stores
-	return seek.Grant{}, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
+	f.mayHaveStored = f.mayHaveStored || r.Outcome == attempts.Unanswered && stores
+	return acquire.Grant{}, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
 }

@@ -9,18 +9,18 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Lock is one grant of one key while this client has it. Handles share it.
 type Lock struct {
 	row
-	want    *seek.Want
+	want    *acquire.Want
 	session *session // the session whose lease is renewed instead of this grant's; nil if there is none
 	granted decide.Instant
 	dead    *protocol.Record // the dead holder's, if it was taken over
@@ -46,8 +46,8 @@ type Lock struct {
 
 // Hold begins to hold what was granted. first is the handle of the call that was
 // granted it.
-func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first *Handle, warnings []Warning) *Lock {
-	c.keys.Unsettled.Settle(want.Key, g.Record.Version)
+func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []Warning) *Lock {
+	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
 		row: c.newRow(ctx, want.Key, c.Proto, g.Record), want: want,
 		granted: g.Sent, dead: g.Dead, first: first, resumed: g.Resumed, unclaimed: g.Resumed, committing: ctxmutex.New(),
@@ -59,7 +59,7 @@ func (c *Client) Hold(ctx context.Context, want *seek.Want, g seek.Grant, first 
 	if h.session != nil {
 		terms.Parent = h.session.lease
 	}
-	h.lease = c.leases.New(terms, g.Attempt.Attempt, g.Record, h)
+	h.lease = c.leases.New(terms, g.GrantAttempt.Attempt, g.Record, h)
 	h.add(h.ctx, first)
 	first.warn(warnings)
 	h.lease.Start()
@@ -77,7 +77,7 @@ func (h *Lock) Key() protocol.Key { return h.key }
 func (h *Lock) Token() int64 { return h.token }
 
 // Want returns the terms that the caller asked for.
-func (h *Lock) Want() *seek.Want { return h.want }
+func (h *Lock) Want() *acquire.Want { return h.want }
 
 // UnderSession reports whether a session is renewed in the lock's place.
 func (h *Lock) UnderSession() bool { return h.session != nil }

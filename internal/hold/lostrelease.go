@@ -15,11 +15,11 @@ import (
 
 // isFreed reports whether a record that does not show our grant means that an
 // attempt has freed it.
-func (f *freeing) isFreed(item protocol.Item, sent []attempt, deletes bool) bool {
+func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt, deletes bool) bool {
 	// Nobody else could be granted the key while the first write was under
 	// way, unless that write was applied.
 	silent := f.tried.Silent()
-	applied := silent && f.inTime && !f.h.lease.Orphaned()
+	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
 		return f.hasMark(item)
 	}
@@ -35,7 +35,7 @@ func (f *freeing) isFreed(item protocol.Item, sent []attempt, deletes bool) bool
 	}
 	// If an earlier release failed while the lock was trusted, anyone may have taken
 	// the key since: another grant in the record then means freed, not lost.
-	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.inTime && f.left >= takeable && (!r.Released || r.Grant != ""))
+	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.sentInLease && f.left >= takeable && (!r.Released || r.Grant != ""))
 }
 
 // hasMark reports whether a record has the mark of this lock's work.
@@ -117,7 +117,7 @@ func (f *freeing) lost(item protocol.Item) error {
 // notDone is the error of an operation whose last attempt was neither applied nor
 // rejected. Nothing was done, if all attempts have been answered. limit is the context of the
 // operation.
-func (c *Client) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[attempt], tried *attempts.Sequence[attempt]) error {
+func (c *Holds) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[releaseAttempt], tried *attempts.Sequence[releaseAttempt]) error {
 	err := attempts.Joined(attempts.Cause(limit), r.Err)
 	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {
 		return c.UnknownOutcome(op, key, err)

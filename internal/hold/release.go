@@ -5,12 +5,12 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/inflight"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Terms are the wishes of the caller of a release.
@@ -81,7 +81,7 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 // ReleaseGrace if it has to, however soon ctx ends. One that stores a mark takes until the
 // lease has ended or Close has given up. Nobody else can do the work before that, and its
 // caller must know whether somebody will. Errors are in the order of rs.
-func (c *Client) release(ctx context.Context, rs []*release) []error {
+func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
 		end = c.Closed()
@@ -91,7 +91,7 @@ func (c *Client) release(ctx context.Context, rs []*release) []error {
 	return c.releaseWithin(limit, rs)
 }
 
-func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
+func (c *Holds) releaseWithin(limit context.Context, rs []*release) []error {
 	for _, r := range rs {
 		r.begin(limit)
 	}
@@ -101,7 +101,7 @@ func (c *Client) releaseWithin(limit context.Context, rs []*release) []error {
 // freeAll frees the keys of releases that have begun, each by a write of its own, side by
 // side. Those of locks that had ended before are released as well, and handles that share
 // their grants are dropped.
-func (c *Client) freeAll(limit context.Context, rs []*release) []error {
+func (c *Holds) freeAll(limit context.Context, rs []*release) []error {
 	for _, r := range rs {
 		if r.isBegun() && r.handle == nil {
 			r.send(limit)
@@ -120,7 +120,7 @@ func (c *Client) freeAll(limit context.Context, rs []*release) []error {
 }
 
 // GiveBack frees locks whose caller has left, within the release grace.
-func (c *Client) GiveBack(held []seek.Holding) {
+func (c *Holds) GiveBack(held []acquire.Holding) {
 	rs := make([]*release, len(held))
 	for i, h := range held {
 		rs[i] = h.(*Lock).newRelease()
@@ -259,7 +259,7 @@ func (r *release) LastErr() error {
 }
 
 // tried returns the attempts of this release, nil if it has sent none.
-func (r *release) tried() *attempts.Sequence[attempt] {
+func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
 	if f := r.h.freeing; f != nil && f.r == r {

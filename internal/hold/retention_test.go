@@ -123,7 +123,7 @@ func deref(v types.AttributeValue) string {
 	return "none"
 }
 
-func TestDataUnderAnUnsettledGrantIsNotLeftToTTL(t *testing.T) {
+func TestDataUnderAGrantInDoubtIsNotLeftToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))

@@ -19,7 +19,7 @@ import (
 // record of a lock, or the row of a session. For how long it is trusted is its
 // lease's to say, for which it spells the renewals and reads their records.
 type row struct {
-	c     *Client
+	c     *Holds
 	key   protocol.Key
 	owner string
 	grant string
@@ -30,7 +30,7 @@ type row struct {
 }
 
 // newRow is the grant that record shows. Its lease is still to be set.
-func (c *Client) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
+func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
 	return row{
 		c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token,
 		ctx: context.WithoutCancel(ctx), proto: proto,
@@ -52,7 +52,7 @@ func (r *row) named(versions []string) protocol.Hold {
 // those of tried, from which it drops the others: none, unless they are too many for a
 // condition. Then a read shows which are settled. It gives up when limit ends, or at
 // until.
-func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[attempt], until decide.Instant) (left []string, reads int, err error) {
+func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[releaseAttempt], until decide.Instant) (left []string, reads int, err error) {
 	all := slices.Concat(versions, tried.Versions())
 	if len(all) <= attempts.MostUnanswered {
 		return versions, 0, nil

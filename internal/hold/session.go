@@ -7,13 +7,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/ctxmutex"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/lease"
 	"github.com/leasehold-go/leasehold/internal/protocol"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // lockLease is the lease in the record of a lock under a session, for libraries that
@@ -42,15 +42,15 @@ type session struct {
 	queue  ctxmutex.Mutex // for the next transaction that names the row
 	naming ctxmutex.Mutex // for a transaction that names the row, or a write of it
 
-	marking ctxmutex.Mutex             // for marking the row dead; guards the next two
-	marks   attempts.Sequence[attempt] // the write that marks it dead
-	dead    bool                       // it is marked
+	marking ctxmutex.Mutex                    // for marking the row dead; guards the next two
+	marks   attempts.Sequence[releaseAttempt] // the write that marks it dead
+	dead    bool                              // it is marked
 
-	mu        sync.Mutex // guards what follows; never held across I/O
-	locks     map[*Lock]struct{}
-	heard     map[string]bool // words of breaks in the row; true once the lock was checked
-	heardAt   decide.Instant  // when the last of them arrived; zero before the first
-	unsettled map[protocol.Key]*unsettledKey
+	mu      sync.Mutex // guards what follows; never held across I/O
+	locks   map[*Lock]struct{}
+	heard   map[string]bool // words of breaks in the row; true once the lock was checked
+	heardAt decide.Instant  // when the last of them arrived; zero before the first
+	inDoubt map[protocol.Key]*keyInDoubt
 }
 
 // Names are the session's id and the owner of its locks.
@@ -58,7 +58,7 @@ func (s *session) Names() (id, owner string) { return s.id, s.owner }
 
 // Session returns the session that locks are granted under, and begins one if none is
 // trusted. It is nil if each lock is renewed by itself.
-func (c *Client) Session(ctx context.Context) (seek.Session, error) {
+func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	if !c.shared {
 		return nil, nil
 	}
@@ -83,14 +83,14 @@ func (c *Client) Session(ctx context.Context) (seek.Session, error) {
 
 // beginSession creates a session's row. If there is no answer, that id is never used:
 // the next attempt has another one.
-func (c *Client) beginSession(ctx context.Context) (seek.Session, error) {
+func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	owner := protocol.NewOwner(c.Name)
 	id := protocol.ClientID(owner)
 	key, proto := c.Native.SessionKey(id), c.Native.Session()
-	var tried attempts.Sequence[attempt]
-	r := tried.Try(context.WithoutCancel(ctx), c.Requests, attempts.Operation[attempt]{
+	var tried attempts.Sequence[releaseAttempt]
+	r := tried.Try(context.WithoutCancel(ctx), c.Requests, attempts.Operation[releaseAttempt]{
 		Key: key,
-		Next: func() (attempt, *protocol.Write) {
+		Next: func() (releaseAttempt, *protocol.Write) {
 			a := c.newAttempt(c.timing.Lease)
 			return a, proto.Grant(protocol.Grant{Key: key, Owner: owner, Version: a.Version, Lease: a.Lease, Now: c.Wall()})
 		},
@@ -119,15 +119,15 @@ func (c *Client) beginSession(ctx context.Context) (seek.Session, error) {
 
 // sessionBegun begins to renew the row that attempt a has made, as record shows it,
 // and makes it the session of the client.
-func (c *Client) sessionBegun(ctx context.Context, id string, a attempt, record protocol.Record) *session {
+func (c *Holds) sessionBegun(ctx context.Context, id string, a releaseAttempt, record protocol.Record) *session {
 	key := c.Native.SessionKey(id)
 	s := &session{
 		row: c.newRow(ctx, key, c.Native.Session(), record), id: id,
 		queue: ctxmutex.New(), naming: ctxmutex.New(), marking: ctxmutex.New(),
-		locks: map[*Lock]struct{}{}, unsettled: map[protocol.Key]*unsettledKey{},
+		locks: map[*Lock]struct{}{}, inDoubt: map[protocol.Key]*keyInDoubt{},
 	}
 	terms := lease.Terms{Timing: c.timing, Key: key, Values: s.ctx, Writes: s.naming}
-	s.lease = c.leases.New(terms, a.Attempt.Attempt, record, s)
+	s.lease = c.leases.New(terms, a.GrantAttempt.Attempt, record, s)
 	s.lease.Start()
 	c.session.Store(s)
 	return s
@@ -169,10 +169,10 @@ func (s *session) Locks() []*Lock {
 // holds up no other.
 const turnAtMost = 500 * time.Millisecond
 
-// turn waits until no other transaction of this client names the session's row, and
+// lockTransactions waits until no other transaction of this client names the session's row, and
 // keeps others waiting until leave is called. All but one wait in the queue,
 // so that no more than two go before a renewal of the row.
-func (s *session) turn(ctx context.Context) (leave func()) {
+func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {
 		case mutex <- struct{}{}:

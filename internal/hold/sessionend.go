@@ -13,7 +13,7 @@ import (
 
 // closeSession frees what is held under the session in one write. busy: a function in
 // Do still works under one of the locks. Then nothing is sent.
-func (c *Client) closeSession(limit context.Context, busy bool) error {
+func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	if !c.shared {
 		return nil
 	}
@@ -109,25 +109,25 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	}
 
 	sent := false
-	op := attempts.Operation[attempt]{
+	op := attempts.Operation[releaseAttempt]{
 		Key: s.key, Throttled: s.throttled,
-		Turn: func() (func(), error) {
+		BeforeSend: func() (func(), error) {
 			if sent && s.c.Now().Past(until) {
 				return nil, errOfNoUse
 			}
 			return func() {}, nil
 		},
-		Next: func() (attempt, *protocol.Write) {
+		Next: func() (releaseAttempt, *protocol.Write) {
 			sent = true
 			a := s.c.newAttempt(0)
 			return a, s.proto.Release(s.named(slices.Concat(held, s.marks.Versions())),
 				protocol.Release{Version: a.Version, Now: s.c.Wall(), Expires: s.c.DeadExpires()})
 		},
-		Shows: func(item protocol.Item, sent []attempt) (attempt, bool) {
+		Shows: func(item protocol.Item, sent []releaseAttempt) (releaseAttempt, bool) {
 			return sent[len(sent)-1], s.isMarked(item, sent)
 		},
 	}
-	var r attempts.Result[attempt]
+	var r attempts.Result[releaseAttempt]
 	if trusted {
 		r = s.marks.Run(ctx, limit, s.c.Requests, op)
 	} else {
@@ -144,7 +144,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 
 // isMarked reports whether a row that does not show the session any more means that
 // one of our attempts has marked it dead.
-func (s *session) isMarked(item protocol.Item, sent []attempt) bool {
+func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	if item != nil {
 		if r, err := s.Decode(item); err == nil {
 			_, ours := attempts.Find(sent, r.Version)

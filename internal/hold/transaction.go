@@ -19,7 +19,7 @@ import (
 // for locks, and ends the locks whose guards failed.
 type transaction struct {
 	*fence.Commit
-	c      *Client
+	c      *Holds
 	ctx    context.Context // ends with the caller's, or when the client closes
 	stop   context.CancelFunc
 	holds  []*Lock           // in the order of keys
@@ -110,10 +110,10 @@ func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *Lock) bool { return t.ended(h) != nil })
 }
 
-// Turn waits for the turn of the session, if there is one.
-func (t *transaction) Turn(ctx context.Context) (leave func()) {
+// LockSession keeps other transactions off the row of the session, if there is one.
+func (t *transaction) LockSession(ctx context.Context) (leave func()) {
 	if s := sessionOf(t.holds); s != nil {
-		return s.turn(ctx)
+		return s.lockTransactions(ctx)
 	}
 	return func() {}
 }
@@ -124,7 +124,7 @@ func (t *transaction) Throttled(err error) {
 }
 
 // checkWrites refuses what can never be committed beside the guards of holds.
-func (c *Client) checkWrites(holds []*Lock, writes []types.TransactWriteItem) error {
+func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) error {
 	rows := rowsOf(holds)
 	switch most := attempts.MaxTransact - len(rows); {
 	case most < 0:

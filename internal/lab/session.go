@@ -2,12 +2,12 @@ package lab
 
 import (
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/bridge"
-	"github.com/leasehold-go/leasehold/internal/seek"
 )
 
 // Session is the session that the client grants under.
-func (w *World) Session(c *leasehold.Client) seek.Session {
+func (w *World) Session(c *leasehold.Client) acquire.Session {
 	w.T.Helper()
 	s, err := bridge.Inside(c).Session(w.T.Context())
 	if err != nil {

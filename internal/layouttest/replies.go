@@ -16,8 +16,8 @@ func replyChecks() []check {
 		{claim: "a release succeeds whatever happens to its first request", hold: lossyRelease},
 		{claim: "a break succeeds whatever happens to its first request", hold: lossyBreak},
 		{claim: "the next in the queue gets the key whatever happens to the first request", hold: lossyHandOver, exact: true},
-		{claim: "an unsettled grant does not block its client", hold: unsettled, exact: true},
-		{claim: "a resumed grant whose release had no answer does not block its client", hold: unsettledResume, exact: true},
+		{claim: "a grant in doubt does not block its client", hold: inDoubt, exact: true},
+		{claim: "a resumed grant whose release had no answer does not block its client", hold: resumeInDoubt, exact: true},
 	}
 }
 
@@ -155,7 +155,7 @@ func lossyHandOver(e *env) {
 	})
 }
 
-func unsettled(e *env) {
+func inDoubt(e *env) {
 	c, w := e.client()
 	writes := 0
 	w.always(func(string) fault {
@@ -169,13 +169,13 @@ func unsettled(e *env) {
 	}
 	time.Sleep(10 * time.Second) // the write that should undo it was lost too
 	if item := e.item(); e.isFree(item) {
-		e.Fatal("no unsettled grant is there")
+		e.Fatal("no grant in doubt is there")
 	}
 	w.always(nil)
 	e.takesAtOnce(c)
 }
 
-func unsettledResume(e *env) {
+func resumeInDoubt(e *env) {
 	a, _ := e.client()
 	b, w := e.client()
 	g, err := e.acquire(a).Detach()

@@ -61,7 +61,7 @@
 //
 // # Outages
 //
-// With Client.ThroughOutage a lease is trusted beyond trustedUntil while DynamoDB
+// With Leases.ThroughOutage a lease is trusted beyond trustedUntil while DynamoDB
 // answers that it cannot: throttled, or a server error. After each such answer trust goes
 // on for one lease. After silence it does not: this process alone may be cut off.
 //

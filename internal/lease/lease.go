@@ -16,17 +16,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
-// Client is the state that the leases of one client share.
-type Client struct {
+// Leases is the state that the leases of one client share.
+type Leases struct {
 	*core.Env
-	Queue         *renewals.Queue // schedules renewals in the background
-	ThroughOutage bool            // trust continues after the lease while DynamoDB answers that it is unavailable
+	Scheduler     *renewals.Scheduler // schedules renewals in the background
+	ThroughOutage bool                // trust continues after the lease while DynamoDB answers that it is unavailable
 
 	sending atomic.Int64
 }
 
 // Sending returns how many renewals are in flight.
-func (c *Client) Sending() int { return int(c.sending.Load()) }
+func (c *Leases) Sending() int { return int(c.sending.Load()) }
 
 // Terms say how a lease is trusted and renewed.
 type Terms struct {
@@ -96,7 +96,7 @@ type Report struct {
 
 // Lease is how long a grant may be trusted. It is safe for concurrent use.
 type Lease struct {
-	c      *Client
+	c      *Leases
 	terms  Terms
 	holder Holder
 
@@ -122,7 +122,7 @@ type Lease struct {
 // New returns the lease of the grant by attempt a, as record shows it. It is trusted
 // at once, and may be asked, renewed and ended; it runs out and is renewed by itself
 // after Start.
-func (c *Client) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
+func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
 		over: make(chan struct{}), renews: ctxmutex.New(),
@@ -152,7 +152,7 @@ func (l *Lease) Start() {
 	if l.handed > 0 {
 		soon = decide.FirstRenewalOfHandOver(l.handed, left)
 	}
-	l.renewal = l.c.Queue.Add(l.timing.times(), left, soon, l.due)
+	l.renewal = l.c.Scheduler.Add(l.timing.times(), left, soon, l.due)
 }
 
 // RestsOnHandOver reports whether no renewal has been applied since another client handed
@@ -219,7 +219,7 @@ func (l *Lease) Look() {
 		return
 	}
 	loss := Loss{Reason: Expired, Err: l.lastErr}
-	if !l.manual && !l.begun && (l.renewal == nil || !l.c.Queue.Waited(l.renewal)) {
+	if !l.manual && !l.begun && (l.renewal == nil || !l.c.Scheduler.Waited(l.renewal)) {
 		// Trust leaves time for several renewals. If none has even started,
 		// this process did not run.
 		loss.Reason = Paused
@@ -251,7 +251,7 @@ func (l *Lease) End(cause error) bool {
 	close(l.over)
 	l.expiry.Stop()
 	if l.renewal != nil {
-		l.c.Queue.Remove(l.renewal)
+		l.c.Scheduler.Remove(l.renewal)
 	}
 	for _, w := range l.warnings {
 		w.timer.Stop()

@@ -32,7 +32,7 @@ var usual = Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * 
 // world is one record, whose grant has a lease, and the fates of its renewals.
 type world struct {
 	attempts.DB
-	client *Client
+	client *Leases
 	lease  *Lease
 	began  time.Time
 
@@ -55,13 +55,13 @@ type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
 var errLost = errors.New("lost")
 
 // newWorld grants something, by an attempt begun now.
-func newWorld(change func(*Client, *Terms)) *world {
+func newWorld(change func(*Leases, *Terms)) *world {
 	w := &world{began: time.Now(), version: "granted"}
-	w.client = &Client{Env: &core.Env{
+	w.client = &Leases{Env: &core.Env{
 		Machine:  machine.Machine{Now: w.now},
 		Requests: &attempts.Sender{DB: w, Keys: w, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)},
 	}}
-	w.client.Queue = renewals.New(16, func(f func()) { go f() }, w.client.Requests.Chance)
+	w.client.Scheduler = renewals.New(16, func(f func()) { go f() }, w.client.Requests.Chance)
 	terms := Terms{Timing: usual, Values: context.Background(), Writes: make(chan struct{}, 1)}
 	if change != nil {
 		change(w.client, &terms)
@@ -72,7 +72,7 @@ func newWorld(change func(*Client, *Terms)) *world {
 }
 
 // manual makes a lease that only calls renew.
-func manual(_ *Client, t *Terms) { t.Manual = true }
+func manual(_ *Leases, t *Terms) { t.Manual = true }
 
 func (w *world) now() decide.Instant {
 	w.mu.Lock()
@@ -446,7 +446,7 @@ func TestReleaseNamesTheRenewalInFlight(t *testing.T) {
 func TestLeaseOutlastsItsTimeWhileDynamoDBSaysThatItCannot(t *testing.T) {
 	for _, through := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
-			w := newWorld(func(c *Client, _ *Terms) { c.ThroughOutage = through })
+			w := newWorld(func(c *Leases, _ *Terms) { c.ThroughOutage = through })
 			w.will(throttled)
 			time.Sleep(5 * time.Minute)
 			synctest.Wait()
@@ -466,7 +466,7 @@ func TestLeaseOutlastsItsTimeWhileDynamoDBSaysThatItCannot(t *testing.T) {
 
 func TestLeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(func(c *Client, _ *Terms) { c.ThroughOutage = true })
+		w := newWorld(func(c *Leases, _ *Terms) { c.ThroughOutage = true })
 		defer w.end()
 		w.will(throttled)
 		time.Sleep(5 * time.Minute)
@@ -481,7 +481,7 @@ func TestLeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
 func TestLeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
-		child := newWorld(func(_ *Client, terms *Terms) { terms.Parent = parent.lease })
+		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
 		child.will(dropped) // a touch extends nothing, and ends nothing
 		time.Sleep(time.Hour)
 		if err := child.lease.Ended(); err != nil || child.lease.TrustedUntil() != parent.lease.TrustedUntil() {
@@ -505,7 +505,7 @@ func TestLeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		defer parent.end()
-		child := newWorld(func(_ *Client, terms *Terms) { terms.Parent = parent.lease })
+		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
 		child.overwrite("another's")
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
@@ -519,7 +519,7 @@ func TestLeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
 func TestRenewalWaitsForATransactionButNotForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
-		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Writes })
+		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
 		defer w.end()
 		turn <- struct{}{} // a transaction that hangs
 		time.Sleep(5 * time.Second)
@@ -575,19 +575,19 @@ func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			var turn chan struct{}
-			w := newWorld(func(c *Client, terms *Terms) {
+			w := newWorld(func(c *Leases, terms *Terms) {
 				turn = terms.Writes
-				c.Queue = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
+				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
 			time.Sleep(100 * time.Millisecond) // before an attempt that hangs gives up its place
 			var sent []time.Duration
-			other := w.client.Queue.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
+			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
 				sent = append(sent, time.Since(w.began))
 				return renewals.Failed
 			})
 			takes(w, turn) // the renewal in the background is due after 3.75 s
-			w.client.Queue.Remove(other)
+			w.client.Scheduler.Remove(other)
 			if len(sent) == 0 || sent[0] != 3850*time.Millisecond {
 				t.Errorf("%s: the other lease was sent after %v", name, sent)
 			}
@@ -598,7 +598,7 @@ func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
 func TestProcessThatWasRenewingDidNotStandStill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
-		w := newWorld(func(_ *Client, terms *Terms) { turn = terms.Writes })
+		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
 		turn <- struct{}{} // the renewal has come to its turn, and waits for a transaction
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
@@ -635,7 +635,7 @@ func TestDeadlineOfARenewalLeavesRoomForOthers(t *testing.T) {
 }
 
 // notBegun is newWorld, but nobody has started the lease yet.
-func notBegun(change func(*Client, *Terms)) *world {
+func notBegun(change func(*Leases, *Terms)) *world {
 	w := newWorld(change)
 	w.end()
 	terms := w.lease.terms

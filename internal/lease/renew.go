@@ -48,7 +48,7 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 			}
 			return last
 		}
-		r := l.try(ctx, ch, l.turn(l.awaitTurn()))
+		r := l.try(ctx, ch, l.unlockOnce(l.lockWrites()))
 		unknown = unknown || r.Outcome == attempts.Unanswered
 		switch r.Outcome {
 		case attempts.Applied:
@@ -80,7 +80,7 @@ func (l *Lease) ByHand() {
 	defer l.mu.Unlock()
 	l.manual = true
 	if l.renewal != nil {
-		l.c.Queue.Remove(l.renewal)
+		l.c.Scheduler.Remove(l.renewal)
 	}
 }
 
@@ -100,18 +100,18 @@ func (l *Lease) enter(ctx context.Context) bool {
 
 func (l *Lease) leave() { l.renews.Unlock() }
 
-// turn returns a function that ends the turn of a renewal: the record may be written by
+// unlockOnce returns a function that ends the turn of a renewal: the record may be written by
 // a transaction, and renewed again. Only its first call does something.
-func (l *Lease) turn(leave func()) (end func()) {
+func (l *Lease) unlockOnce(leave func()) (end func()) {
 	return sync.OnceFunc(func() {
 		leave()
 		l.leave()
 	})
 }
 
-// awaitTurn waits until no transaction that names the record is in flight, since a
+// lockWrites waits until no transaction that names the record is in flight, since a
 // renewal would conflict with it. It waits for a quarter of the trust left at most.
-func (l *Lease) awaitTurn() (leave func()) {
+func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
 	select {
@@ -135,7 +135,7 @@ func (l *Lease) due() renewals.Outcome {
 	select {
 	case l.renews <- struct{}{}:
 	default:
-		l.c.Queue.Waits(l.renewal)
+		l.c.Scheduler.Waits(l.renewal)
 		if !l.enter(context.Background()) {
 			return renewals.Over
 		}
@@ -144,15 +144,15 @@ func (l *Lease) due() renewals.Outcome {
 	select {
 	case l.terms.Writes <- struct{}{}:
 	default:
-		l.c.Queue.Waits(l.renewal)
-		leave = l.awaitTurn()
+		l.c.Scheduler.Waits(l.renewal)
+		leave = l.lockWrites()
 	}
-	endTurn := l.turn(leave)
+	unlock := l.unlockOnce(leave)
 	if l.isManual() { // it has become manual meanwhile
-		endTurn()
+		unlock()
 		return renewals.Over
 	}
-	return outcomeOf(l.try(l.terms.Values, Changes{}, endTurn))
+	return outcomeOf(l.try(l.terms.Values, Changes{}, unlock))
 }
 
 func (l *Lease) isManual() bool {
@@ -179,13 +179,13 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 // try sends one renewal. Applied: the lease is trusted from that attempt on. Rejected:
 // the lease has ended, and the error is the cause. The turn ends before the Holder is
 // called, which may end the lease.
-func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Result[Attempt] {
-	defer endTurn()
+func (l *Lease) try(ctx context.Context, ch Changes, unlock func()) attempts.Result[Attempt] {
+	defer unlock()
 	ctx = context.WithoutCancel(ctx)
 	report := Report{Requests: 1 + l.settleByReading(ctx)}
 	a, w, within, ok := l.next(ch)
 	if !ok {
-		endTurn()
+		unlock()
 		return l.rejected(attempts.Result[Attempt]{Attempt: a})
 	}
 	l.c.sending.Add(1)
@@ -198,7 +198,7 @@ func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Re
 	case attempts.Applied:
 		record, err := l.holder.Decode(r.Item)
 		if err != nil { // what we wrote cannot be decoded: the record is no longer ours
-			endTurn()
+			unlock()
 			l.holder.Lost(Loss{Reason: Unreadable, Err: err})
 			return l.rejected(r)
 		}
@@ -207,11 +207,11 @@ func (l *Lease) try(ctx context.Context, ch Changes, endTurn func()) attempts.Re
 			report.Item = r.Item
 		}
 	case attempts.Rejected:
-		endTurn()
+		unlock()
 		l.holder.Lost(Loss{Reason: Gone, Item: r.Item})
 		return l.rejected(r)
 	}
-	endTurn()
+	unlock()
 	report.Took = l.c.Now().Mono - a.Sent.Mono
 	if r.Outcome == attempts.Applied {
 		if l.Ended() != nil {
@@ -254,7 +254,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		if l.renewal != nil {
-			l.c.Queue.Lasts(l.renewal, now.Remaining(l.until))
+			l.c.Scheduler.Lasts(l.renewal, now.Remaining(l.until))
 		}
 	}
 	within = l.deadline(now)
@@ -313,7 +313,7 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	l.begun, l.handed, l.lastErr, l.outage = false, 0, nil, nil
 	l.reset(now)
 	if l.renewal != nil {
-		l.c.Queue.Renewed(l.renewal, l.timing.times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
+		l.c.Scheduler.Renewed(l.renewal, l.timing.times(), now.Mono-a.Sent.Mono, now.Remaining(l.until))
 	}
 	return true
 }
@@ -334,7 +334,7 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 		l.outage = &now
 		if l.c.ThroughOutage && l.renewal != nil {
 			// This answer counts for a lease: renew another one first.
-			l.c.Queue.Lasts(l.renewal, l.timing.Lease)
+			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
 	return now.Remaining(l.trustEnds())

@@ -82,7 +82,7 @@ func TestWarningUnderAParentGoesByTheParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(manual)
 		defer parent.end()
-		child := newWorld(func(c *Client, terms *Terms) { manual(c, terms); terms.Parent = parent.lease })
+		child := newWorld(func(c *Leases, terms *Terms) { manual(c, terms); terms.Parent = parent.lease })
 		defer child.end()
 		var given atomic.Int32
 		child.lease.Warn(5*time.Second, func() { given.Add(1) })

@@ -20,46 +20,46 @@ type Version struct {
 // Versions are the observations of one client: the last version of each key. They are safe
 // for concurrent use.
 type Versions struct {
-	most int // number of keys without a watcher
+	most int // number of keys that are not pinned
 
-	mu       sync.Mutex
-	byKey    map[protocol.Key]*entry
-	idle     *list.List           // entries without a watcher, newest first
-	watchers map[protocol.Key]int // number of watchers by key
+	mu    sync.Mutex
+	byKey map[protocol.Key]*entry
+	idle  *list.List           // entries that are not pinned, newest first
+	pins  map[protocol.Key]int // number of pins by key
 }
 
 // entry does not change, but for idle.
 type entry struct {
 	key protocol.Key
 	Version
-	idle *list.Element // element of Versions.idle; nil while the key is watched
+	idle *list.Element // element of Versions.idle; nil while the key is pinned
 }
 
-// New returns Versions that remember at most that many keys that nobody watches.
+// New returns Versions that remember at most that many keys that are not pinned.
 func New(most int) *Versions {
-	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), watchers: map[protocol.Key]int{}}
+	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), pins: map[protocol.Key]int{}}
 }
 
-// Watch keeps the version of a key, known now or later, until Unwatch was called as often.
-func (v *Versions) Watch(key protocol.Key) {
+// Pin keeps the version of a key, known now or later, until Unpin was called as often.
+func (v *Versions) Pin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.watchers[key]++
+	v.pins[key]++
 	if e := v.byKey[key]; e != nil && e.idle != nil {
 		v.idle.Remove(e.idle)
 		e.idle = nil
 	}
 }
 
-// Unwatch ends one Watch.
-func (v *Versions) Unwatch(key protocol.Key) {
+// Unpin ends one Pin.
+func (v *Versions) Unpin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.watchers[key]--
-	if v.watchers[key] > 0 {
+	v.pins[key]--
+	if v.pins[key] > 0 {
 		return
 	}
-	delete(v.watchers, key)
+	delete(v.pins, key)
 	if e := v.byKey[key]; e != nil {
 		v.rest(e)
 	}
@@ -99,12 +99,12 @@ func (v *Versions) put(key protocol.Key, o Version) {
 	}
 	e := &entry{key: key, Version: o}
 	v.byKey[key] = e
-	if v.watchers[key] == 0 {
+	if v.pins[key] == 0 {
 		v.rest(e)
 	}
 }
 
-// rest makes e the newest of the entries that nobody watches. If these are too many,
+// rest makes e the newest of the entries that are not pinned. If these are too many,
 // it forgets the oldest. v.mu is held.
 func (v *Versions) rest(e *entry) {
 	e.idle = v.idle.PushFront(e)

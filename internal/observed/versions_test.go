@@ -69,45 +69,45 @@ func TestVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 	}
 }
 
-func TestVersionsWithoutWatchAreForgottenOldestFirst(t *testing.T) {
+func TestVersionsWithoutPinAreForgottenOldestFirst(t *testing.T) {
 	v := New(2)
-	v.Watch(key("watched"))
-	v.Watch(key("watched"))
-	for i, name := range []string{"watched", "a", "b", "c"} {
+	v.Pin(key("pinned"))
+	v.Pin(key("pinned"))
+	for i, name := range []string{"pinned", "a", "b", "c"} {
 		v.Note(key(name), shown("1", "g", time.Duration(i+1)))
 	}
-	if got := keysOf(v); !slices.Equal(got, []string{"b", "c", "watched"}) {
-		t.Errorf("what is watched and the newest two are %v", got)
+	if got := keysOf(v); !slices.Equal(got, []string{"b", "c", "pinned"}) {
+		t.Errorf("what is pinned and the newest two are %v", got)
 	}
-	v.Note(key("watched"), shown("1", "g", 5))
-	v.Unwatch(key("watched"))
+	v.Note(key("pinned"), shown("1", "g", 5))
+	v.Unpin(key("pinned"))
 	v.Note(key("a"), shown("1", "g", 6))
 	v.Note(key("b"), shown("1", "g", 7))
-	if _, ok := v.of(key("watched")); !ok {
-		t.Error("one of its two watchers has gone, and it is forgotten")
+	if _, ok := v.of(key("pinned")); !ok {
+		t.Error("one of its two pins is gone, and it is forgotten")
 	}
-	v.Unwatch(key("watched")) // it is the newest entry without a watcher from then on
+	v.Unpin(key("pinned")) // it is the newest entry without a pin from then on
 	v.Note(key("c"), shown("1", "g", 8))
-	if _, ok := v.of(key("watched")); !ok {
+	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("it is forgotten before an older one")
 	}
 	v.Note(key("d"), shown("1", "g", 9))
-	if got := keysOf(v); !slices.Equal(got, []string{"c", "d"}) || len(v.byKey) != 2 || v.idle.Len() != 2 || len(v.watchers) > 0 {
-		t.Errorf("nobody watches, and remembered are %v of %d, %d idle, %d watched", got, len(v.byKey), v.idle.Len(), len(v.watchers))
+	if got := keysOf(v); !slices.Equal(got, []string{"c", "d"}) || len(v.byKey) != 2 || v.idle.Len() != 2 || len(v.pins) > 0 {
+		t.Errorf("nothing is pinned, and remembered are %v of %d, %d idle, %d watched", got, len(v.byKey), v.idle.Len(), len(v.pins))
 	}
 }
 
-func TestKeyWatchedBeforeItIsKnownIsKept(t *testing.T) {
+func TestKeyPinnedBeforeItIsKnownIsKept(t *testing.T) {
 	v := New(0)
-	v.Watch(key("a"))
+	v.Pin(key("a"))
 	for _, name := range []string{"a", "b"} {
 		v.Note(key(name), shown("1", "g", 1))
 	}
 	if _, ok := v.of(key("a")); !ok || len(v.byKey) != 1 {
 		t.Errorf("%d keys are remembered, want a", len(v.byKey))
 	}
-	v.Unwatch(key("a"))
-	if len(v.byKey)+len(v.watchers)+v.idle.Len() > 0 {
-		t.Error("nothing is watched, and something is left")
+	v.Unpin(key("a"))
+	if len(v.byKey)+len(v.pins)+v.idle.Len() > 0 {
+		t.Error("nothing is pinned, and something is left")
 	}
 }

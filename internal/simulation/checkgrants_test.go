@@ -63,7 +63,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
 		// A late duplicate of a grant that meets a released record installs its
-		// version again, with a higher token: an unsettled attempt, which no client treats as held.
+		// version again, with a higher token: an attempt in doubt, which no client treats as held.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s came back", now.version, key)
 		}

@@ -1,0 +1,171 @@
+package acquire
+
+import (
+	"slices"
+	"sync"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// all takes one key after the other in their order, which all callers have in common, so
+// that no two wait for each other. Keys that it holds meanwhile are renewed.
+func (w *call) all() {
+	held, err := w.acquireAll()
+	if w.finish() || err != nil {
+		w.err = err
+		w.c.keeper.GiveBack(w.takeHeld())
+		var undone sync.WaitGroup
+		for _, of := range w.parts {
+			of.leave(&undone)
+		}
+		undone.Wait()
+		return
+	}
+	for i, of := range w.parts {
+		of.leaveTried()
+		w.c.Local.Granted(of.want.Key, held[i])
+	}
+}
+
+// acquireAll takes the keys until all are held, one is refused, or nobody waits. If a key is
+// lost while others are waited for, it gives all back and begins again.
+func (w *call) acquireAll() ([]Holding, error) {
+	for {
+		held, err := w.takeInOrder()
+		if err != nil {
+			return nil, err
+		}
+		if !slices.ContainsFunc(held, isLost) {
+			for i, of := range w.parts {
+				if of.manual {
+					held[i].Lease().ByHand()
+				}
+			}
+			return held, nil
+		}
+		w.c.keeper.GiveBack(w.takeHeld())
+	}
+}
+
+func isLost(h Holding) bool { return h.Lease().Ended() != nil }
+
+// takeInOrder takes one key after the other, until one is refused or lost.
+func (w *call) takeInOrder() ([]Holding, error) {
+	var held []Holding
+	for i, of := range w.parts {
+		if err := w.awaitTurn(of); err != nil {
+			return nil, err
+		}
+		w.waiters = w.parts[i : i+1]
+		of.want.Manual = false // until all are held
+		h, err := w.take(of, w.parts[i:])
+		of.want.Manual = of.manual
+		if err != nil {
+			return nil, err
+		}
+		held = append(held, h)
+		w.keep(h)
+		r := h.Lease().Record()
+		w.c.Local.ReportHolder(of.want.Key, &r) // callers with NoWait need not wait for this call
+		if slices.ContainsFunc(held, isLost) {
+			break
+		}
+	}
+	return held, nil
+}
+
+// take takes one key. The first grant is sent without a read; if it is rejected, the records
+// of all that are left are read before the key is waited for.
+func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
+	if w.ctx.Err() != nil {
+		return nil, w.ctx.Err() // nobody reads it
+	}
+	if err := of.recall(); err != nil {
+		return nil, err
+	}
+	if !of.view.Known {
+		h, err := of.take()
+		if h != nil {
+			return h, nil
+		}
+		if err := w.failed(of, granting, err); err != nil {
+			return nil, err
+		}
+		if of.seen != nil {
+			if err := w.readAhead(left); err != nil {
+				return nil, err
+			}
+		}
+	}
+	_, h, err := w.acquire()
+	return h, err
+}
+
+// readAhead reads the records of the keys that are left, once. From then on each dead holder
+// is observed, so that all of them together take one lease, and not one each; and a call with
+// NoWait that would watch a holder that appears dead learns of a live one first.
+func (w *call) readAhead(left []*waiter) error {
+	if w.read {
+		return nil
+	}
+	keys := make([]protocol.Key, len(left))
+	for i, of := range left {
+		keys[i] = of.want.Key
+	}
+	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
+	w.requests += requests
+	if err != nil {
+		return left[0].failed(looking, err)
+	}
+	w.read = true
+	for _, of := range left {
+		if err := of.shown(items[of.want.Key]); err != nil {
+			return err
+		}
+		if !of.want.NoWait || of.seen == nil {
+			continue
+		}
+		if err := of.failed(refreshing, of.refresh()); err != nil {
+			return err
+		}
+		if !of.willRepeat() && !of.isWatched() {
+			return w.c.Errors.Held(of.want.Key, *of.seen, nil)
+		}
+	}
+	return nil
+}
+
+// awaitTurn waits for the turn of a key in its local queue, and then as long as other
+// processes go first.
+func (w *call) awaitTurn(of *waiter) error {
+	w.at.Store(of)
+	if of.ready {
+		return nil
+	}
+	began := w.began
+	began.Mono = max(began.Mono, w.watched)
+	given, err := w.c.awaitTurn(w.ctx, of.want, began)
+	if err != nil {
+		return err
+	}
+	of.ready = true
+	attempts.Wait(w.ctx, given.Delay)
+	return w.ctx.Err() // nobody reads it
+}
+
+// keep adds what is held while more keys are acquired.
+func (w *call) keep(h Holding) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held = append(w.held, h)
+}
+
+// takeHeld returns what is held, once: whoever has it gives it back.
+func (w *call) takeHeld() []Holding {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	held := w.held
+	w.held = nil
+	return held
+}

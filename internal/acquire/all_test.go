@@ -1,0 +1,240 @@
+package acquire_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/acquire"
+)
+
+// wants returns the wishes of a call of c for keys.
+func (c *client) wants(keys ...string) []*acquire.Want {
+	var wants []*acquire.Want
+	for _, key := range keys {
+		wants = append(wants, c.want(key, func(want *acquire.Want) { want.OneOfSeveral = true }))
+	}
+	return wants
+}
+
+// owners returns the holders of keys.
+func (w *world) owners(keys ...string) []string {
+	w.Helper()
+	var owners []string
+	for _, key := range keys {
+		owners = append(owners, w.owner(key))
+	}
+	return owners
+}
+
+func TestAllTakesKeysInOrderByOneWriteEach(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		found, err := c.All(t.Context(), c.wants("a", "b", "c"))
+		if err != nil || len(found.Held) != 3 {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		for i, key := range []string{"a", "b", "c"} {
+			if got := found.Held[i].(*holding).want.Key.Partition; got != key {
+				t.Errorf("%s in the place of %s", got, key)
+			}
+		}
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update", "update"}) || len(c.given) > 0 {
+			t.Errorf("sent %v, gave back %v", sent, c.given)
+		}
+	})
+}
+
+func TestAllHoldsLowerKeysWhileItWaits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other").one("b")
+		c := w.client("me")
+		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease/2)
+		defer cancel()
+		time.AfterFunc(timing.Lease/4, func() {
+			if got := w.owners("a", "b", "c"); !slices.Equal(got, []string{"me", "other", ""}) {
+				t.Errorf("while it waits, held by %q", got)
+			}
+		})
+		_, err := c.All(ctx, c.wants("a", "b", "c"))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if got := w.owners("a", "b", "c"); !slices.Equal(got, []string{"", "other", ""}) {
+			t.Errorf("in the end, held by %q", got)
+		}
+		other.release()
+		if found, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil || len(found.Held) != 3 {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestAllReadsTheKeysThatAreLeftOnceBeforeItWaits(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		b, c2 := other.one("b"), other.one("c")
+		c := w.client("me")
+		time.AfterFunc(timing.Lease/4, b.release)
+		time.AfterFunc(timing.Lease/2, c2.release)
+		if _, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil {
+			t.Fatal(err)
+		}
+		batches := 0
+		for _, name := range c.wire.requests() {
+			if name == "batch" {
+				batches++
+			}
+		}
+		if batches != 1 {
+			t.Errorf("%d batches of reads", batches)
+		}
+		c.left()
+	})
+}
+
+func TestAllObservesDeadHoldersTogether(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		dies := w.client("dies")
+		dies.one("a")
+		dies.one("b")
+		dies.one("c")
+		c := w.client("me")
+		began := time.Now()
+		if _, err := c.All(t.Context(), c.wants("a", "b", "c")); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(began); took > timing.Lease+time.Second {
+			t.Errorf("took %v, a lease is %v", took, timing.Lease)
+		}
+		c.left()
+	})
+}
+
+func TestAllWithNoWaitIsRefusedByTheFirstHeldKey(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("b")
+		c := w.client("me")
+		wants := c.wants("a", "b", "c")
+		for _, want := range wants {
+			want.NoWait = true
+		}
+		_, err := c.All(t.Context(), wants)
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if got := w.owners("a", "b", "c"); !slices.Equal(got, []string{"", "other", ""}) {
+			t.Errorf("held by %q", got)
+		}
+	})
+}
+
+func TestKeyOfADeadHolderIsAwaitedWhileOthersAreHeld(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("b")
+		c := w.client("me")
+		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease+time.Second) // b's holder is dead by then
+		defer cancel()
+		_, err := c.All(ctx, c.wants("a", "b"))
+		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // in this world nothing is renewed: a is lost, and asked for again
+			t.Errorf("%v: %+v", err, c.grants)
+		}
+		c.left()
+	})
+}
+
+func TestHolderThatIsLostWhileOthersAreAwaitedIsAcquiredAgain(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		n := 0
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			deliver()
+			if n++; n == 2 { // b was granted: but meanwhile a was lost
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				c.leases["a"].End(errors.New("lost"))
+			}
+			return nil
+		}
+		found, err := c.All(t.Context(), c.wants("a", "b"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, h := range found.Held {
+			if cause := h.Lease().Ended(); cause != nil {
+				t.Errorf("returned with a lost one: %v", cause)
+			}
+		}
+		c.left()
+	})
+}
+
+func TestAllKeysGrantedToACallerWhoHasJustLeftAreGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		ctx, leave := context.WithCancel(t.Context())
+		wants := c.wants("a", "b")
+		hold := wants[1].Hold
+		wants[1].Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
+			leave()
+			time.Sleep(time.Second) // by then the call has given up
+			return hold(ctx, g)
+		}
+		if _, err := c.All(ctx, wants); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if got := w.owners("a", "b"); len(c.grants) != 2 || !slices.Equal(got, []string{"", ""}) {
+			t.Errorf("of %d grants, held by %q", len(c.grants), got)
+		}
+	})
+}
+
+func TestTurnsOfKeysToComeAreOthersWhileAllAreTaken(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		other := w.client("other").one("a")
+		granted := make(chan error)
+		go func() {
+			_, err := c.All(t.Context(), c.wants("a", "b"))
+			granted <- err
+		}()
+		time.Sleep(timing.Lease / 4) // it waits for a, and holds nothing
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if found, err := c.One(ctx, c.want("b")); err != nil {
+			t.Errorf("nobody holds b: %v", err)
+		} else {
+			found.Held[0].(*holding).release()
+		}
+		other.release()
+		if err := <-granted; err != nil {
+			t.Error(err)
+		}
+		c.left()
+	})
+}
+
+func TestCallForAllKeysPassesEachTurnOnOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		w.client("other").one("a")
+		ctx, leave := context.WithTimeout(t.Context(), timing.Lease/2)
+		defer leave()
+		var first, second func() bool
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // its turn has been passed on
+		if _, err := c.All(ctx, c.wants("a", "b")); !errors.As(err, new(*heldError)) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		synctest.Wait() // so that all have joined, as the race detector sees it
+		if !first() || second() {
+			t.Error("not the first in its queue has the turn alone")
+		}
+	})
+}

@@ -1,0 +1,236 @@
+package acquire
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Result is the outcome of a call.
+type Result struct {
+	Held     []Holding    // one, or one for each key in their order; empty if there is an error
+	At       protocol.Key // the key that the error names
+	Requests int          // the number sent before the call returned
+	Local    bool         // another goroutine has handed the key over
+}
+
+// One seeks a key: first in the local queue, and then the key itself.
+func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
+	began := c.Now()
+	given, err := c.awaitTurn(ctx, want, began)
+	if err != nil {
+		return Result{At: want.Key}, err
+	}
+	if h := given.Granted; h != nil {
+		return Result{Held: []Holding{h}, Local: true}, nil
+	}
+	call := c.newCall(ctx, []*Want{want}, began)
+	call.delay, call.parts[0].ready = given.Delay, true
+	return call.run(ctx, call.first)
+}
+
+// First seeks the first of the keys that is free. It waits in the local queues of all.
+func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
+	if len(wants) == 1 {
+		return c.One(ctx, wants[0])
+	}
+	call := c.newCall(ctx, wants, c.Now())
+	call.turns = make(chan turn, len(wants))
+	for _, w := range call.parts {
+		w.local = c.newPlace(ctx, w.want, call.turns)
+	}
+	return call.run(ctx, call.first)
+}
+
+// All seeks all keys, which are in order, or none.
+func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
+	if len(wants) == 1 {
+		return c.One(ctx, wants[0])
+	}
+	call := c.newCall(ctx, wants, c.Now())
+	call.at.Store(call.parts[0])
+	return call.run(ctx, call.all)
+}
+
+// call seeks keys for one caller, on a goroutine of its own. So the caller can leave at once
+// when its context ends, and the call undoes what it has sent.
+type call struct {
+	c      *Acquirer
+	values context.Context // the caller's values, without its end, for requests that continue after it has left
+	ctx    context.Context // ends when nobody waits
+	cancel context.CancelFunc
+	done   chan struct{} // closed when there is a result
+	began  decide.Instant
+
+	parts   []*waiter     // one for each key, in the order given
+	waiters []*waiter     // those that are sought now: all parts or, if all keys are wanted, one after the other
+	turns   chan turn     // for the turns of several keys
+	delay   time.Duration // at first, so that other processes can go first
+
+	requests int // number sent so far
+	trouble  Trouble
+	watched  time.Duration // monotonic: when the last holder that looks dead is dead; see Want.ObservesDead
+	read     bool          // the records of all parts have been read, if all keys are wanted
+
+	at      atomic.Pointer[waiter] // the key that is waited for, for the caller, if all are wanted; otherwise nil
+	damaged atomic.Pointer[error]  // why one of the keys cannot be acquired, for the caller
+
+	mu       sync.Mutex // guards what follows until the call is done
+	givenUp  bool
+	finished bool
+	held     []Holding // so far, in order of parts
+	err      error     // why there is none; set once the call is done
+}
+
+func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Instant) *call {
+	call := &call{c: c, values: context.WithoutCancel(ctx), done: make(chan struct{}), began: began}
+	call.ctx, call.cancel = context.WithCancel(call.values)
+	for _, want := range wants {
+		call.parts = append(call.parts, call.newWaiter(want))
+	}
+	call.waiters = call.parts
+	return call
+}
+
+// run has search find the keys, and waits for that until the caller leaves.
+func (w *call) run(ctx context.Context, search func()) (Result, error) {
+	c := w.c
+	c.Detach(func() {
+		defer w.cancel()
+		defer close(w.done)
+		for _, of := range w.parts {
+			c.Observer.Records.Pin(of.want.Key)
+			defer c.Observer.Records.Unpin(of.want.Key)
+		}
+		search()
+	})
+	if why := c.await(ctx, w.done); why != nil {
+		at, holder := w.waitsFor()
+		if held, ok := w.giveUp(); ok {
+			w.cleanUp(held)
+			if holder != nil {
+				why = w.withDamaged(why)
+			}
+			return Result{At: at.want.Key}, c.ended(at.want, holder, why, at.lastErr.Load())
+		}
+	}
+	<-w.done
+	if w.err != nil {
+		at, _ := w.waitsFor()
+		if w.at.Load() == nil {
+			at = w.parts[0]
+		}
+		return Result{At: at.want.Key, Requests: w.requests}, w.err
+	}
+	return Result{Held: w.held, Requests: w.requests}, nil
+}
+
+// await waits until done, and returns what ended the wait before that.
+func (c *Acquirer) await(ctx context.Context, done <-chan struct{}) error {
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return attempts.Cause(ctx)
+	case <-c.Closing().Done():
+		return attempts.Cause(c.Closing())
+	}
+}
+
+// waitsFor returns the first key that is known to be held, here or in another process,
+// and its holder. If no key is, it returns the first key and nil. If all keys are wanted it
+// returns the one that is waited for, and its holder if that is known.
+func (w *call) waitsFor() (*waiter, *protocol.Record) {
+	if at := w.at.Load(); at != nil {
+		if r := w.c.Local.LastHolder(at.want.Key); r != nil {
+			return at, r
+		}
+		return at, at.holder.Load()
+	}
+	for _, of := range w.parts {
+		if r := of.holder.Load(); r != nil {
+			return of, r
+		}
+		if r := w.c.Local.LastHolder(of.want.Key); r != nil {
+			return of, r
+		}
+	}
+	return w.parts[0], nil
+}
+
+// giveUp ends the call because its caller has left, and returns what it holds. It returns
+// false if the call has finished already, and its result counts.
+func (w *call) giveUp() (held []Holding, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.finished {
+		return nil, false
+	}
+	w.givenUp = true
+	w.cancel()
+	held, w.held = w.held, nil
+	return held, true
+}
+
+// cleanUp gives back what a call holds whose caller leaves, at once, whatever request is
+// under way: the call gives back what that brings. It waits, no longer than the release
+// grace, until everything is undone that was sent. For one key, or the first of several, it
+// waits only without renewal: there the process may be frozen as soon as the call returns.
+func (w *call) cleanUp(held []Holding) {
+	switch {
+	case w.at.Load() != nil:
+		given := make(chan struct{})
+		w.c.Detach(func() {
+			defer close(given)
+			w.c.keeper.GiveBack(held)
+			<-w.done
+		})
+		w.c.AwaitGrace(given)
+	case w.parts[0].manual:
+		w.c.AwaitGrace(w.done)
+	}
+}
+
+// finish ends the call. It reports whether its caller has left.
+func (w *call) finish() (givenUp bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.finished = true
+	return w.givenUp
+}
+
+// isLate reports whether a call with NoWait has waited long enough for answers. The time for
+// which it has watched does not count.
+func (w *call) isLate() bool {
+	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
+}
+
+// withDamaged adds to why, the cause that ended a wait, the reason why another key cannot be
+// acquired.
+func (w *call) withDamaged(why error) error {
+	if bad := w.damaged.Load(); bad != nil {
+		return errors.Join(why, *bad)
+	}
+	return why
+}
+
+// ended returns the error of a wait that was ended from outside, by why. last is why the
+// last request failed, nil if it did not.
+func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
+	switch {
+	case holder != nil && last != nil: // it may have released the key since
+		return c.Errors.Held(want.Key, *holder, errors.Join(why, c.Errors.Failed("acquire", want.Key, *last)))
+	case holder != nil:
+		return c.Errors.Held(want.Key, *holder, why)
+	case last != nil:
+		return c.Errors.Failed("acquire", want.Key, errors.Join(why, *last))
+	}
+	return c.Errors.Ended(want.Key, why)
+}

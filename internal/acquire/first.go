@@ -1,0 +1,311 @@
+package acquire
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// first seeks the first of the keys that is free, and gives up the others.
+func (w *call) first() {
+	attempts.Wait(w.ctx, w.delay)
+	for _, of := range w.parts {
+		if of.local != nil {
+			w.c.Local.Join(of.local)
+		}
+	}
+	of, h, err := w.acquire()
+	givenUp := w.finish()
+	if err != nil {
+		w.err = err
+		w.leaveOthers(nil)
+		return
+	}
+	w.c.Local.Granted(of.want.Key, h)
+	if !givenUp {
+		w.leaveOthers(of)
+		w.held = []Holding{h}
+		return
+	}
+	given := make(chan struct{})
+	w.c.Detach(func() { // at once, whatever there is to undo for other keys
+		defer close(given)
+		h.GiveBack()
+	})
+	w.leaveOthers(of)
+	<-given
+}
+
+// leaveOthers gives up every key but the one that was granted, nil for none.
+func (w *call) leaveOthers(granted *waiter) {
+	for _, of := range w.parts {
+		if of.local == nil {
+			continue
+		}
+		if given, had := w.c.Local.Leave(of.local); had { // either for this key or for another
+			w.c.Local.Pass(given.Of.Key, nil)
+		}
+	}
+	var undone sync.WaitGroup
+	for _, of := range w.parts {
+		if of == granted {
+			of.leaveTried()
+		} else {
+			of.leave(&undone)
+		}
+	}
+	if w.parts[0].manual { // see cleanUp; otherwise nobody waits, and no goroutine is needed
+		done := make(chan struct{})
+		w.c.Detach(func() {
+			undone.Wait()
+			close(done)
+		})
+		w.c.AwaitGrace(done)
+	}
+}
+
+// acquire asks for the keys until one is granted, none can be, or nobody waits. It is the one
+// place that waits for a record to change. An error ends the wait.
+func (w *call) acquire() (*waiter, Holding, error) {
+	for w.ctx.Err() == nil {
+		w.takeTurns()
+		next, wait, look, err := w.next(w.c.Chance())
+		switch {
+		case w.ctx.Err() != nil: // nobody reads the error
+		case err != nil:
+			return nil, nil, err
+		case next != nil:
+			h, err := next.take()
+			if h != nil {
+				return next, h, nil
+			}
+			if err := w.failed(next, granting, err); err != nil {
+				return nil, nil, err
+			}
+		default:
+			if err := w.notAcquired(); err != nil {
+				return nil, nil, err
+			}
+			if w.pause(wait) && look {
+				if err := w.look(); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+	}
+	return nil, nil, w.ctx.Err() // nobody reads it
+}
+
+// next returns the first key that may be asked for now or, if there is none, the pause before
+// the next step, and whether that is to look at all records. u is uniform in [0, 1), and one
+// for all keys: the least of many pauses would be too short.
+func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
+	wait = math.MaxInt64
+	var anyLook, repeated bool
+	ready := w.candidates()
+	w.chooseQueues(ready)
+	for _, of := range ready {
+		if err := w.failed(of, refreshing, of.refresh()); err != nil {
+			return nil, 0, false, err
+		}
+		if of.dropped != nil {
+			continue
+		}
+		move, pause := of.next(u)
+		if move != decide.Look && pause == 0 {
+			return of, 0, false, nil
+		}
+		anyLook = anyLook || move == decide.Look
+		if pause < wait {
+			wait, look, repeated = pause, move == decide.Look, of.failing != nothing
+		}
+	}
+	// A request that is repeated may take long again: look at the other keys before.
+	return nil, wait, look || repeated && anyLook, nil
+}
+
+// chooseQueues chooses the queues that the call joins next: the shortest, once the
+// records of all keys are known. While nobody knows whether a key was granted it joins none.
+func (w *call) chooseQueues(ready []*waiter) {
+	if len(w.waiters) == 1 {
+		return
+	}
+	left := decide.Queues(durations.Less(w.c.Now().Mono, w.began.Mono))
+	var apart []*waiter
+	for _, of := range w.waiters {
+		of.queue.holdsBack = true
+	}
+	for _, of := range ready {
+		switch {
+		case of.isQueued():
+			left--
+		case !of.view.Known, of.unclear:
+			return
+		case of.seen != nil:
+			apart = append(apart, of)
+		}
+	}
+	slices.SortStableFunc(apart, func(a, b *waiter) int { return cmp.Compare(len(a.seen.Waiters), len(b.seen.Waiters)) })
+	for _, of := range apart[:min(max(left, 0), len(apart))] {
+		of.queue.holdsBack = false
+	}
+}
+
+// candidates returns the keys whose turn has come, or that need none. While nobody knows
+// whether a key was granted there is no other: two could be. A late call with NoWait has
+// given up the keys whose last request failed.
+func (w *call) candidates() []*waiter {
+	late := w.isLate()
+	var ready []*waiter
+	for _, of := range w.waiters {
+		switch {
+		case of.dropped != nil, of.local != nil && !of.ready, late && of.failing != nothing:
+		case of.unclear:
+			return []*waiter{of}
+		default:
+			ready = append(ready, of)
+		}
+	}
+	return ready
+}
+
+// failed notes the failure of a request for a key, or its success if err is nil. A returned
+// error ends the wait.
+func (w *call) failed(of *waiter, s step, err error) error {
+	if err == nil || attempts.FailureOf(err) != nil || len(w.waiters) == 1 {
+		return of.failed(s, err)
+	}
+	w.drop(of, err)
+	return w.noneLeft()
+}
+
+// drop leaves out a key that cannot be acquired: it is not there, or damaged. One of the
+// others may do.
+func (w *call) drop(of *waiter, err error) {
+	of.dropped, of.ready = err, false
+	if !of.missing {
+		w.damaged.Store(&err)
+		w.c.Listener.Report(w.ctx, core.Event{Kind: core.WaitError, Key: of.want.Key, Err: err})
+	}
+	w.c.Local.Pass(of.want.Key, nil)
+}
+
+// noneLeft returns why none of the keys can be acquired, nil while one may be.
+func (w *call) noneLeft() error {
+	var errs []error
+	for _, of := range w.waiters {
+		if of.dropped == nil {
+			return nil
+		}
+		errs = append(errs, of.dropped)
+	}
+	return errors.Join(errs...)
+}
+
+// takeTurns takes the turns that have come, without waiting for any.
+func (w *call) takeTurns() {
+	for {
+		select {
+		case given := <-w.turns:
+			w.takeTurn(given)
+		default:
+			return
+		}
+	}
+}
+
+// takeTurn marks the key of a turn as ready to be acquired.
+func (w *call) takeTurn(given turn) {
+	for _, of := range w.waiters {
+		if of.local == given.Of {
+			of.ready, of.from = true, durations.Sum(w.c.Now().Mono, given.Delay)
+		}
+	}
+}
+
+// pause waits until a turn has come, but no longer than d. It reports whether it is
+// time to look.
+func (w *call) pause(d time.Duration) bool {
+	var over <-chan time.Time
+	if d < math.MaxInt64 {
+		t := time.NewTimer(d)
+		defer t.Stop()
+		over = t.C
+	}
+	select {
+	case <-over:
+		return true
+	case given := <-w.turns:
+		w.takeTurn(given)
+	case <-w.ctx.Done():
+	}
+	return false
+}
+
+// look reads the records of all keys whose turn has come.
+func (w *call) look() error {
+	ready := w.candidates()
+	if len(ready) == 1 {
+		return w.failed(ready[0], looking, ready[0].look())
+	}
+	keys := make([]protocol.Key, len(ready))
+	for i, of := range ready {
+		keys[i] = of.want.Key
+	}
+	items, requests, err := w.c.Requests.ReadAll(w.ctx, keys)
+	w.requests += requests
+	f := attempts.FailureOf(err)
+	for _, of := range ready {
+		if f != nil {
+			err = of.repeat(looking, f)
+		} else {
+			err = w.failed(of, looking, of.shown(items[of.want.Key]))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if f != nil && f.Cause == decide.Busy { // once, for all of them
+		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: keys[0], Requests: requests, Err: f.Err})
+	}
+	return nil
+}
+
+// notAcquired is the error of a call with NoWait once it has had its answer, or waited
+// long enough for one: of the first key that is held, or for which DynamoDB has not
+// answered. Nil: it goes on.
+func (w *call) notAcquired() error {
+	late := w.isLate()
+	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }
+	if !w.waiters[0].want.NoWait || !late && slices.ContainsFunc(w.waiters, goesOn) {
+		return nil
+	}
+	unanswered := w.waiters[0]
+	for _, of := range w.waiters {
+		switch {
+		case of.dropped != nil:
+			continue
+		case late && of.failing != nothing:
+			return of.timeoutError()
+		case of.seen != nil:
+			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
+		case of.local != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
+			holder := w.c.Local.Holder(of.want.Key)
+			if holder == nil {
+				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}
+			}
+			return w.c.Errors.Held(of.want.Key, *holder, w.withDamaged(nil))
+		}
+		unanswered = of // free when last seen, but not granted since
+	}
+	return unanswered.timeoutError()
+}

@@ -1,0 +1,336 @@
+package acquire_test
+
+import (
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+// These tests are about NoWait and a holder that appears dead.
+
+const night = 24 * time.Hour
+
+// took calls fn, and returns how long it took.
+func took(fn func() error) (time.Duration, error) {
+	began := time.Now()
+	err := fn()
+	return time.Since(began), err
+}
+
+// granted is the time that a granted call took, or its error.
+func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
+	w.T.Helper()
+	d, err := took(func() error {
+		lock, err := call()
+		if err == nil {
+			defer w.Release(lock)
+		}
+		return err
+	})
+	if err != nil {
+		w.T.Errorf("%v, after %v", err, d)
+	}
+	return d
+}
+
+func TestHolderThatLooksDeadIsWatchedForALeaseAndTakenOver(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				w.LeavesHeld(cfg, night, "job")
+				c, _ := w.Client(lab.Config())
+				if d, err := took(func() error {
+					_, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
+					return err
+				}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+					t.Errorf("a strict try: %v after %v", err, d)
+				}
+				b, _ := w.Client(lab.Config()) // another process, which has seen nothing
+				if d := granted(w, func() (*leasehold.Lock, error) {
+					return b.TryAcquire(t.Context(), "job")
+				}); d != 20*time.Second {
+					t.Errorf("granted after %v", d)
+				}
+			})
+		})
+	}
+}
+
+func TestWhatWasWatchedBeforeIsNotWatchedAgain(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), night, "job")
+		c, _ := w.Client(lab.Config())
+		if _, err := c.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatal(err)
+		}
+		lab.Elapse(15 * time.Second)
+		if d := granted(w, func() (*leasehold.Lock, error) {
+			return c.Acquire(t.Context(), "job", leasehold.NoWait())
+		}); d != 5*time.Second {
+			t.Errorf("granted after %v", d)
+		}
+	})
+}
+
+func TestNobodyWhoLooksAliveIsWaitedFor(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				try := func(key, who string) {
+					t.Helper()
+					c, _ := w.Client(lab.Config())
+					d, err := took(func() error { _, err := c.Acquire(t.Context(), key, leasehold.NoWait()); return err })
+					if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+						t.Errorf("%s: %v after %v", who, err, d)
+					}
+				}
+				a, _ := w.Client(cfg)
+				lock := w.Acquire(a, "lives")
+				lab.Elapse(10 * time.Minute)
+				try("lives", "a holder that renews")
+				w.Release(lock)
+				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // its last renewal came within five
+				try("dies", "a holder that died just now")
+				lab.Elapse(time.Minute) // until it knows, too
+			})
+		})
+	}
+}
+
+func TestWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
+	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				a, _ := w.Client(cfg)
+				lock := w.Acquire(a, "job")
+				ahead, behind := &lab.Jumps{}, &lab.Jumps{}
+				ahead.Wall.Store(int64(time.Hour))
+				c, _ := w.Client(lab.Config(), ahead.Edit)
+				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
+				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // one renewal, and a poll
+					t.Errorf("a clock that is ahead: %v after %v", err, d)
+				}
+				if err := lock.Err(); err != nil {
+					t.Errorf("the holder: %v", err)
+				}
+				w.Release(lock)
+				w.LeavesHeld(cfg, time.Hour, "dies")
+				behind.Wall.Store(int64(-2 * time.Hour))
+				c, _ = w.Client(lab.Config(), behind.Edit)
+				d, err = took(func() error { _, err := c.Acquire(t.Context(), "dies", leasehold.NoWait()); return err })
+				if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+					t.Errorf("a clock that is behind: %v after %v", err, d)
+				}
+			})
+		})
+	}
+}
+
+// A clock that is always ahead makes every version look old: a holder that renews is recognized
+// by the new version, not by its time.
+func TestDeadHolderIsTakenOverByOneOfThreeAndOthersAreRefused(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), night, "job")
+		ahead := &lab.Jumps{}
+		ahead.Wall.Store(int64(time.Hour))
+		type result struct {
+			lock *leasehold.Lock
+			err  error
+			took time.Duration
+		}
+		results := make(chan result)
+		for range 3 {
+			c, _ := w.Client(lab.Config(), ahead.Edit)
+			go func() {
+				var r result
+				r.took, r.err = took(func() (err error) {
+					r.lock, err = c.Acquire(t.Context(), "job", leasehold.NoWait())
+					return err
+				})
+				results <- r
+			}()
+		}
+		ran := 0
+		for range 3 {
+			r := <-results
+			switch {
+			case r.err == nil:
+				ran++
+				lab.Elapse(time.Minute)
+				w.Release(r.lock)
+			case !errors.Is(r.err, leasehold.ErrHeld) || r.took > 27*time.Second:
+				t.Errorf("%v after %v", r.err, r.took)
+			}
+		}
+		if ran != 1 {
+			t.Errorf("granted to %d", ran)
+		}
+	})
+}
+
+func TestLivingHolderAmongSeveralKeysRefusesAtOnce(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), night, "a", "b")
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "c")
+		keys := leasehold.Keys("a", "b", "c")
+		all := func() error {
+			c, _ := w.Client(lab.Config())
+			g, err := c.AcquireAll(t.Context(), keys, leasehold.NoWait())
+			if err == nil {
+				err = g.Release(t.Context())
+			}
+			return err
+		}
+		if d, err := took(all); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+			t.Errorf("one of them lives: %v after %v", err, d)
+		}
+		w.Release(lock)
+		if d, err := took(all); err != nil || d > 21*time.Second {
+			t.Errorf("none lives: %v after %v", err, d)
+		}
+	})
+}
+
+func TestOfSeveralKeysOfWhichOneIsEnoughTheDeadOneIsTakenOver(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.Config(), night, "dead")
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "lives")
+		c, _ := w.Client(lab.Config())
+		d := granted(w, func() (*leasehold.Lock, error) {
+			l, err := c.AcquireAny(t.Context(), leasehold.Keys("lives", "dead"), leasehold.NoWait())
+			if err == nil && l.Key().Partition != "dead" {
+				t.Errorf("granted %v", l.Key())
+			}
+			return l, err
+		})
+		if d != 20*time.Second {
+			t.Errorf("granted after %v", d)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.OutageConfig())
+		grant, err := w.Acquire(a, "job").Detach()
+		if err != nil {
+			t.Fatal(err)
+		}
+		lock, err := a.Resume(t.Context(), grant) // no other goroutine waits behind it
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Renews() {
+				return lab.Refusal(500, "InternalServerError"), nil
+			}
+			return r.Send()
+		})
+		lab.Elapse(time.Minute)
+		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
+		if !errors.Is(err, leasehold.ErrHeld) || d != 0 || lock.Err() != nil {
+			t.Errorf("%v after %v; the lock: %v", err, d, lock.Err())
+		}
+		wire.SetFault((*lab.Request).Send)
+		w.Release(lock)
+	})
+}
+
+// A wait for a dead holder has an end, whatever fails meanwhile.
+func TestWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
+	for name, fails := range map[string]func(*lab.Request) bool{
+		"all":    func(*lab.Request) bool { return true },
+		"reads":  func(r *lab.Request) bool { return r.Reads() },
+		"grants": func(r *lab.Request) bool { return r.Grants() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				w.LeavesHeld(lab.Config(), night, "job")
+				c, wire := w.Client(lab.Config())
+				met := false
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if met && fails(r) {
+						return lab.Cut(r)
+					}
+					met = true
+					return r.Send()
+				})
+				d, err := took(func() error {
+					lock, err := c.Acquire(t.Context(), "job", leasehold.NoWait())
+					if err == nil {
+						defer w.Release(lock)
+					}
+					return err
+				})
+				if failed := name != "reads"; (err != nil) != failed || d < 20*time.Second || d > 36*time.Second {
+					t.Errorf("%v after %v", err, d)
+				}
+				wire.SetFault((*lab.Request).Send)
+				lab.Elapse(time.Minute) // what the call has left behind ends
+			})
+		})
+	}
+}
+
+func TestDeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
+	for _, name := range layout.Names() {
+		t.Run(name, func(t *testing.T) {
+			l, err := layout.Parse(name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+				c, wire := w.Client(cfg)
+				if _, err := c.Acquire(t.Context(), "job"); err != nil {
+					t.Fatal(err)
+				}
+				wire.SetFault(lab.Cut)
+				lab.Elapse(night)
+				b, _ := w.Client(cfg)
+				d := granted(w, func() (*leasehold.Lock, error) {
+					return b.Acquire(t.Context(), "job", leasehold.NoWait())
+				})
+				if byClock := l.Capabilities().Expiry == layout.WallClock; byClock != (d == 0) || d > 21*time.Second {
+					t.Errorf("granted after %v", d)
+				}
+			})
+		})
+	}
+}
+
+func TestHolderWhoseVersionTellsNoTimeIsNotWaitedFor(t *testing.T) {
+	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
+		a, _ := w.Client(cfg)
+		w.Release(w.Acquire(a, "job"))
+		w.Update("job", map[string]types.AttributeValue{"isReleased": nil, "ownerName": lab.Str("java-host"),
+			"leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
+		lab.Elapse(night)
+		d, err := took(func() error { _, err := a.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
+		if !errors.Is(err, leasehold.ErrHeld) || d != 0 {
+			t.Errorf("%v after %v", err, d)
+		}
+	})
+}
+
+func TestLockOfASessionWhoseRowIsGoneIsTakenOverByATry(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		w.LeavesHeld(lab.SharedConfig(), night, "job")
+		w.Delete(w.Sessions()[0])
+		c, _ := w.Client(lab.Config())
+		if d := granted(w, func() (*leasehold.Lock, error) {
+			return c.TryAcquire(t.Context(), "job")
+		}); d != 20*time.Second {
+			t.Errorf("granted after %v", d)
+		}
+	})
+}

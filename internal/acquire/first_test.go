@@ -1,0 +1,597 @@
+package acquire_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		found, err := c.One(t.Context(), c.want("job"))
+		if err != nil || len(found.Held) != 1 || found.Requests != 1 || found.Local {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update"}) || w.owner("job") != "a" {
+			t.Errorf("sent %v; held by %q", sent, w.owner("job"))
+		}
+		if g := c.grants[0]; g.Dead != nil || g.Record.Grant != g.Version {
+			t.Errorf("granted %+v", g)
+		}
+	})
+}
+
+func TestDeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("dead").one("job")
+		time.Sleep(time.Hour) // this proves nothing, as nobody has looked
+		c, began := w.client("b"), time.Now()
+		h := c.one("job")
+		if waited := time.Since(began); waited != timing.Lease {
+			t.Errorf("taken over after %v", waited)
+		}
+		if dead := h.grant.Dead; dead == nil || name(dead.Owner) != "dead" {
+			t.Errorf("it has taken over %+v", dead)
+		}
+		if !slices.Equal(c.waiting, []string{"dead"}) {
+			t.Errorf("waited for %v", c.waiting)
+		}
+	})
+}
+
+func TestTimeBetweenTwoClocksDoesNotMakeATakeoverTooEarly(t *testing.T) {
+	by := layout.DynamoDLM{NoSlots: true}
+	inWorldOf(t, by, func(t *testing.T, w *world) {
+		w.client("dead").one("job")
+		c := w.client("b")
+		c.Observer.Caps = by.Capabilities()
+		c.PollMin, c.PollMax = time.Hour, time.Hour // so that it reads once
+		looked := false
+		c.Wall = func() time.Time { // the reader is not run for a moment before
+			if !looked && len(c.wire.requests()) == 1 {
+				looked = true
+				time.Sleep(5 * time.Millisecond)
+			}
+			return time.Now()
+		}
+		c.one("job")
+		writes := slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name != "update" })
+		if len(writes) != 2 { // one found the holder, and one took over
+			t.Errorf("%v", c.wire.requests())
+		}
+	})
+}
+
+func TestWaiterThatPausesNotAtAllReadsAndDoesNotWrite(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.client("a").one("job")
+		c, pauses := w.client("b"), 0
+		c.Chance = func() float64 {
+			if pauses++; pauses < 5 {
+				return 0
+			}
+			return 0.5
+		}
+		time.AfterFunc(time.Second, h.release)
+		c.one("job")
+		if n := len(slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name == "get" })); n != 3 { // a grant, a join, and a grant
+			t.Errorf("%d writes: %v", n, c.wire.requests())
+		}
+	})
+}
+
+func TestAfterAGrantThatWasAnsweredPausesGrowAnew(t *testing.T) {
+	for name, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				h := w.client("a").one("job")
+				c, broken := w.client("b"), true
+				var failed, repeated time.Time
+				c.wire.fate = func(n int, request string, deliver func()) error {
+					switch {
+					case broken && request == "update" && (fails == "get" && n > 1 || n > 10):
+						broken = false // this one is answered: by then a has renewed its lock
+						h.renew()
+					case broken && request == fails && (fails == "update" || n > 1):
+						return &types.ProvisionedThroughputExceededException{}
+					case !broken && request == "get" && failed.IsZero():
+						failed = time.Now()
+						return errReset
+					case !failed.IsZero() && repeated.IsZero():
+						repeated = time.Now()
+					}
+					deliver()
+					return nil
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), 2*timing.Lease)
+				defer cancel()
+				_, _ = c.One(ctx, c.want("job"))
+				if after := repeated.Sub(failed); failed.IsZero() || after > 1100*time.Millisecond {
+					t.Errorf("a read that failed first is repeated after %v: %v", after, c.wire.requests())
+				}
+				c.left()
+			})
+		})
+	}
+}
+
+func TestHolderThatRenewsIsNeverTakenOver(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.client("a").one("job")
+		ctx, cancel := context.WithTimeout(t.Context(), 3*timing.Lease)
+		defer cancel()
+		renewing := sync.WaitGroup{}
+		defer renewing.Wait()
+		renewing.Go(func() {
+			for ctx.Err() == nil {
+				time.Sleep(timing.Lease - time.Second)
+				h.renew()
+			}
+		})
+		c := w.client("b")
+		_, err := c.One(ctx, c.want("job"))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+func TestWithNoWaitTheHolderIsTheAnswer(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("a").one("job")
+		c, began := w.client("b"), time.Now()
+		_, err := c.One(t.Context(), c.want("job", noWait))
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.holder != "a" || held.error != nil || time.Since(began) > 0 {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		c.left()
+	})
+}
+
+func TestWithNoWaitAndWithoutAnswersACallGivesUpAfterTenSeconds(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c, began := w.client("a"), time.Now()
+		c.wire.fate = func(int, string, func()) error { return errReset }
+		_, err := c.One(t.Context(), c.want("job", noWait))
+		if failed := (*failedError)(nil); !errors.As(err, &failed) || !errors.Is(err, errReset) {
+			t.Errorf("%v", err)
+		}
+		if waited := time.Since(began); waited < acquire.TryFor || waited > 2*acquire.TryFor {
+			t.Errorf("after %v", waited)
+		}
+		c.left()
+	})
+}
+
+func TestGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			deliver()
+			if n == 1 {
+				return errReset
+			}
+			return nil
+		}
+		began := w.now()
+		h := c.one("job")
+		if after := h.grant.Sent.Mono - began.Mono; after == 0 || after > time.Second || h.grant.Dead != nil { // the second, whose trust is longer
+			t.Errorf("after %v: %+v", h.grant.Sent.Mono-began.Mono, h.grant)
+		}
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
+			t.Errorf("sent %v", sent)
+		}
+		h.release() // it names the second alone
+		if w.owner("job") != "" {
+			t.Error("the first is still there")
+		}
+	})
+}
+
+func TestGrantThatIsDeliveredTwiceIsAGrant(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(_ int, _ string, deliver func()) error {
+			deliver()
+			deliver() // this is the reply that comes: the condition has failed
+			return nil
+		}
+		began := w.now()
+		if h := c.one("job"); h.grant.Sent != began || len(c.wire.requests()) != 1 {
+			t.Errorf("sent %v; trust counts from %v later", c.wire.requests(), h.grant.Sent.Mono-began.Mono)
+		}
+	})
+}
+
+func TestGrantThatIsFoundWithLittleTrustLeftIsSentAnew(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			deliver()
+			if n == 1 {
+				time.Sleep(timing.Trust()/2 + time.Millisecond)
+				deliver()
+			}
+			return nil
+		}
+		began := w.now()
+		if h := c.one("job"); h.grant.Sent == began {
+			t.Error("held with less than half of its trust")
+		}
+	})
+}
+
+func TestGrantThatIsRefusedEndsTheCall(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
+		c.wire.fate = func(int, string, func()) error { return denied }
+		_, err := c.One(t.Context(), c.want("job"))
+		if failed := (*failedError)(nil); !errors.As(err, &failed) || !errors.Is(err, denied) || len(c.wire.requests()) != 1 {
+			t.Errorf("%v, after %v", err, c.wire.requests())
+		}
+		c.left()
+	})
+}
+
+func TestThrottlingIsToldEachTimeAndOutlasted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n < 4 {
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			deliver()
+			return nil
+		}
+		c.one("job")
+		if c.throttle != 3 || len(c.failing) != 0 {
+			t.Errorf("told %d times; failing: %v", c.throttle, c.failing)
+		}
+	})
+}
+
+func TestWhatIsGrantedToACallerWhoHasLeftIsGivenBack(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		c.wire.fate = func(_ int, _ string, deliver func()) error {
+			cancel() // while the write is on its way
+			time.Sleep(time.Second)
+			deliver()
+			return nil
+		}
+		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if len(c.given) != 1 || w.owner("job") != "" {
+			t.Errorf("given back: %v; held by %q", c.given, w.owner("job"))
+		}
+	})
+}
+
+func TestUnansweredAttemptOfGoneCallerIsFreedAndInDoubt(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		var late func()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+		defer cancel()
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n == 1 {
+				late = deliver
+				<-ctx.Done()
+				return errReset
+			}
+			deliver()
+			return nil
+		}
+		if _, err := c.One(ctx, c.want("job")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
+			t.Errorf("sent %v: no write frees the key", sent)
+		}
+		late() // after the write that was to free it
+		if w.owner("job") != "a" {
+			t.Fatal("it is not applied late")
+		}
+		began := time.Now()
+		c.one("job")
+		if waited := time.Since(began); waited > time.Second {
+			t.Errorf("the client waits %v for itself", waited)
+		}
+	})
+}
+
+func TestClosingEndsEveryWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("a").one("job")
+		c := w.client("b")
+		time.AfterFunc(time.Second, func() { c.env.BeginClose() })
+		var calls sync.WaitGroup
+		for _, key := range []string{"first", "second"} { // the second waits in the queue
+			calls.Go(func() {
+				_, err := c.One(t.Context(), c.want("job"))
+				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, core.ErrClosed) {
+					t.Errorf("%s: %v", key, err)
+				}
+			})
+		}
+		calls.Wait()
+		c.left()
+	})
+}
+
+func TestIfExistsIsToldThatThereIsNoRecord(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		if _, err := c.One(t.Context(), c.want("job", func(want *acquire.Want) { want.IfExists = true })); !errors.Is(err, errMissing) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+// damage makes the item of a key that no lock could be.
+func (w *world) damage(key string) {
+	w.Helper()
+	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
+		"key": &types.AttributeValueMemberS{Value: key}, "owner": &types.AttributeValueMemberN{Value: "1"},
+	}})
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+func TestOfSeveralKeysTheFirstThatIsFreeIsGranted(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		other.one("a")
+		w.damage("b")
+		c := w.client("me")
+		several := func(want *acquire.Want) { want.OneOfSeveral = true }
+		found, err := c.First(t.Context(), []*acquire.Want{c.want("a", several), c.want("b", several), c.want("c", several), c.want("d", several)})
+		if err != nil || found.Held[0].(*holding).want.Key.Partition != "c" {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		c.left()
+		if len(c.failing) != 1 || w.owner("d") != "" {
+			t.Errorf("told %v of the damaged one; d is held by %q", c.failing, w.owner("d"))
+		}
+		if _, err := c.One(t.Context(), c.want("b")); err == nil { // the turns of the others were passed on
+			t.Error("the damaged one is granted")
+		}
+		c.one("d")
+	})
+}
+
+func TestKeyWhoseGrantHadNoAnswerIsStayedWithUntilItHasOne(t *testing.T) {
+	for name, then := range map[string]error{"at once": nil, "through throttling": &types.ProvisionedThroughputExceededException{}} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := w.client("me")
+				c.wire.fate = func(n int, _ string, deliver func()) error {
+					if n == 2 && then != nil {
+						return then
+					}
+					deliver()
+					if n == 1 {
+						return errReset
+					}
+					return nil
+				}
+				found, err := c.First(t.Context(), c.wants("a", "b"))
+				if err != nil || found.Held[0].(*holding).want.Key.Partition != "a" || w.owner("b") != "" {
+					t.Errorf("%+v, %v; b is held by %q", found, err, w.owner("b"))
+				}
+				c.left()
+			})
+		})
+	}
+}
+
+// underSession makes a grant of a key under a session whose lease is an hour, and returns
+// the key of its row.
+func (w *world) underSession(key string) (row string) {
+	w.Helper()
+	owner, sharing := protocol.NewOwner("sharer"), w.proto.(protocol.Native)
+	id := protocol.ClientID(owner)
+	at := sharing.SessionKey(id)
+	w.write(sharing.Session().Grant(protocol.Grant{
+		Key: at, Owner: owner, Version: protocol.NewVersion(), Lease: time.Hour, Now: time.Now(),
+	}))
+	w.write(w.proto.Grant(protocol.Grant{
+		Key: protocol.Key{Partition: key}, Owner: owner, Session: id, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now(),
+	}))
+	return at.Partition
+}
+
+func TestUnreadableSessionKeepsNobodyFromOtherKeys(t *testing.T) {
+	for _, keys := range [][]string{{"a", "b"}, {"b", "a"}} {
+		inWorld(t, func(t *testing.T, w *world) {
+			w.underSession("a")
+			other := w.client("other").one("b")
+			c := w.client("me")
+			c.wire.fate = func(_ int, name string, deliver func()) error {
+				if name == "get" { // a read of the session's row, as several keys are read together
+					time.Sleep(time.Second)
+					return errReset
+				}
+				deliver()
+				return nil
+			}
+			began := time.Now()
+			time.AfterFunc(2*time.Second, other.release)
+			if _, err := c.First(t.Context(), c.wants(keys...)); err != nil {
+				t.Fatal(err)
+			}
+			if waited := time.Since(began); waited > 5*time.Second {
+				t.Errorf("of %v the key that was freed is granted after %v", keys, waited)
+			}
+			c.left()
+		})
+	}
+}
+
+func TestKeyOfSeveralWithoutARecordIsNotToldAsADamagedOne(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("b")
+		c := w.client("me")
+		wants := c.wants("a", "b")
+		for _, want := range wants {
+			want.IfExists, want.NoWait = true, true
+		}
+		_, err := c.First(t.Context(), wants)
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "b" || held.error != nil || len(c.failing) > 0 {
+			t.Errorf("%v; told of %v", err, c.failing)
+		}
+		c.left()
+	})
+}
+
+func TestKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		row := w.underSession("a")
+		c := w.client("me")
+		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease)
+		defer cancel()
+		if _, err := c.One(ctx, c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatalf("%v", err)
+		}
+		c.left() // its record has not changed for a lease: the session alone keeps the holder alive
+		w.damage(row)
+		w.client("other").one("b")
+		ctx, cancel = context.WithTimeout(t.Context(), 4*c.PollMax) // two longest polls: see docs/guarantees.md
+		defer cancel()
+		if _, err := c.First(ctx, c.wants("a", "b")); !errors.Is(err, context.DeadlineExceeded) || len(c.failing) != 1 {
+			t.Errorf("%v; told of %v", err, c.failing)
+		}
+		c.left()
+	})
+}
+
+func TestTryIsToldAHolderThatIsKnownThoughAReadHasFailed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		other.one("a")
+		other.one("b")
+		c, began := w.client("me"), time.Now()
+		c.wire.fate = func(n int, name string, deliver func()) error {
+			switch {
+			case n == 2: // the grant of b; while it is to be repeated, both are read
+				return &types.ProvisionedThroughputExceededException{}
+			case name == "batch":
+				return errReset
+			}
+			deliver()
+			return nil
+		}
+		wants := c.wants("a", "b")
+		wants[0].NoWait, wants[1].NoWait = true, true
+		_, err := c.First(t.Context(), wants)
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "a" || !slices.Contains(c.wire.requests(), "batch") {
+			t.Errorf("after %v and %v: %v", time.Since(began), c.wire.requests(), err)
+		}
+		c.left()
+	})
+}
+
+func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		a := other.one("a")
+		other.one("b")
+		time.AfterFunc(time.Second, a.release)
+		c := w.client("me")
+		found, err := c.First(t.Context(), c.wants("a", "b"))
+		c.left()
+		sent := c.wire.requests()
+		if counted := len(sent) - 1; err != nil || found.Requests != counted || !slices.Contains(sent, "batch") { // it leaves the queue of b afterwards
+			t.Errorf("counted %d of %v: %v", found.Requests, sent, err)
+		}
+	})
+}
+
+func TestThrottledReadOfSeveralKeysIsToldOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		other := w.client("other")
+		a := other.one("a")
+		other.one("b")
+		time.AfterFunc(time.Second, a.release)
+		c, throttled := w.client("me"), false
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "batch" && !throttled {
+				throttled = true
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			deliver()
+			return nil
+		}
+		if _, err := c.First(t.Context(), c.wants("a", "b")); err != nil || c.throttle != 1 {
+			t.Errorf("told %d times: %v", c.throttle, err)
+		}
+		c.left()
+	})
+}
+
+func TestAfterItsTurnHasComeAKeyOfSeveralIsAskedForWithoutALook(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("a")
+		c := w.client("me")
+		b := c.one("b")
+		time.AfterFunc(100*time.Millisecond+time.Nanosecond, b.release)
+		if _, err := c.First(t.Context(), c.wants("a", "b")); err != nil {
+			t.Fatal(err)
+		}
+		if sent := c.wire.requests(); slices.Contains(sent, "batch") || !slices.Contains(sent, "get") {
+			t.Errorf("sent %v", sent)
+		}
+		c.left()
+	})
+}
+
+func TestDamagedKeyAloneIsTheError(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.damage("job")
+		c := w.client("a")
+		if _, err := c.One(t.Context(), c.want("job")); err == nil || len(c.grants) > 0 {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+func TestQueuedGoroutinesOfOneClientSendNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		h := c.one("job")
+		got := make(chan *holding)
+		go func() { got <- c.one("job") }()
+		time.Sleep(time.Minute)
+		if sent := c.wire.requests(); len(sent) != 1 {
+			t.Errorf("sent %v", sent)
+		}
+		h.release()
+		next := <-got
+		if next.grant.Record.Token <= h.grant.Record.Token {
+			t.Error("the next has no greater token")
+		}
+	})
+}

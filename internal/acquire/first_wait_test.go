@@ -1,0 +1,336 @@
+package acquire_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+	"github.com/leasehold-go/leasehold/layout"
+)
+
+func TestEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		b, wire := w.Client(lab.Config())
+		keys := leasehold.Keys("a", "b")
+		others := w.AcquireAll(a, keys)
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		_, err := b.AcquireAny(ctx, keys)
+		if !errors.Is(err, leasehold.ErrHeld) || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if err := others.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+		synctest.Wait() // it leaves two queues
+		wire.Sent()
+		lab.Elapse(time.Minute)
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests after the end", n)
+		}
+		// One that lands while its caller leaves is undone.
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
+		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := b.AcquireAny(ctx, keys); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		lab.Elapse(2 * time.Second)
+		if held := w.HeldAmong(keys); len(held) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		w.Release(w.Acquire(b, "a", leasehold.NoWait()))
+		w.Release(w.Acquire(b, "b", leasehold.NoWait()))
+	})
+}
+
+func TestEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
+		wire.Sent()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := c.AcquireAny(ctx, leasehold.Keys("b", "a"))
+		var is *leasehold.HeldError
+		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[1].Record().Grant || !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests", n)
+		}
+		if err := held.Release(t.Context()); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		keys := leasehold.Keys("a", "b", "c")
+		var mu sync.Mutex
+		inside, most := 0, 0
+		var wg sync.WaitGroup
+		for range 9 {
+			wg.Go(func() {
+				for range 3 {
+					lock, err := c.AcquireAny(t.Context(), keys)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					mu.Lock()
+					inside++
+					most = max(most, inside)
+					mu.Unlock()
+					time.Sleep(time.Second)
+					mu.Lock()
+					inside--
+					mu.Unlock()
+					w.Release(lock)
+				}
+			})
+		}
+		began := time.Now()
+		wg.Wait()
+		if took := time.Since(began); most != 3 || took > 10*time.Second {
+			t.Errorf("at most %d of 3 keys were held at once; 27 seconds of work took %v", most, took)
+		}
+		if n := len(wire.Sent()); n != 2*27 {
+			t.Errorf("%d requests: whoever waits behind goroutines of its own client sends none", n)
+		}
+	})
+}
+
+func TestAcquireAnyWaitsWhileSessionMayNotBeRead(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.SharedConfig())
+		w.Acquire(holder, "a")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Op == "GetItem" {
+				return lab.Refusal(400, "AccessDeniedException"), nil
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		var op *leasehold.OpError
+		if _, err := c.AcquireAny(ctx, leasehold.Keys("a")); !errors.As(err, &op) || !errors.Is(err, leasehold.ErrHeld) ||
+			!errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "access denied") {
+			t.Errorf("error %v", err)
+		}
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestAcquireAnyWithoutRenewalLeavesNothingToUndo(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && strings.Contains(string(r.Body), `"a"`) {
+				return nil, lab.ErrReset
+			}
+			return r.Send()
+		})
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal(), leasehold.NoWait())
+		if err != nil {
+			t.Fatal(err)
+		}
+		wire.Sent()
+		lab.Elapse(10 * time.Second)
+		if n := len(wire.Sent()); n != 0 {
+			t.Errorf("%d requests after it returned", n)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestTurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // a layout without a queue
+		cfg.PollMax = time.Second
+		c, _ := w.Client(cfg)
+		ask := func(keys ...string) <-chan *leasehold.Lock {
+			granted := make(chan *leasehold.Lock, 1)
+			go func() {
+				lock, err := c.AcquireAny(t.Context(), leasehold.Keys(keys...))
+				if err != nil {
+					t.Error(err)
+				}
+				granted <- lock
+			}()
+			lab.Elapse(time.Millisecond)
+			return granted
+		}
+		a, b := <-ask("a"), <-ask("b")
+		lab.Elapse(30 * time.Second) // so that others pause for PollMax
+		for range 15 {               // follow at once
+			next := ask("a")
+			w.Release(a)
+			a = <-next
+		}
+		first, second := ask("a", "b"), ask("a", "b")
+		w.Release(a)
+		lab.Elapse(500 * time.Millisecond)
+		w.Release(b)
+		began := time.Now()
+		b = <-first // it had the turn of a, and passes it on
+		if b.Key().Partition != "b" {
+			t.Errorf("%v granted", b.Key())
+		}
+		a = <-second
+		if took := time.Since(began); took < time.Second || took > 2*time.Second {
+			t.Errorf("%v granted after %v: other processes have 2s from its release to take it", a.Key(), took)
+		}
+		w.Release(a)
+		w.Release(b)
+	})
+}
+
+func TestGrantAfterTheWaitIsGivenBackFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		other, _ := w.Client(lab.Config())
+		w.Acquire(other, "a")
+		c, wire := w.Client(lab.Config())
+		var lost atomic.Bool
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			a := strings.Contains(string(r.Body), `"a"`)
+			switch {
+			case r.Grants() && a && !lost.Swap(true):
+				return nil, lab.ErrReset
+			case r.Grants() && !a:
+				return lab.Slow(time.Second)(r.WithContext(context.WithoutCancel(r.Context())))
+			case r.Releases() && a:
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+		defer cancel()
+		if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b"), leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if held := w.HeldAmong(leasehold.Keys("b")); len(held) > 0 || len(c.Held()) > 0 {
+			t.Errorf("left held: %v", held)
+		}
+		_, _ = c.Close(t.Context()), other.Close(t.Context())
+	})
+}
+
+func TestKeyThatIsHeldAfterALostReplyKeepsNobodyFromTheOthers(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		other := w.Acquire(holder, "b")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
+			w.Acquire(holder, "a") // before it is asked for again
+			return nil, lab.ErrReset
+		}))
+		granted := make(chan *leasehold.Lock, 1)
+		go func() {
+			lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+			if err != nil {
+				t.Error(err)
+			}
+			granted <- lock
+		}()
+		lab.Elapse(time.Minute)
+		w.Release(other)
+		lab.Elapse(10 * time.Second)
+		select {
+		case lock := <-granted:
+			w.Release(lock)
+		default:
+			t.Error("b is free, and not granted")
+		}
+		_ = c.Close(t.Context())
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestTryForOneOfSeveralNamesUnansweredKeyFirst(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		holder, _ := w.Client(lab.Config())
+		w.Acquire(holder, "b")
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if strings.Contains(string(r.Body), `"S":"a"`) {
+				return lab.Cut(r)
+			}
+			return r.Send()
+		})
+		_, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.NoWait())
+		if op := (*leasehold.OpError)(nil); !errors.As(err, &op) || op.Key.Partition != "a" {
+			t.Errorf("error %v", err)
+		}
+		_ = c.Close(t.Context())
+		_ = holder.Close(t.Context())
+	})
+}
+
+func TestKeyThatIsThrottledKeepsNobodyFromTheOthers(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+			if r.Grants() && strings.Contains(string(r.Body), `"S":"a"`) {
+				return lab.Refusal(400, "ThrottlingException"), nil
+			}
+			return r.Send()
+		})
+		began := time.Now()
+		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"))
+		if err != nil || lock.Key().Partition != "b" || time.Since(began) > time.Second {
+			t.Fatalf("%v after %v", err, time.Since(began))
+		}
+		w.Release(lock)
+	})
+}
+
+func TestWhatFailsForOneKeyIsRepeatedNoMoreOftenForAnother(t *testing.T) {
+	for name, fails := range map[string]func(r *lab.Request) bool{
+		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // keys are read together
+		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				holder, _ := w.Client(lab.Config())
+				sharer, dies := w.Client(lab.SharedConfig())
+				other := w.Acquire(holder, "a")
+				w.Acquire(sharer, "b")
+				dies.SetFault(lab.Cut)
+				c, wire := w.Client(lab.Config())
+				var requests atomic.Int64
+				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
+					if fails(r) {
+						requests.Add(1)
+						return nil, lab.ErrReset
+					}
+					return r.Send()
+				})
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+				defer cancel()
+				if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); err == nil {
+					t.Error("granted")
+				}
+				// Pauses after failures grow to two seconds, one on the average.
+				if n := requests.Load(); n < 150 || n > 400 {
+					t.Errorf("%d requests in five minutes", n)
+				}
+				w.Release(other)
+				_ = c.Close(t.Context())
+				_ = sharer.Close(t.Context())
+			})
+		})
+	}
+}

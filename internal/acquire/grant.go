@@ -1,0 +1,231 @@
+package acquire
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// take sends one grant. A holding ends the waiting. Without one and without an error
+// somebody else has the key.
+func (w *waiter) take() (Holding, error) {
+	if a, ok := w.handed(); ok {
+		return w.newHolding(a, *w.seen), nil
+	}
+	takeOver := w.isDead()
+	if err := w.prepare(takeOver); errors.Is(err, errSessionLives) {
+		w.slowDown()
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	w.requests++
+	w.asked = w.c.Now()
+	r := w.tried.Try(w.values, w.c.Requests, attempts.Operation[GrantAttempt]{
+		Key:    w.want.Key,
+		Next:   func() (GrantAttempt, *protocol.Write) { return w.grant(takeOver) },
+		Within: w.want.Within(w.session),
+		Shows:  w.shows,
+	})
+	w.leaveOldest()
+	w.unclear = false
+	switch r.Outcome {
+	case attempts.Applied:
+		record, err := w.c.Decode(w.want.Key, r.Item)
+		if err != nil {
+			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
+			return nil, err
+		}
+		return w.newHolding(r.Attempt, record), nil
+	case attempts.Rejected:
+		if err := w.rejected(r); err != nil {
+			return nil, err
+		}
+		if w.view.Free {
+			return nil, r.Failure() // it is free by now: try again
+		}
+		w.succeeded(granting)
+		if takeOver {
+			w.slowDown()
+		}
+		return nil, nil
+	}
+	w.unclear = len(w.tried.Versions()) > 0
+	return nil, r.Failure()
+}
+
+// errSessionLives is why a holder is not taken over: its session has been renewed.
+var errSessionLives = errors.New("the holder's session lives")
+
+// prepare makes sure that the session of a holder to be taken over is dead, and begins
+// one for this client if its locks share one.
+func (w *waiter) prepare(takeOver bool) error {
+	if takeOver {
+		if err := w.endSession(); err != nil {
+			return err
+		}
+	}
+	session, err := w.c.keeper.Session(w.ctx)
+	w.session = session
+	return err
+}
+
+// endSession makes sure that the holder's session is dead before one of its locks is
+// taken over; errSessionLives if it is not.
+func (w *waiter) endSession() error {
+	session := w.holdersSession()
+	if session == nil {
+		return nil
+	}
+	dead, err := session.MarkDead(w.ctx)
+	w.requests++
+	if dead || err != nil {
+		return err
+	}
+	if err := w.lookAtSession(); err != nil { // renewed since: look at the clock again
+		return err
+	}
+	return errSessionLives
+}
+
+// grant returns the next attempt, and its write.
+func (w *waiter) grant(takeOver bool) (GrantAttempt, *protocol.Write) {
+	a := w.c.Attempt(w.want.Timing.Lease, w.session)
+	if takeOver {
+		a.Dead = w.deadHolder()
+	}
+	g := w.c.Grant(w.want, a)
+	g.Takeable = w.tried.Versions()
+	g.Entry = w.queueEntry()
+	switch {
+	case takeOver && w.view.Ours:
+		g.Takeable = append(g.Takeable, w.seen.Version)
+	case takeOver:
+		g.Dead = w.seen
+		if w.seen.Handed {
+			g.NoQueueUntil = decide.SuspendedUntil(w.c.Wall(), w.c.Lease)
+		}
+	}
+	return a, w.c.Proto.Grant(g)
+}
+
+// deadHolder returns the dead holder that a takeover replaces. If the record shows an
+// attempt of our own, that is the holder which that attempt has replaced.
+func (w *waiter) deadHolder() *protocol.Record {
+	if !w.view.Ours {
+		return w.seen
+	}
+	a, _ := w.tried.Find(w.seen.Version)
+	return a.Dead
+}
+
+// shows returns the attempt whose grant a record shows: one delivered twice, or an
+// earlier one without an answer. At least half of its trust must be left.
+func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
+	if item == nil {
+		return GrantAttempt{}, false
+	}
+	r, err := w.c.Decode(w.want.Key, item)
+	if a, ok := w.handedBy(r); ok && err == nil && !r.Released {
+		return a, true
+	}
+	a, ok := attempts.Find(sent, r.Version)
+	return a, ok && err == nil && !r.Released && a.isWorthHaving(w.want.Timing, w.c.Now())
+}
+
+// rejected observes the record that made a grant of ours fail.
+func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
+	if r.Item == nil && w.want.IfExists {
+		w.missing = true
+		return fmt.Errorf("%w: IfExists acquires only a record that is there", w.c.Errors.Missing(w.want.Key))
+	}
+	if err := w.observe(r.Item); err != nil {
+		return err
+	}
+	if w.seen != nil && w.seen.Version == r.Attempt.Version {
+		w.view.Ours = true
+	}
+	return nil
+}
+
+// slowDown follows a takeover that came too late: the holder has renewed. One that renews
+// a lease of next to nothing is not asked for more often than PollMin.
+func (w *waiter) slowDown() {
+	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
+		w.from = max(w.from, least)
+	}
+}
+
+// newHolding makes a holding of a grant.
+func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
+	w.tried.Drop(a.Version)
+	w.leftQueueBy(a.Version)
+	w.c.Observer.Records.Forget(w.want.Key)
+	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r})
+}
+
+// leaveOldest leaves the oldest attempts to the client if there are too many to be
+// named in every condition. If one of them turns out to hold the key, it is taken
+// over at once.
+func (w *waiter) leaveOldest() {
+	if old := w.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
+		w.c.leaveInDoubt(w.want.Key, attempts.Versions(old))
+	}
+}
+
+// leaveTried leaves to the client the attempts without an answer: one may still be
+// applied, once the key is free again. It returns those to be granted the key.
+func (w *waiter) leaveTried() []GrantAttempt {
+	tried := w.tried.Unanswered()
+	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
+	return tried
+}
+
+// leave gives up the key: what attempts without an answer may have taken is freed, and
+// the next in the local queue gets the turn. The requests for that are awaited by undone.
+func (w *waiter) leave(undone *sync.WaitGroup) {
+	tried := w.leaveTried()
+	if w.ready {
+		w.ready = false
+		w.c.Local.PassAfter(w.want.Key, nil, durations.Less(w.from, w.c.Now().Mono))
+	}
+	undone.Add(1)
+	w.c.Detach(func() {
+		defer undone.Done()
+		w.freeInDoubt(tried)
+		w.leaveQueue()
+	})
+}
+
+// freeInDoubt frees the key if one of the attempts holds it. It tries once. An attempt
+// that is applied later does not block this client, and others for one lease. No client
+// treats it as held.
+func (w *waiter) freeInDoubt(tried []GrantAttempt) {
+	for len(tried) > 0 {
+		owner := tried[0].Owner // another one if a session ended meanwhile
+		n := slices.IndexFunc(tried, func(a GrantAttempt) bool { return a.Owner != owner })
+		if n < 0 {
+			n = len(tried)
+		}
+		versions := attempts.Versions(tried[:n])
+		tried = tried[n:]
+		hold := protocol.Hold{Key: w.want.Key, Owner: owner, Grants: versions, Versions: versions}
+		w.c.write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete))
+	}
+}
+
+// leaveInDoubt gives up attempts to acquire a key whose effect is not known, and
+// ensures that they do not block the key for others.
+func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
+	if len(versions) == 0 {
+		return
+	}
+	c.InDoubt.Add(key, versions, c.Now().Mono)
+	c.keeper.CheckSoon(key)
+}

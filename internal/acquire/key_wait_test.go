@@ -1,0 +1,188 @@
+package acquire_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/lab"
+)
+
+func TestWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		lock := w.Acquire(a, "job")
+		lab.Elapse(time.Minute) // an old grant is read seldom
+		b, wire := w.Client(lab.Config())
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		_, _ = b.Acquire(ctx, "job")
+		if n := len(wire.Sent()); n < 60 || n > 350 {
+			t.Errorf("%d looks in a minute: one in half a second, at the most often and on average, is wanted", n)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestRecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock: a nil dereference
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
+		b, _ := w.Client(lab.Config())
+		granted := make(chan *leasehold.Lock)
+		go func() { granted <- w.Acquire(b, "job") }()
+		lab.Elapse(5 * time.Second)
+		w.Delete("job")
+		began := time.Now()
+		lock := <-granted
+		if took := time.Since(began); took > time.Second {
+			t.Errorf("granted %v after the record vanished", took)
+		}
+		w.Release(lock)
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestTryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others never do: their try-lock starts anew each time
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, wire := w.Client(lab.Config())
+		b, _ := w.Client(lab.Config())
+		dead := w.Acquire(a, "job")
+		wire.SetFault(lab.Cut)
+		lab.Elapse(time.Hour)
+		if _, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatalf("first try: %v", err)
+		}
+		lab.Elapse(20*time.Second - time.Millisecond)
+		began := time.Now()
+		if _, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) || time.Since(began) != 0 {
+			t.Fatalf("a moment before the lease ends: %v after %v", err, time.Since(began))
+		}
+		lab.Elapse(time.Millisecond)
+		lock, err := b.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead())
+		if err != nil {
+			t.Fatalf("after the lease: %v", err)
+		}
+		w.Release(lock)
+		_ = dead.Release(t.Context())
+	})
+}
+
+func TestForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		w.Release(w.Acquire(a, "job"))
+		w.Update("job", map[string]types.AttributeValue{"isReleased": nil, "ownerName": lab.Str("dynamolock"), "leaseDuration": lab.Str("8s"), "recordVersionNumber": lab.Str("x")})
+		_, err := a.TryAcquire(t.Context(), "job")
+		var held *leasehold.HeldError
+		if !errors.As(err, &held) || held.Holder.Token != 0 || held.Holder.Lease != 8*time.Second {
+			t.Fatalf("error %v", err)
+		}
+		began := time.Now()
+		w.Release(w.Acquire(a, "job"))
+		if took := time.Since(began); took < 8*time.Second-time.Millisecond || took > 9*time.Second {
+			t.Errorf("taken over after %v", took)
+		}
+	})
+}
+
+func TestWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		a, _ := w.Client(lab.Config())
+		k := &lab.Jumps{}
+		b, _ := w.Client(lab.Config(), k.Edit)
+		lock := w.Acquire(a, "job")
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatal(err)
+		}
+		k.Boot.Store(int64(time.Hour))
+		if _, err := b.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+			t.Fatalf("after a step of an hour: %v", err)
+		}
+		w.Release(lock)
+	})
+}
+
+func TestTryGivesUpBehindACallThatHearsNothing(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Cut)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		go func() { _, _ = c.Acquire(ctx, "job") }()
+		synctest.Wait()
+		began := time.Now()
+		_, err := c.TryAcquire(ctx, "job")
+		if took := time.Since(began); err == nil || took > 15*time.Second {
+			t.Errorf("error %v after %v", err, took)
+		}
+		cancel()
+		lab.Elapse(10 * time.Second)
+	})
+}
+
+func TestQueuedTryIsAnsweredOnceTheHolderIsKnown(t *testing.T) {
+	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				c, wire := w.Client(lab.Config())
+				if foreign {
+					other, _ := w.Client(lab.Config())
+					lock := w.Acquire(other, "job")
+					defer w.Release(lock)
+				}
+				wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
+				ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+				defer cancel()
+				ahead := make(chan struct{})
+				go func() {
+					defer close(ahead)
+					if l, err := c.Acquire(ctx, "job"); err == nil {
+						time.Sleep(3 * time.Second)
+						w.Release(l)
+					}
+				}()
+				synctest.Wait()
+				began := time.Now()
+				if _, err := c.TryAcquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrHeld) {
+					t.Errorf("error %v", err)
+				}
+				if took := time.Since(began); took != time.Second {
+					t.Errorf("took %v", took)
+				}
+				<-ahead
+			})
+		})
+	}
+}
+
+func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		c, wire := w.Client(lab.Config())
+		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if _, err := c.Acquire(ctx, "job", leasehold.WithoutRenewal()); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("error %v", err)
+		}
+		if lab.Text(w.Item("job"), "isReleased") != "1" {
+			t.Errorf("left behind %v", w.Item("job"))
+		}
+		wire.SetFault(lab.Cut)
+		began := time.Now()
+		ctx, cancel = context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		_, _ = c.Acquire(ctx, "job", leasehold.WithoutRenewal())
+		if took := time.Since(began); took > 2100*time.Millisecond {
+			t.Errorf("returned after %v, past the grace", took)
+		}
+		wire.SetFault(nil)
+		lab.Elapse(10 * time.Second)
+	})
+}

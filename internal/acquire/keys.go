@@ -1,0 +1,130 @@
+package acquire
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/indoubt"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Keys is what one client knows of keys that it does not hold: who waits for them here, and
+// which of its attempts may still be granted them. Those who seek a key and those who
+// release one share it.
+type Keys struct {
+	*core.Env
+	Local   *LocalQueues
+	InDoubt indoubt.Attempts[protocol.Key] // grant attempts whose outcome is unknown
+	Left    Left
+}
+
+// NewKeys returns a Keys that knows nothing yet.
+func NewKeys(env *core.Env) *Keys {
+	return &Keys{Env: env, Local: NewLocalQueues(env.PollMin, env.PollMax)}
+}
+
+// Attempt returns an attempt to be granted a key under a session, nil for none.
+func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
+	a := GrantAttempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: k.Now(), Lease: term}, Owner: k.Owner, Session: s}
+	if s != nil {
+		_, a.Owner = s.Names()
+	}
+	return a
+}
+
+// Grant returns the grant that attempt a asks for.
+func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
+	var session string
+	if a.Session != nil {
+		session, _ = a.Session.Names()
+	}
+	return protocol.Grant{
+		Key: w.Key, Owner: a.Owner, Session: session, Version: a.Version, Lease: a.Lease, Now: k.Wall(),
+		IfExists: w.IfExists, Changes: w.Changes, Once: w.Once,
+	}
+}
+
+// HasQueue reports whether a record has a queue that its release serves: the layout has
+// queues, and this one is not suspended.
+func (k *Keys) HasQueue(r protocol.Record) bool {
+	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
+}
+
+// Pauses are the pauses between requests of a wait that fail.
+func (k *Keys) Pauses() attempts.Pauses {
+	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
+}
+
+// since returns the time that a call has taken, for error messages.
+func (k *Keys) since(began decide.Instant) time.Duration {
+	return (k.Now().Mono - began.Mono).Round(100 * time.Millisecond)
+}
+
+// write sends w once, and does not retry. values has no end.
+func (k *Keys) write(values context.Context, w *protocol.Write) {
+	k.Requests.Write(values, w, attempts.Limit)
+}
+
+// IsInDoubt reports whether version is an attempt of this client for key that was
+// given up before its effect was known. No client treats it as held: if it holds the
+// key, this client takes it over at once.
+func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
+	return k.InDoubt.Has(key, version, k.Now().Mono)
+}
+
+// Freeing returns the write that frees the key of a grant that this client does not hold:
+// it does not know what the record contains.
+func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
+	if deletes {
+		return proto.Delete(hold)
+	}
+	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
+}
+
+// Left holds the records of keys that this client has handed to others, as it left them. A
+// call that seeks such a key again begins with that record: a grant would be rejected, and
+// show the same. It is safe for concurrent use, and the zero Left is empty.
+type Left struct {
+	mu      sync.Mutex
+	records map[protocol.Key]left
+}
+
+type left struct {
+	item protocol.Item
+	sent decide.Instant // the write that has left it so
+}
+
+const (
+	mostLeft    = 1000            // records that are kept
+	leftIsFresh = 2 * time.Second // after that, a grant is as likely to succeed
+)
+
+// Note notes how a write that was sent then has left a record.
+func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.records == nil || len(l.records) >= mostLeft {
+		l.records = map[protocol.Key]left{}
+	}
+	for old, r := range l.records {
+		if durations.Less(sent.Mono, r.sent.Mono) >= leftIsFresh {
+			delete(l.records, old)
+		}
+	}
+	l.records[key] = left{item, sent}
+}
+
+// Take returns how a record was left a moment ago, once.
+func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	r, ok := l.records[key]
+	delete(l.records, key)
+	return r.item, r.sent, ok && durations.Less(now.Mono, r.sent.Mono) < leftIsFresh
+}

@@ -1,0 +1,144 @@
+package acquire_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/localqueue"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// leaving is a context that has ended. Asked why, it does something first.
+type leaving struct {
+	context.Context
+	first func()
+}
+
+func (l leaving) Done() <-chan struct{} {
+	ended := make(chan struct{})
+	close(ended)
+	return ended
+}
+
+func (l leaving) Err() error {
+	l.first()
+	return context.Canceled
+}
+
+func TestKeyHandedToGoneCallerWithoutRenewalIsFreed(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		h := c.one("job")
+		c.slow = time.Second
+		ctx := leaving{context.WithoutCancel(t.Context()), func() {
+			next := c.Local.Successor(h.want.Key, h, false)
+			if !c.Local.HandOver(next, next.Caller.Want.Hold(t.Context(), h.grant)) {
+				t.Error("it has left already")
+			}
+		}}
+		if _, err := c.One(ctx, c.want("job", func(want *acquire.Want) { want.Manual = true })); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		if held := w.owner("job"); held != "" || len(c.given) != 1 {
+			t.Errorf("held by %q; gave back %v", held, c.given)
+		}
+	})
+}
+
+func TestTurnThatComesToACallerWhoLeavesGoesToTheNext(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		h := c.one("job")
+		if _, err := c.One(leaving{context.WithoutCancel(t.Context()), h.release}, c.want("job")); !errors.Is(err, context.Canceled) {
+			t.Errorf("%v", err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := c.One(ctx, c.want("job")); err != nil {
+			t.Errorf("nobody has the key: %v", err)
+		}
+	})
+}
+
+// join takes a place in the queue of a key of c, and keeps it.
+func (c *client) join(key string) (turn func() bool) {
+	place := c.Local.NewWaiter(protocol.Key{Partition: key}, acquire.Caller{}, localqueue.Wishes{}, nil)
+	c.Local.Join(place)
+	return func() bool {
+		select {
+		case <-place.Turn():
+			return true
+		default:
+			return false
+		}
+	}
+}
+
+func TestKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.damage("a")
+		other := w.client("other").one("b")
+		time.AfterFunc(2*time.Second, other.release)
+		c := w.client("me")
+		var first, second func() bool
+		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n == 1 { // the one for a, which is damaged
+				time.Sleep(time.Second)
+			}
+			deliver()
+			return nil
+		}
+		if found, err := c.First(t.Context(), c.wants("a", "b")); err != nil || found.Held[0].(*holding).want.Key.Partition != "b" {
+			t.Fatalf("%+v, %v", found, err)
+		}
+		c.left()
+		synctest.Wait() // so that all have joined
+		if !first() || second() {
+			t.Error("not the first in its queue has the turn alone")
+		}
+	})
+}
+
+func TestTryNamesTheKeyWhoseTurnIsStillOtherProcesses(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		w.client("other").one("b")
+		c := w.client("me")
+		c.join("a")
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if n == 1 { // the one for b
+				c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
+			}
+			deliver()
+			return nil
+		}
+		wants := c.wants("a", "b")
+		wants[0].NoWait, wants[1].NoWait = true, true
+		_, err := c.First(t.Context(), wants)
+		if held := (*heldError)(nil); !errors.As(err, &held) || held.key.Partition != "a" || held.holder != "me" {
+			t.Errorf("%v", err)
+		}
+		c.left()
+	})
+}
+
+func TestCallThatEndsWhileOtherProcessesGoFirstAsksForNothing(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("me")
+		c.join("b")
+		time.AfterFunc(time.Second, func() { c.Local.PassAfter(protocol.Key{Partition: "b"}, nil, time.Minute) })
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+		defer cancel()
+		if _, err := c.All(ctx, c.wants("b", "c")); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("%v", err)
+		}
+		c.left()
+		if sent := c.wire.requests(); len(sent) > 0 {
+			t.Errorf("sent %v", sent)
+		}
+	})
+}

@@ -1,0 +1,274 @@
+package acquire
+
+import (
+	"slices"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// A waiter that was refused joins the queue of the record, if the layout has queues. Its entry there is an attempt to be granted the key, without an answer
+// yet, whose version is to be the id of the grant: whoever releases may apply it, and the
+// waiter learns of that when it reads the record. So trust in it counts from the last
+// request whose reply did not show it, for the shorter of the lease in the record and the
+// waiter's own.
+
+// inQueue is what a waiter knows of the record's queue, and of its own entries there.
+type inQueue struct {
+	since      time.Time      // when the call began, by this client's wall clock
+	entries    []GrantAttempt // this waiter's: a release may grant the key by one
+	place      int            // of the last entry, as the record was last shown; -1 if it is not in the queue
+	told       int            // the position that the listener knows, from 1
+	joining    bool           // it was sent, and the record has not been seen since
+	joins      decide.Joins   // the joins that may still be sent
+	holdsBack  bool           // it does not join: its call has joined the shorter queues of other keys
+	front      time.Time      // the front of the queue, as the record was last shown
+	firstFront time.Time      // the one that was seen first
+	firstAt    time.Duration  // monotonic: when
+	lookedAt   time.Duration  // monotonic: when the last look was sent
+	last       time.Duration  // from the look before to that one
+}
+
+// mayQueue reports whether the waiter may join the queue.
+func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
+
+// recall begins a wait from the record that this client has left to another a moment ago.
+func (w *waiter) recall() error {
+	if !w.mayQueue() || w.view.Known {
+		return nil
+	}
+	item, sent, ok := w.c.Left.Take(w.want.Key, w.c.Now())
+	if !ok {
+		return nil
+	}
+	w.asked = sent
+	return w.observe(item)
+}
+
+// isEntry reports whether a grant was made by an entry of this waiter, or by an entry that its
+// client has given up.
+func (w *waiter) isEntry(grant string) bool {
+	_, ok := attempts.Find(w.queue.entries, grant)
+	return ok || grant != "" && w.c.IsInDoubt(w.want.Key, grant)
+}
+
+// join adds an entry to the queue if there is room, and the record has not shown one. The
+// reply or the next look shows whether it has arrived.
+func (w *waiter) join() error {
+	if !w.mayQueue() || w.queue.holdsBack || w.queue.joining || !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {
+		return nil
+	}
+	a := w.c.Attempt(w.want.Timing.Lease, nil)
+	a.Version = protocol.NewVersionAt(w.queue.since) // the time in it lets others estimate their wait
+	w.queue.entries = append(w.queue.entries, a)
+	w.queue.joining, w.asked = true, a.Sent
+	// Until the record has been seen it may stand first, and be handed the key.
+	w.view.Position = &decide.Position{RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, w.seen.Lease)}
+	w.requests++
+	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
+	w.took = w.c.Now().Mono - a.Sent.Mono
+	switch {
+	case r.Effect == decide.Applied:
+		return w.observe(r.Item)
+	case r.Cause != decide.ConditionFailed:
+		return &attempts.Failure{Cause: r.Cause, Err: r.Err}
+	case r.Old == nil: // the record is gone, or the engine does not show it
+		return nil
+	}
+	err := w.observe(r.Old)
+	if w.queue.place < 0 && !w.view.Ours { // else this is the reply to a second copy
+		w.forget(a.Version)
+	}
+	return err
+}
+
+// wantsPlace reports whether the record, as far as it is known, is held by another and has
+// room in its queue.
+func (w *waiter) wantsPlace() bool {
+	return w.view.Known && !w.view.Free && !w.view.Ours && w.queue.place < 0 && w.c.HasQueue(*w.seen) && w.hasRoom()
+}
+
+// hasRoom reports whether the queue has room for the waiter: one that is overdue takes the
+// last place, others leave some free.
+func (w *waiter) hasRoom() bool {
+	places := protocol.MostWaiters
+	if !w.queue.since.Before(w.queue.front) {
+		places -= protocol.LastPlaces
+	}
+	return len(w.seen.Waiters) < places
+}
+
+// noteQueue notes what a reply to the request sent at w.asked has shown of the queue. held is
+// the record if somebody holds it.
+func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
+	if !w.mayQueue() {
+		w.queue.place = -1
+		return nil
+	}
+	var shown protocol.Record
+	switch {
+	case held != nil:
+		shown = *held
+	case item != nil:
+		var err error
+		if shown, err = w.c.Decode(w.want.Key, item); err != nil {
+			return err
+		}
+	}
+	joined := w.queue.joining
+	w.queue.joining, w.queue.place = false, -1
+	if n := len(w.queue.entries); n > 0 {
+		last := w.queue.entries[n-1].Version
+		w.queue.place = slices.IndexFunc(shown.Waiters, func(w protocol.Waiter) bool { return w.Grant == last })
+	}
+	for i := range w.queue.entries {
+		if w.queue.entries[i].Version != shown.Grant {
+			w.queue.entries[i].Sent = w.asked
+		}
+	}
+	w.noteFront(frontOf(shown.Waiters), joined)
+	w.view.Position, w.view.Outside = nil, nil
+	switch {
+	case w.queue.place >= 0:
+		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
+	case w.queue.holdsBack, !w.c.HasQueue(shown):
+		// A call that is in the queues of other keys takes this one if it sees it free.
+		// While the queue is suspended, all poll.
+	default:
+		w.view.Outside = w.outside()
+	}
+	return nil
+}
+
+// noteFront notes the front of the queue, and when it was seen. The reply to a join comes
+// right after a look, and says nothing of the pause before that.
+func (w *waiter) noteFront(front time.Time, joined bool) {
+	w.queue.front = front
+	switch {
+	case joined:
+	case w.queue.firstFront.IsZero():
+		w.queue.firstFront, w.queue.firstAt, w.queue.lookedAt = front, w.asked.Mono, w.asked.Mono
+	default:
+		w.queue.last, w.queue.lookedAt = durations.Less(w.asked.Mono, w.queue.lookedAt), w.asked.Mono
+	}
+}
+
+// outside returns the knowledge of a waiter without a place in the queue.
+func (w *waiter) outside() *decide.Outside {
+	return &decide.Outside{
+		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.took,
+		Ahead: w.queue.since.Sub(w.queue.front), Moved: w.queue.front.Sub(w.queue.firstFront),
+		Seen: durations.Less(w.queue.lookedAt, w.queue.firstAt), Last: w.queue.last,
+	}
+}
+
+// handed returns the entry by which the record shows that the key was handed over, if it
+// is held as it is. It is not if what a grant of this call writes is missing, or too
+// little trust is left: then a grant of our own replaces it. The hand-over had no condition
+// on the mark of done work: the record that shows the entry's grant has that mark, and nobody
+// but its holder can change it.
+func (w *waiter) handed() (GrantAttempt, bool) {
+	if w.seen == nil {
+		return GrantAttempt{}, false
+	}
+	return w.handedBy(*w.seen)
+}
+
+// leftQueueBy takes the entry out by which the key is held, or the one that left the queue as
+// the key was granted.
+func (w *waiter) leftQueueBy(version string) {
+	if _, handed := attempts.Find(w.queue.entries, version); !handed && w.queueEntry() != nil {
+		version = w.queueEntry().Of.Grant
+	}
+	w.forget(version)
+}
+
+func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
+	a, ok := attempts.Find(w.queue.entries, r.Grant)
+	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // a renewal with the own lease may be applied unseen
+	return a, ok && r.Owner == a.Owner && !w.manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
+		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
+}
+
+// isSliver reports whether so little trust in a hand-over is left, as where clocks may
+// differ by most of its lease, that renewals could come too late: less than a second or, if
+// the waiter's own lease is so short that a grant of its own is hardly trusted for longer,
+// less than half of that trust.
+func (w *waiter) isSliver(a GrantAttempt) bool {
+	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
+	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
+}
+
+// queueEntry returns the entry of the waiter as the record was last shown, nil if there is
+// none. After a join that no record has shown it is taken to be at the head: a write that
+// names it there in vain is rejected, and shows where the entry is.
+func (w *waiter) queueEntry() *protocol.QueueEntry {
+	place := w.queue.place
+	if w.queue.joining {
+		place = 0
+	}
+	if place < 0 || len(w.queue.entries) == 0 {
+		return nil
+	}
+	return &protocol.QueueEntry{Index: place, Of: waiterOf(w.queue.entries[len(w.queue.entries)-1])}
+}
+
+// frontOf is the front of a queue, by the times in its entries.
+func frontOf(queue []protocol.Waiter) time.Time {
+	began := make([]time.Time, len(queue))
+	for i, w := range queue {
+		began[i] = protocol.VersionTime(w.Grant)
+	}
+	return decide.Front(began)
+}
+
+// isQueued reports whether the waiter is in the queue, as far as it knows.
+func (w *waiter) isQueued() bool { return w.queue.joining || w.queue.place >= 0 }
+
+// forget drops an entry that has left the queue.
+func (w *waiter) forget(version string) {
+	w.queue.entries = slices.DeleteFunc(w.queue.entries, func(a GrantAttempt) bool { return a.Version == version })
+	w.queue.place = -1
+}
+
+// leaveQueue leaves the queue. If the key was handed over meanwhile, it is freed. Each write
+// that fails shows where the entry stands by then: further in front, so there are no more
+// of them than places. A write that is throttled or has no answer is repeated: many waiters
+// throttle the record, and an entry without a waiter would hold up the others. It is not
+// repeated for longer than the entry would hold them up, as Close waits for this.
+func (w *waiter) leaveQueue() {
+	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
+	for range protocol.MostWaiters {
+		at := w.queueEntry()
+		if at == nil {
+			break
+		}
+		r := w.c.Requests.Write(w.values, w.c.Native.Leave(w.want.Key, *at), attempts.Limit)
+		if (r.Cause == decide.Busy || r.Cause == decide.Unreachable) && w.c.Now().Mono < until {
+			w.c.Requests.Pause(w.values, &w.pauses)
+			continue
+		}
+		if r.Cause != decide.ConditionFailed || r.Old == nil {
+			return
+		}
+		shown, err := w.c.Decode(w.want.Key, r.Old)
+		if err != nil || w.noteQueue(r.Old, &shown) != nil {
+			return
+		}
+		w.seen = &shown
+	}
+	if w.seen == nil || w.seen.Released {
+		return
+	}
+	if a, ok := attempts.Find(w.queue.entries, w.seen.Grant); ok {
+		hold := protocol.Hold{Key: w.want.Key, Owner: a.Owner, Grants: []string{a.Version}, Token: w.seen.Token, Versions: []string{w.seen.Version}}
+		w.c.write(w.values, w.c.Freeing(w.c.Proto, hold, w.want.Delete))
+	}
+}
+
+func waiterOf(a GrantAttempt) protocol.Waiter {
+	return protocol.Waiter{Grant: a.Version, Owner: a.Owner}
+}

@@ -1,0 +1,86 @@
+package acquire_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+func TestTroubleIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
+	throttled := &attempts.Failure{Cause: decide.Busy, Err: &types.ProvisionedThroughputExceededException{}}
+	reset := &attempts.Failure{Cause: decide.Unreachable, Err: errReset}
+	denied := &attempts.Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}}
+	for name, tc := range map[string]struct {
+		failure *attempts.Failure
+		passes  bool // each time
+		want    int  // reports of 121 requests, one a second
+	}{
+		"no answer":              {reset, false, 3},
+		"no answer, and answers": {reset, true, 3},
+		"throttled":              {throttled, false, 2}, // this has an event of its own
+		"throttled, and answers": {throttled, true, 0},
+		"refused":                {denied, false, 0},
+		"denied after an answer": {denied.After(true), false, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inWorld(t, func(t *testing.T, w *world) {
+				c := w.client("a")
+				var trouble acquire.Trouble
+				for range 121 {
+					trouble.Report(t.Context(), c.Acquirer, protocol.Key{Partition: "job"}, tc.failure)
+					if tc.passes {
+						trouble.Passed()
+					}
+					time.Sleep(time.Second)
+				}
+				if len(c.failing) != tc.want {
+					t.Errorf("%d reports, want %d", len(c.failing), tc.want)
+				}
+			})
+		})
+	}
+}
+
+func TestTroubleOfACallThatHasEndedIsNotReported(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		c := w.client("a")
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		var trouble acquire.Trouble
+		trouble.Report(ctx, c.Acquirer, protocol.Key{Partition: "job"}, &attempts.Failure{Cause: decide.Unreachable, Err: errors.New("cut off")})
+		if len(c.failing) != 0 {
+			t.Errorf("%v", c.failing)
+		}
+	})
+}
+
+func TestAnswerEndsTheTroubleOfAWait(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		h := w.client("a").one("job")
+		c, began := w.client("b"), time.Now()
+		c.wire.fate = func(n int, _ string, deliver func()) error {
+			if after := time.Since(began); n > 1 && (after < 50*time.Second || after > 55*time.Second) {
+				return &types.ProvisionedThroughputExceededException{}
+			}
+			h.renew()
+			deliver()
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
+		defer cancel()
+		_, err := c.One(ctx, c.want("job"))
+		c.left()
+		if !errors.Is(err, context.DeadlineExceeded) || c.throttle < 50 || len(c.failing) > 0 {
+			t.Errorf("throttled %d times, told of %v: %v", c.throttle, c.failing, err)
+		}
+	})
+}

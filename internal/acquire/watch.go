@@ -1,0 +1,116 @@
+package acquire
+
+import (
+	"context"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// Observation looks at a key as a waiter does, for somebody who does not want it. It is for one
+// goroutine.
+type Observation struct {
+	c   *Acquirer
+	key protocol.Key
+
+	looked bool
+	last   Sight
+	since  time.Duration // monotonic: when the grant, or the free key, was first seen
+	deadAt time.Duration // monotonic: when the holder is dead, if its record does not change
+}
+
+// Sight is the result of one look.
+type Sight struct {
+	Holder   *protocol.Record // nil if the key is free
+	Dead     bool             // Holder is dead, and its key can be taken over
+	NewGrant bool             // this look is the first that shows this grant
+}
+
+// Observe returns an Observation of key.
+func (c *Acquirer) Observe(key protocol.Key) *Observation { return &Observation{c: c, key: key} }
+
+// Look reads the record once, and its holder's session if it has one.
+func (w *Observation) Look(ctx context.Context) (Sight, error) {
+	wall, asked := w.c.Wall(), w.c.Now()
+	item, err := w.c.Requests.Read(ctx, w.key)
+	if err != nil {
+		return Sight{}, err
+	}
+	now := w.c.Now()
+	r, v, err := w.c.Observer.Observe(w.key, item, now)
+	if err != nil {
+		return Sight{}, err
+	}
+	if r == nil {
+		if !w.looked || w.last.Holder != nil {
+			w.since = now.Mono
+		}
+		w.looked, w.last = true, Sight{}
+		return w.last, nil
+	}
+	deadAt := w.c.Observer.DeadAt(*r, v, asked, wall)
+	if session := w.c.Observer.SessionOf(*r); session != nil {
+		if _, deadAt, err = session.Look(ctx, 0); err != nil {
+			return Sight{}, err
+		}
+	}
+	// The time of the reply does not count: the holder may have renewed while it was
+	// in flight. No client treats an attempt in doubt as held.
+	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
+	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
+	w.looked, w.since, w.deadAt = true, v.Granted, deadAt
+	return w.last, nil
+}
+
+// Pause is the time until the next look, at the latest when the holder would be dead.
+func (w *Observation) Pause() time.Duration {
+	now := w.c.Now().Mono
+	d := decide.Pause(durations.Less(now, w.since), w.c.PollMin, w.c.PollMax, w.c.Chance())
+	if w.last.Holder != nil && !w.last.Dead {
+		d = min(d, max(durations.Less(w.deadAt, now), 0))
+	}
+	return d
+}
+
+// ReportEvery is the time between two reports of the same trouble.
+const ReportEvery = time.Minute
+
+// Trouble decides when failed requests of a wait are reported: the first one, and
+// then one each minute while requests go on failing. It is for one goroutine.
+type Trouble struct {
+	since        decide.Instant // when they began to fail
+	failing      bool
+	reported     decide.Instant
+	everReported bool
+}
+
+// Passed ends the trouble: a request has been answered.
+func (t *Trouble) Passed() { t.failing = false }
+
+// due reports whether it is time for a report. Throttling has an event of its own
+// for each request. It is reported once requests have failed for ReportEvery.
+func (t *Trouble) due(now decide.Instant, throttled bool) bool {
+	if !t.failing {
+		t.failing, t.since = true, now
+	}
+	if throttled && now.Mono-t.since.Mono < ReportEvery || t.everReported && now.Mono-t.reported.Mono < ReportEvery {
+		return false
+	}
+	t.everReported, t.reported = true, now
+	return true
+}
+
+// Report reports, if it is due, that a request for key has failed and is repeated.
+func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
+	switch {
+	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // an answer
+	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
+	default:
+		c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})
+	}
+}

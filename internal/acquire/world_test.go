@@ -1,0 +1,346 @@
+package acquire_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/leasehold-go/leasehold/internal/acquire"
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/lease"
+	"github.com/leasehold-go/leasehold/internal/liveness"
+	"github.com/leasehold-go/leasehold/internal/machine"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+	"github.com/leasehold-go/leasehold/internal/records"
+	"github.com/leasehold-go/leasehold/layout"
+	"github.com/leasehold-go/leasehold/localdynamo"
+)
+
+var timing = lease.Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
+
+// world is one table, and the requests that clients have sent to it.
+type world struct {
+	*testing.T
+	*dynamodb.Client
+	proto protocol.Protocol
+	now   func() decide.Instant
+}
+
+func inWorld(t *testing.T, test func(t *testing.T, w *world)) {
+	t.Helper()
+	inWorldOf(t, layout.Native{}, test)
+}
+
+func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		engine := localdynamo.New()
+		defer func() { _ = engine.Close() }()
+		proto, err := records.Of(of)
+		if err != nil {
+			t.Fatal(err)
+		}
+		key := aws.String(proto.Schema().Partition)
+		w := &world{T: t, Client: engine.Client(), proto: proto, now: machine.BootedAt(time.Now())}
+		if _, err := w.CreateTable(t.Context(), &dynamodb.CreateTableInput{
+			TableName: aws.String("locks"), BillingMode: types.BillingModePayPerRequest,
+			KeySchema:            []types.KeySchemaElement{{AttributeName: key, KeyType: types.KeyTypeHash}},
+			AttributeDefinitions: []types.AttributeDefinition{{AttributeName: key, AttributeType: types.ScalarAttributeTypeS}},
+		}); err != nil {
+			t.Fatal(err)
+		}
+		test(t, w)
+	})
+}
+
+// client is a client without locks: it seeks keys, and keeps what it was granted.
+type client struct {
+	*acquire.Acquirer
+	env     *core.Env
+	w       *world
+	wire    *wire
+	session func() acquire.Session // begins one; nil for a client whose grants are renewed one by one
+
+	mu       sync.Mutex
+	grants   []acquire.Grant
+	given    []protocol.Key // back
+	waiting  []string       // owners that were waited for
+	failing  []error
+	throttle int
+	slow     time.Duration           // GiveBack takes so long
+	leases   map[string]*lease.Lease // by key, for its last grant
+}
+
+var errReset = errors.New("connection reset")
+
+// wire counts the requests of one client by name, and lets a test change their fate.
+type wire struct {
+	*dynamodb.Client
+	mu   sync.Mutex
+	sent []string
+	fate func(n int, name string, deliver func()) error // an error instead of the answer; n counts from 1
+
+	blind bool // why a transaction was cancelled shows no items
+}
+
+func (n *wire) do(name string, deliver func()) error {
+	n.mu.Lock()
+	n.sent = append(n.sent, name)
+	count, fate := len(n.sent), n.fate
+	n.mu.Unlock()
+	if fate != nil {
+		return fate(count, name, deliver)
+	}
+	deliver()
+	return nil
+}
+
+func (n *wire) GetItem(ctx context.Context, in *dynamodb.GetItemInput, o ...func(*dynamodb.Options)) (out *dynamodb.GetItemOutput, err error) {
+	lost := n.do("get", func() { out, err = n.Client.GetItem(ctx, in, o...) })
+	return out, errors.Join(lost, err)
+}
+
+func (n *wire) BatchGetItem(ctx context.Context, in *dynamodb.BatchGetItemInput, o ...func(*dynamodb.Options)) (out *dynamodb.BatchGetItemOutput, err error) {
+	lost := n.do("batch", func() { out, err = n.Client.BatchGetItem(ctx, in, o...) })
+	return out, errors.Join(lost, err)
+}
+
+func (n *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o ...func(*dynamodb.Options)) (out *dynamodb.UpdateItemOutput, err error) {
+	lost := n.do("update", func() { out, err = n.Client.UpdateItem(context.WithoutCancel(ctx), in, o...) })
+	return out, errors.Join(lost, err)
+}
+
+func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (out *dynamodb.TransactWriteItemsOutput, err error) {
+	lost := n.do("transact", func() {
+		in.ClientRequestToken = nil // a delivery so late that its token is forgotten
+		out, err = n.Client.TransactWriteItems(ctx, in, o...)
+	})
+	if cancelled := (*types.TransactionCanceledException)(nil); n.blind && errors.As(err, &cancelled) {
+		for i := range cancelled.CancellationReasons {
+			cancelled.CancellationReasons[i].Item = nil
+		}
+	}
+	return out, errors.Join(lost, err)
+}
+
+func (n *wire) requests() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.sent)
+}
+
+func (w *world) client(owner string) *client {
+	n := &wire{Client: w.Client}
+	c := &client{w: w, wire: n, leases: map[string]*lease.Lease{}, env: &core.Env{
+		Machine: machine.Machine{Now: w.now, Wall: time.Now, Chance: func() float64 { return 0.5 }, Memory: 100},
+		Running: core.NewRunning(), Proto: w.proto, Owner: protocol.NewOwner(owner), Lease: timing.Lease,
+		Requests: &attempts.Sender{DB: n, Table: "locks", Keys: w.proto, Chance: func() float64 { return 0.5 }, Log: slog.New(slog.DiscardHandler)},
+		PollMin:  10 * time.Millisecond, PollMax: time.Second, ReleaseGrace: time.Hour, Errors: told{},
+	}}
+	c.env.Native, _ = w.proto.(protocol.Native)
+	c.env.Listener = c
+	c.Acquirer = acquire.New(acquire.NewKeys(c.env), liveness.New(c.env), keeper{c})
+	return c
+}
+
+// keeper keeps what a client was granted, for one that need not know.
+type keeper struct{ c *client }
+
+func (keeper) Holds(protocol.Key, string) bool { return false }
+
+func (keeper) GiveBack(held []acquire.Holding) {
+	for _, h := range held {
+		h.GiveBack()
+	}
+}
+
+func (k keeper) Shares() bool         { return k.c.session != nil }
+func (keeper) CheckSoon(protocol.Key) {}
+
+func (k keeper) Session(context.Context) (acquire.Session, error) {
+	if k.c.session == nil {
+		return nil, nil
+	}
+	return k.c.session(), nil
+}
+
+// name is an owner without its client id.
+func name(owner string) string {
+	name, _, _ := strings.Cut(owner, "/")
+	return name
+}
+
+// told makes the errors that callers receive.
+type told struct{ core.Errors }
+
+type heldError struct {
+	key    protocol.Key
+	holder string
+	error
+}
+
+func (told) Held(key protocol.Key, holder protocol.Record, why error) error {
+	return &heldError{key, name(holder.Owner), why}
+}
+func (e *heldError) Error() string { return fmt.Sprintf("held by %s: %v", e.holder, e.error) }
+func (e *heldError) Unwrap() error { return e.error }
+
+type failedError struct{ error }
+
+func (e *failedError) Unwrap() error { return e.error }
+
+func (told) Failed(_ string, _ protocol.Key, err error) error { return &failedError{err} }
+func (told) Ended(_ protocol.Key, why error) error            { return why }
+func (told) Done(key protocol.Key, _ protocol.Done) error {
+	return fmt.Errorf("done: %s", key.Partition)
+}
+func (told) Unreadable(key protocol.Key, _ protocol.Item, err error) error {
+	return fmt.Errorf("damaged %s: %w", key.Partition, err)
+}
+func (told) Missing(key protocol.Key) error { return fmt.Errorf("%w: %s", errMissing, key.Partition) }
+
+var errMissing = errors.New("no record")
+
+func (c *client) Report(_ context.Context, e core.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e.Kind {
+	case core.Waiting:
+		c.waiting = append(c.waiting, name(e.Holder.Owner))
+	case core.Throttled:
+		c.throttle += e.Requests
+	case core.WaitError:
+		c.failing = append(c.failing, e.Err)
+	}
+}
+
+// holding is a grant that nobody renews.
+type holding struct {
+	lease.Holder
+	c     *client
+	want  *acquire.Want
+	grant acquire.Grant
+	lease *lease.Lease
+
+	version string // after the last renewal
+}
+
+func (h *holding) Lost(lease.Loss)         { h.lease.End(errors.New("lost")) }
+func (h *holding) Lease() *lease.Lease     { return h.lease }
+func (h *holding) IsOver() bool            { return h.lease.IsOver() }
+func (h *holding) Record() protocol.Record { return h.lease.Record() }
+func (h *holding) Age() time.Duration      { return h.c.w.now().Mono - h.grant.Sent.Mono }
+func (h *holding) GiveBack() {
+	time.Sleep(h.c.slow)
+	h.c.mu.Lock()
+	h.c.given = append(h.c.given, h.want.Key)
+	h.c.mu.Unlock()
+	h.release()
+}
+
+func (h *holding) renew() {
+	next := protocol.NewVersion()
+	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.version}}
+	renewal := h.c.w.proto.Renew(hold, protocol.Renewal{Version: next, Lease: timing.Lease, Now: time.Now()})
+	if _, err := h.c.w.UpdateItem(context.Background(), renewal.UpdateItem("locks")); err != nil {
+		h.c.w.Error(err)
+	}
+	h.version = next
+}
+
+func (h *holding) release() {
+	h.lease.End(errors.New("released"))
+	hold := protocol.Hold{Key: h.want.Key, Owner: h.grant.Owner, Grants: []string{h.grant.Version}, Versions: []string{h.grant.Version}}
+	_, err := h.c.w.UpdateItem(context.Background(), h.c.w.proto.
+		Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: time.Now()}).UpdateItem("locks"))
+	if err != nil {
+		h.c.w.Error(err)
+	}
+	h.c.Local.Pass(h.want.Key, h)
+}
+
+// want returns the wish of a call of c for key.
+func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
+	want := &acquire.Want{Key: protocol.Key{Partition: key}, Timing: timing}
+	leases := &lease.Leases{Env: c.env}
+	want.Hold = func(_ context.Context, g acquire.Grant) acquire.Holding {
+		h := &holding{c: c, want: want, grant: g, version: g.Version}
+		h.lease = leases.New(lease.Terms{Timing: timing, Manual: true, Key: want.Key}, g.GrantAttempt.Attempt, g.Record, h)
+		h.lease.Start()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.grants = append(c.grants, g)
+		c.leases[key] = h.lease
+		return h
+	}
+	for _, e := range edit {
+		e(want)
+	}
+	return want
+}
+
+func noWait(w *acquire.Want) { w.NoWait = true }
+
+// one seeks a key, which must be granted.
+func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
+	c.w.Helper()
+	found, err := c.One(c.w.Context(), c.want(key, edit...))
+	if err != nil {
+		c.w.Fatal(err)
+	}
+	return found.Held[0].(*holding)
+}
+
+// left waits until nothing of c is under way.
+func (c *client) left() { c.env.WaitIdle(context.Background()) }
+
+// write sends a write of nobody's.
+func (w *world) write(write *protocol.Write) {
+	w.Helper()
+	if _, err := w.UpdateItem(w.Context(), write.UpdateItem("locks")); err != nil {
+		w.Error(err)
+	}
+}
+
+// item is the item of a key, nil for none.
+func (w *world) item(key string) protocol.Item {
+	w.Helper()
+	out, err := w.GetItem(w.Context(), &dynamodb.GetItemInput{
+		TableName: aws.String("locks"), ConsistentRead: aws.Bool(true),
+		Key: protocol.Item{"key": &types.AttributeValueMemberS{Value: key}},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out.Item
+}
+
+// owner returns the holder of a key, empty for nobody.
+func (w *world) owner(key string) string {
+	w.Helper()
+	item := w.item(key)
+	if len(item) == 0 {
+		return ""
+	}
+	r, err := w.proto.Decode(item)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if r.Released {
+		return ""
+	}
+	return name(r.Owner)
+}

@@ -1,0 +1,315 @@
+package decide
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+)
+
+// Effect says whether a write was applied, as far as its answer tells.
+type Effect int
+
+// Values of Effect.
+const (
+	Unknown    Effect = iota // the write may have been applied, or may still be
+	NotApplied               // it was not applied, and never will be
+	Applied
+)
+
+// Cause says why a request did not succeed.
+type Cause int
+
+// Values of Cause, each with the reaction to it.
+const (
+	None            Cause = iota
+	ConditionFailed       // read the old item in the answer
+	Busy                  // throttled, or in conflict with a transaction: retry later
+	Refused               // the request itself is wrong or not allowed: give up, but see Denied
+	Unreachable           // no answer, a server error, or an unreadable answer: retry
+	Unidentified          // there were no credentials, or DynamoDB has refused them: see After
+	Conflict              // between two transactions: retry immediately, with jitter
+	GuardFailed           // the guard of a lock failed in a transaction
+	WriteFailed           // one of the caller's own writes failed in a transaction
+	TokenTaken            // another transaction has used the idempotency token
+)
+
+// Reply is a classified answer.
+type Reply struct {
+	Effect Effect
+	Cause  Cause
+	Outage bool                            // DynamoDB itself cannot serve the request: a server error, or throttling
+	Old    map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the server does not return it
+}
+
+// Classify interprets the error of a request. An error that it does not know
+// has an unknown effect: a wrapper around the SDK may have its own errors.
+func Classify(err error) Reply {
+	if err == nil {
+		return Reply{Effect: Applied}
+	}
+	if NotSigned(err) { // first: the credential provider's error may contain an answer of its own server, not of DynamoDB
+		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
+			return Reply{Effect: NotApplied, Cause: Unreachable}
+		}
+		return Reply{Effect: NotApplied, Cause: Unidentified}
+	}
+	if failed, ok := as[*types.ConditionalCheckFailedException](err); ok {
+		return Reply{Effect: NotApplied, Cause: ConditionFailed, Old: failed.Item}
+	}
+	if api, ok := as[smithy.APIError](err); ok {
+		switch cause := codes[api.ErrorCode()].cause; {
+		case cause == Busy, cause == Conflict:
+			return Reply{Effect: NotApplied, Cause: Busy, Outage: cause == Busy}
+		case cause == Unreachable:
+			return Reply{Effect: Unknown, Cause: Unreachable}
+		case status(err) >= 400 && status(err) < 500, status(err) == 0 && api.ErrorFault() == smithy.FaultClient:
+			switch {
+			case signedAtAWrongTime(err):
+				return Reply{Effect: NotApplied, Cause: Unreachable}
+			case cause == Unidentified:
+				return Reply{Effect: NotApplied, Cause: Unidentified}
+			}
+			return Reply{Effect: NotApplied, Cause: Refused}
+		}
+		return Reply{Effect: Unknown, Cause: Unreachable, Outage: status(err) >= 500 || api.ErrorFault() == smithy.FaultServer}
+	}
+	if neverSent(err) {
+		return Reply{Effect: NotApplied, Cause: Refused}
+	}
+	return Reply{Effect: Unknown, Cause: Unreachable}
+}
+
+// Denied reports whether IAM denied a request. A denial may pass, as a policy is mended,
+// or a new one reaches all of DynamoDB. A wait repeats it if DynamoDB has answered an
+// earlier request of the same wait: otherwise a key that the policy never allows would be
+// waited for without end.
+func Denied(err error) bool {
+	api, ok := as[smithy.APIError](err)
+	return ok && codes[api.ErrorCode()] == denied
+}
+
+// CredentialsRefused reports whether AWS has refused a request because of the credentials
+// that it was signed with: they have expired, are unknown or do not fit the signature.
+func CredentialsRefused(err error) bool {
+	api, ok := as[smithy.APIError](err)
+	return ok && !NotSigned(err) && codes[api.ErrorCode()].cause == Unidentified
+}
+
+// Throttled reports whether DynamoDB refused a request, or cancelled a transaction,
+// because there were too many.
+func Throttled(err error) bool { return refusedAs(throttled, err) }
+
+// refusedAs reports whether DynamoDB refused a request, or cancelled a transaction, with
+// that meaning, which has a cause.
+func refusedAs(m meaning, err error) bool {
+	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
+		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
+			return classifyReason(r).Cause == m.cause
+		})
+	}
+	api, ok := as[smithy.APIError](err)
+	return ok && codes[api.ErrorCode()] == m
+}
+
+// signedAtAWrongTime reports of a refusal whether it is of a signature because this
+// machine's clock is wrong, and the SDK has learned from the answer what time it is:
+// it signs the next request by that. It says so by calling the error retryable.
+func signedAtAWrongTime(err error) bool {
+	clock, ok := as[interface{ RetryableError() bool }](err)
+	return ok && clock.RetryableError()
+}
+
+func status(err error) int {
+	if response, ok := as[interface{ HTTPStatusCode() int }](err); ok {
+		return response.HTTPStatusCode()
+	}
+	return 0
+}
+
+// After turns Unidentified into another cause. A client that DynamoDB has accepted
+// before has had good credentials, and may soon have good ones again, so it retries. A
+// client that was never accepted might wait forever, so it gives up immediately.
+func (c Cause) After(accepted bool) Cause {
+	switch {
+	case c != Unidentified:
+		return c
+	case accepted:
+		return Unreachable
+	}
+	return Refused
+}
+
+// ServerSilent reports whether a request failed because its server did not answer in time,
+// or said that it cannot. The server may be that of a credential provider: it may have been
+// started after this client.
+func ServerSilent(err error) bool {
+	_, unsent := as[*smithyhttp.RequestSendError](err)
+	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
+}
+
+// Accepted reports whether err, nil for success, shows that DynamoDB has accepted the
+// caller's credentials. A denial does not: its caller may be another than was meant. A
+// server error does not: it may come before the credentials are checked.
+func Accepted(err error) bool {
+	switch Classify(err).Cause {
+	case None, ConditionFailed, Busy:
+		return true
+	case Refused:
+		return Answered(err) && !Denied(err)
+	}
+	return false
+}
+
+// Answered reports whether err, nil for success, is an answer of AWS. Then the request
+// had been signed.
+func Answered(err error) bool {
+	_, api := as[smithy.APIError](err)
+	return err == nil || api && !NotSigned(err)
+}
+
+// NoMetadata is in the SDK's error if this machine's metadata service has given no
+// credentials. It is the last provider that the SDK tries by default, so that nothing may
+// be configured.
+const NoMetadata = "no EC2 IMDS role found"
+
+// NoCredentials reports whether a request was not sent because no credentials are
+// configured, as far as the error tells. It is false if the credential provider
+// could not be reached, or refused.
+func NoCredentials(err error) bool {
+	if !NotSigned(err) {
+		return false
+	}
+	if strings.Contains(err.Error(), NoMetadata) {
+		return true
+	}
+	_, refused := as[smithy.APIError](err)
+	_, canceled := as[*aws.RequestCanceledError](err)
+	return !refused && !canceled && !stepFailed(err, "sign request: ") && !ServerSilent(err)
+}
+
+// RequestError returns the error of the SDK's request within err, which may also say how the
+// wait around the request ended. Without one it returns err.
+func RequestError(err error) error {
+	if request, ok := as[*smithy.OperationError](err); ok {
+		return request
+	}
+	return err
+}
+
+// NotSigned reports whether the SDK did not send the request because it could not
+// get credentials, or could not sign with them.
+func NotSigned(err error) bool {
+	if _, ok := as[*v4.SigningError](err); ok {
+		return true
+	}
+	return stepFailed(err, "get identity: ", "sign request: ")
+}
+
+// neverSent reports whether the SDK did not send the request because it could not
+// build it, or did not know how to authenticate or where to send it.
+func neverSent(err error) bool {
+	if request, ok := as[*smithy.OperationError](err); !ok || errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) {
+		return false
+	}
+	if _, sent := as[*smithyhttp.RequestSendError](err); sent {
+		return false
+	}
+	if _, ok := as[*smithy.SerializationError](err); ok {
+		return true
+	}
+	return stepFailed(err, "resolve auth scheme: ", "failed to resolve service endpoint")
+}
+
+// stepFailed reports whether an SDK operation failed at one of these steps. They
+// have no error types, so it compares texts.
+func stepFailed(err error, steps ...string) bool {
+	op, ok := as[*smithy.OperationError](err)
+	if !ok {
+		return false
+	}
+	text := op.Unwrap().Error()
+	return slices.ContainsFunc(steps, func(step string) bool { return strings.HasPrefix(text, step) })
+}
+
+func as[E any](err error) (E, bool) {
+	var target E
+	ok := errors.As(err, &target)
+	return target, ok
+}
+
+// Advice for people.
+const (
+	RaiseCapacity   = "raise the table's capacity, or make it pay per request"
+	CheckConnection = "check the network, the region and the endpoint"
+	NotDynamoDB     = "the answer is not DynamoDB's: check proxies and the endpoint"
+	OtherSchema     = "the table's key does not fit the layout: run leasehold table check"
+)
+
+// meaning is the interpretation of an error code.
+type meaning struct {
+	cause  Cause  // None: the status of the answer tells
+	advice string // what is wrong, for people, and what to do
+}
+
+var (
+	throttled  = meaning{Busy, "throttled: " + RaiseCapacity}
+	inConflict = meaning{Conflict, "in conflict with other writes: try again"}
+	denied     = meaning{None, "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one)"}
+	expired    = meaning{Unidentified, "the credentials have expired: renew them"}
+	refused    = meaning{Unidentified, "the credentials were refused: check them, the region and this machine's clock"}
+)
+
+// codes are the error codes that say more than the status of the answer (DynamoDB API
+// reference, "Error handling with DynamoDB").
+var codes = map[string]meaning{
+	"ProvisionedThroughputExceededException":   throttled,
+	"RequestLimitExceeded":                     throttled,
+	"ThrottlingException":                      throttled,
+	"Throttling":                               throttled,
+	"TransactionConflictException":             inConflict,
+	"ReplicatedWriteConflictException":         inConflict,
+	"AccessDeniedException":                    denied,
+	"AccessDenied":                             denied,
+	"ExpiredTokenException":                    expired,
+	"ExpiredToken":                             expired,
+	"RequestExpired":                           expired,
+	"UnrecognizedClientException":              refused,
+	"InvalidClientTokenId":                     refused,
+	"InvalidSignatureException":                refused,
+	"IncompleteSignatureException":             refused,
+	"IncompleteSignature":                      refused,
+	"MissingAuthenticationTokenException":      refused,
+	"MissingAuthenticationToken":               refused,
+	"ItemCollectionSizeLimitExceededException": {None, "the table has a local secondary index, which is full: use a lock table without one"},
+	"LimitExceededException":                   {None, "a limit of the AWS account is reached: try again later, or ask AWS for more"},
+	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for it
+}
+
+// Advice describes the problem of a request that was answered, for people, and what to do
+// about it. Empty: only the answer tells.
+func Advice(err error) string {
+	switch api, ok := as[smithy.APIError](err); {
+	case Throttled(err):
+		return throttled.advice
+	case refusedAs(inConflict, err):
+		return inConflict.advice
+	case !ok:
+		return ""
+	case strings.HasPrefix(api.ErrorMessage(), "KMS "):
+		return "the KMS key that encrypts the table cannot be used: enable it, and allow its use in the key's policy"
+	case codes[api.ErrorCode()].advice != "":
+		return codes[api.ErrorCode()].advice
+	case api.ErrorCode() == "ValidationException" && strings.Contains(api.ErrorMessage(), "schema"):
+		return OtherSchema
+	case Classify(err).Outage:
+		return "DynamoDB has failed: try again later"
+	}
+	return ""
+}

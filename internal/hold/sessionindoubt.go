@@ -1,0 +1,103 @@
+package hold
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/decide"
+	"github.com/leasehold-go/leasehold/internal/durations"
+	"github.com/leasehold-go/leasehold/internal/protocol"
+)
+
+// keyInDoubt is a key with attempts in doubt under a session. While the session is
+// renewed, no lease frees what they hold. So this client checks the key for as long as
+// it remembers one of them. A key has one keyInDoubt for all its attempts.
+type keyInDoubt struct {
+	c   *Holds
+	s   *session
+	key protocol.Key
+
+	mu    sync.Mutex // guards what follows; never held across I/O
+	pause time.Duration
+	timer *time.Timer
+}
+
+// Pauses between two checks of a key: short at first, since a waiter may want the key;
+// then long, since hardly any request is late by minutes.
+const (
+	firstPause   = 5 * time.Second
+	longestPause = 2 * time.Minute
+)
+
+// CheckSoon sees to it that attempts for key, which were given up, do not block it.
+func (c *Holds) CheckSoon(key protocol.Key) {
+	s := c.session.Load()
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	u := s.inDoubt[key]
+	if u == nil {
+		u = &keyInDoubt{c: c, s: s, key: key}
+		s.inDoubt[key] = u
+	}
+	s.mu.Unlock()
+	u.checkSoon()
+}
+
+// checkSoon checks the key soon, and then less and less often.
+func (u *keyInDoubt) checkSoon() {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pause = firstPause
+	if u.timer == nil {
+		u.timer = time.AfterFunc(u.pause, u.due)
+	} else {
+		u.timer.Reset(u.pause)
+	}
+}
+
+// due checks the key, and sets the timer for the next check until no attempt can still be late.
+// When the session ends, its keys are free anyway.
+func (u *keyInDoubt) due() {
+	if u.s.lease.Ended() != nil || !u.c.Enter() {
+		return
+	}
+	defer u.c.Leave()
+	if free := u.check(); free && u.isOver() {
+		return
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pause = min(durations.Times(u.pause, 2), longestPause)
+	u.timer.Reset(u.pause)
+}
+
+// isOver reports whether all attempts for the key are forgotten, so that it need not be checked.
+func (u *keyInDoubt) isOver() bool {
+	u.s.mu.Lock()
+	defer u.s.mu.Unlock()
+	if u.c.keys.InDoubt.Any(u.key, u.c.Now().Mono) {
+		return false
+	}
+	delete(u.s.inDoubt, u.key)
+	return true
+}
+
+// check reads the record, and frees the key if one of the attempts holds it. It reports
+// whether none holds it now.
+func (u *keyInDoubt) check() (free bool) {
+	item, err := u.c.Requests.Read(context.Background(), u.key)
+	if err != nil {
+		return false
+	}
+	r, err := u.c.Decode(u.key, item)
+	if item == nil || err != nil || r.Released || r.Owner != u.s.owner || !u.c.keys.IsInDoubt(u.key, r.Version) {
+		return true
+	}
+	hold := protocol.Hold{Key: u.key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token, Versions: []string{r.Version}}
+	reply := u.c.Requests.Write(context.Background(), u.c.keys.Freeing(u.c.Proto, hold, u.c.DeletesByDefault), attempts.Limit)
+	return reply.Effect == decide.Applied || reply.Cause == decide.ConditionFailed
+}

@@ -1,0 +1,120 @@
+package indoubt
+
+import (
+	"cmp"
+	"container/list"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/durations"
+)
+
+// kept is how long an attempt is remembered: no network delays a request for as
+// long. The clock may stop while the machine is suspended. Then the attempt is
+// remembered for longer, which does no harm; to forget it early costs a lease.
+const kept = 15 * time.Minute
+
+// most is how many attempts are remembered: the newest. One that is applied after
+// it was forgotten blocks its key for one lease.
+const most = 100_000
+
+// Attempts are the unresolved attempts of one client, by their purpose: a key, or a grant
+// to be resumed. The zero value is empty and ready. It is safe for concurrent use.
+//
+// Times are readings of a monotonic clock.
+type Attempts[K comparable] struct {
+	mu        sync.Mutex
+	byAge     list.List                      // contains attempt[K], oldest first
+	byVersion map[K]map[string]*list.Element // its elements
+	added     int                            // ever
+}
+
+type attempt[K comparable] struct {
+	of      K
+	version string
+	at      time.Duration
+	nth     int // its number among all attempts ever added
+}
+
+// Add remembers versions that were tried for k. The time of one that is remembered
+// already starts again.
+func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	if a.byVersion == nil {
+		a.byVersion = map[K]map[string]*list.Element{}
+	}
+	for _, v := range versions {
+		a.remove(k, v)
+		if a.byVersion[k] == nil {
+			a.byVersion[k] = map[string]*list.Element{}
+		}
+		a.added++
+		a.byVersion[k][v] = a.byAge.PushBack(attempt[K]{k, v, now, a.added})
+	}
+	for a.byAge.Len() > most {
+		a.removeOldest()
+	}
+}
+
+// Of returns the versions tried for k, oldest first.
+func (a *Attempts[K]) Of(k K, now time.Duration) []string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	nth := func(version string) int { return a.byVersion[k][version].Value.(attempt[K]).nth }
+	return slices.SortedFunc(maps.Keys(a.byVersion[k]), func(v, u string) int { return cmp.Compare(nth(v), nth(u)) })
+}
+
+// Has reports whether a version was tried for k.
+func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	_, ok := a.byVersion[k][version]
+	return ok
+}
+
+// Any reports whether some version was tried for k.
+func (a *Attempts[K]) Any(k K, now time.Duration) bool {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.expire(now)
+	return len(a.byVersion[k]) > 0
+}
+
+// Settle forgets a version of k: its effect is known.
+func (a *Attempts[K]) Settle(k K, version string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.remove(k, version)
+}
+
+// expire forgets attempts that are too old to matter. a.mu is held.
+func (a *Attempts[K]) expire(now time.Duration) {
+	for e := a.byAge.Front(); e != nil && durations.Less(now, e.Value.(attempt[K]).at) > kept; e = a.byAge.Front() {
+		a.removeOldest()
+	}
+}
+
+// removeOldest forgets the attempt that was added first. a.mu is held.
+func (a *Attempts[K]) removeOldest() {
+	oldest := a.byAge.Front().Value.(attempt[K])
+	a.remove(oldest.of, oldest.version)
+}
+
+// remove forgets one attempt, if it is there. a.mu is held.
+func (a *Attempts[K]) remove(k K, version string) {
+	e, ok := a.byVersion[k][version]
+	if !ok {
+		return
+	}
+	a.byAge.Remove(e)
+	delete(a.byVersion[k], version)
+	if len(a.byVersion[k]) == 0 {
+		delete(a.byVersion, k)
+	}
+}

@@ -1,0 +1,298 @@
+package renewals
+
+import (
+	"sync"
+	"time"
+
+	"github.com/leasehold-go/leasehold/internal/decide"
+)
+
+// Scheduler schedules the renewals of a client's leases. It is safe for concurrent
+// use. While it holds its mutex, it calls only chance and run.
+type Scheduler struct {
+	most   int            // number of places
+	run    func(func())   // starts a goroutine
+	chance func() float64 // random, in [0,1)
+	origin time.Time      // origin of the pace's clock
+
+	mu       sync.Mutex       // guards the following fields
+	later    line             // leases that are not due yet
+	sure     line             // leases that are due and not doubtful
+	doubtful line             // leases that are due and doubtful
+	others   int              // attempts sent since the last doubtful one
+	taken    [hanging + 1]int // attempts in flight, by place
+	added    int
+	demand   decide.Demand
+	pace     decide.Pace
+	next     time.Time // when the pace allows the next attempt
+	timer    *time.Timer
+}
+
+// burst is how much delay behind its pace a queue may catch up on.
+const burst = 50 * time.Millisecond
+
+// late is the tolerance for a late attempt, as a divisor of the period: an attempt
+// that is late by more than period/late is displaced.
+const late = 50
+
+// othersFirst is how many other leases are sent before a doubtful one, if there is
+// a pace.
+const othersFirst = 4
+
+// New returns a queue that has at most that many places for attempts in flight. It
+// sends each attempt in a goroutine that run starts.
+func New(most int, run func(func()), chance func() float64) *Scheduler {
+	return &Scheduler{
+		most: most, run: run, chance: chance, origin: time.Now(),
+		later: line{before: byDue}, sure: line{before: byTrust}, doubtful: line{before: byTrust},
+	}
+}
+
+// Add starts to renew a lease that has that much trust left. Each attempt is one
+// call of send. The first is sent after soon or, if soon is zero, at random within the
+// period.
+func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	q.added++
+	// Displaced: so leases that were granted together are spread over the period
+	// after their second renewal.
+	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
+	if soon == 0 {
+		soon = decide.FirstRenewal(t.Every, left, q.chance())
+	}
+	l.due = now.Add(soon)
+	q.demand = q.demand.Add(t.Every, t.Trust)
+	q.later.add(l)
+	q.sendDue(now)
+	return l
+}
+
+// Remove stops renewing a lease. It does not wait for an attempt in flight.
+func (q *Scheduler) Remove(l *Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l.state == removed {
+		return
+	}
+	q.takeOut(l)
+	l.state = removed
+	q.demand = q.demand.Remove(l.times.Every, l.times.Trust)
+	q.sendDue(time.Now())
+}
+
+// Renewed records that a lease was renewed, by an attempt of the queue or another write,
+// and how long that took. It schedules the next renewal. left is the trust left.
+func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
+	q.change(l, t, left, func(now time.Time) {
+		l.displaced = l.displaced || l.sent.Sub(l.due) > t.Every/late
+		l.due = now.Add(decide.NextRenewal(t.Every, took, left, l.displaced, q.chance()))
+		l.displaced, l.doubtful, l.failures = false, false, 0
+	})
+}
+
+// Lasts records how much trust a lease has left, if that has changed without a renewal.
+func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
+	q.change(l, l.times, left, func(now time.Time) {
+		if due := now.Add(max(left, 0) / 3); due.Before(l.due) {
+			l.due = due
+		}
+	})
+}
+
+// change calls change, and then puts the lease into the right line again.
+func (q *Scheduler) change(l *Lease, t Times, left time.Duration, change func(now time.Time)) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	if l.state == removed {
+		return
+	}
+	now := time.Now()
+	q.takeOut(l)
+	q.demand = q.demand.Remove(l.times.Every, l.times.Trust).Add(t.Every, t.Trust)
+	l.times, l.ends = t, now.Add(left)
+	change(now)
+	if l.state != sending {
+		q.putLater(l)
+	}
+	q.sendDue(now)
+}
+
+// takeOut removes a lease from its line, if it is in one.
+func (q *Scheduler) takeOut(l *Lease) {
+	switch l.state {
+	case later:
+		q.later.remove(l)
+	case ready:
+		q.due(l).remove(l)
+	}
+}
+
+func (q *Scheduler) putLater(l *Lease) {
+	l.state = later
+	q.later.add(l)
+}
+
+// due returns the line of a lease that is due. l.doubtful does not change while
+// the lease is in it.
+func (q *Scheduler) due(l *Lease) *line {
+	if l.doubtful {
+		return &q.doubtful
+	}
+	return &q.sure
+}
+
+// Waited reports whether the lease was due, but others were sent before it. A
+// lease that was sent as soon as it was found to be due has not waited, even if it
+// was late: the process may have been paused.
+func (q *Scheduler) Waited(l *Lease) bool {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return l.state == ready || l.state == sending && l.sent.After(l.ready)
+}
+
+// Waits records that the attempt in flight waits for another write of the same lock. It
+// frees the place of the attempt, as other leases should not wait for that.
+func (q *Scheduler) Waits(l *Lease) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.move(l, none)
+	q.sendDue(time.Now())
+}
+
+// sendDue sends the leases that are due, as many as places and pace allow, and
+// sets the timer for the rest. q.mu is held.
+func (q *Scheduler) sendDue(now time.Time) {
+	for l := q.later.first(); l != nil && !l.due.After(now); l = q.later.first() {
+		q.later.remove(l)
+		l.state, l.ready = ready, now
+		q.due(l).add(l)
+	}
+	for l := q.choose(); l != nil && !q.next.After(now); l = q.choose() {
+		q.begin(l, now)
+	}
+	q.setTimer(now)
+}
+
+// choose returns the lease to send next. It returns nil if none is due, or no place is
+// free.
+func (q *Scheduler) choose() *Lease {
+	inPlaces := q.taken[ordinary] + q.taken[unsure]
+	if inPlaces >= q.most || inPlaces+q.taken[hanging] >= 4*q.most {
+		return nil
+	}
+	sure, doubtful := q.sure.first(), q.doubtful.first()
+	switch {
+	case doubtful == nil || q.taken[unsure] >= q.most/2:
+		return sure
+	case sure == nil:
+		return doubtful
+	case q.pace != decide.Pace{} && q.others < othersFirst:
+		return sure
+	case byTrust(doubtful, sure):
+		return doubtful
+	}
+	return sure
+}
+
+// begin sends an attempt of a lease. q.mu is held.
+func (q *Scheduler) begin(l *Lease, now time.Time) {
+	q.due(l).remove(l)
+	l.state, l.sent = sending, now
+	l.place = ordinary
+	q.others++
+	if l.doubtful {
+		l.place = unsure
+		q.others = 0
+	}
+	q.taken[l.place]++
+	if gap := q.pace.Gap(); gap > 0 {
+		if behind := now.Add(-burst); q.next.Before(behind) {
+			q.next = behind
+		}
+		q.next = q.next.Add(gap)
+	}
+	keepPlace := max(decide.RenewalDeadline(l.ends.Sub(now)), burst) / 4
+	sent := now
+	l.hang = time.AfterFunc(keepPlace, func() {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		if l.sent.Equal(sent) && (l.place == ordinary || l.place == unsure) {
+			q.move(l, hanging)
+			q.sendDue(time.Now())
+		}
+	})
+	q.run(func() { q.ended(l, l.send()) })
+}
+
+// move moves the attempt in flight to another place. q.mu is held.
+func (q *Scheduler) move(l *Lease, to place) {
+	q.taken[l.place]--
+	l.place = to
+	q.taken[to]++
+}
+
+// ended handles the outcome of an attempt.
+func (q *Scheduler) ended(l *Lease, out Outcome) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	now := time.Now()
+	l.hang.Stop()
+	q.move(l, none)
+	q.taken[none]--
+	at, sent := now.Sub(q.origin), l.sent.Sub(q.origin)
+	switch out {
+	case Renewed:
+		q.pace = q.pace.Succeeded(q.demand, at)
+	case Throttled:
+		q.pace = q.pace.Throttled(q.demand, sent, at)
+	}
+	if l.state != removed {
+		if out == Over {
+			out = Failed // it is about to be removed
+		}
+		if out != Renewed {
+			l.due = now.Add(q.retryAfter(l, out, now))
+			l.doubtful = out == Silent || out == Throttled
+			l.displaced = true
+			l.failures++
+		}
+		q.putLater(l)
+	}
+	q.sendDue(now)
+}
+
+func (q *Scheduler) retryAfter(l *Lease, out Outcome, now time.Time) time.Duration {
+	if out == Conflict && l.failures == 0 {
+		return 0 // retry once immediately: the conflict is already over
+	}
+	return decide.RenewalRetry(l.failures, l.times.Every, l.ends.Sub(now), q.chance())
+}
+
+// setTimer sets the timer for the next time that something is due. q.mu is held.
+func (q *Scheduler) setTimer(now time.Time) {
+	at := time.Time{}
+	if l := q.later.first(); l != nil {
+		at = l.due
+	}
+	if q.choose() != nil && (at.IsZero() || q.next.Before(at)) {
+		at = q.next
+	}
+	switch {
+	case at.IsZero():
+		if q.timer != nil {
+			q.timer.Stop()
+		}
+	case q.timer == nil:
+		q.timer = time.AfterFunc(at.Sub(now), q.tick)
+	default:
+		q.timer.Reset(at.Sub(now))
+	}
+}
+
+func (q *Scheduler) tick() {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.sendDue(time.Now())
+}

@@ -1,0 +1,315 @@
+package renewals
+
+import (
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const trust = 18 * time.Second
+
+// table answers the attempts of a test, and keeps when they came.
+type table struct {
+	q     *Scheduler
+	began time.Time
+
+	mu       sync.Mutex
+	sent     []string
+	at       map[string]time.Duration // the last
+	inFlight int
+	most     int
+}
+
+// inBubble runs a test with a queue of that many places, and without chance.
+func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		run := func(fn func()) { go fn() }
+		test(t, &table{q: New(places, run, func() float64 { return 0.5 }), began: time.Now(), at: map[string]time.Duration{}})
+	})
+}
+
+// lease adds a lease that is due after three quarters of every, whose attempts
+// take that long and come to that.
+func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
+	b.mu.Lock() // a lease that is due at once reads l
+	defer b.mu.Unlock()
+	var l *Lease
+	l = b.q.Add(Times{Every: every, Trust: trust}, left, 0, func() Outcome {
+		b.mu.Lock()
+		b.sent, b.at[name] = append(b.sent, name), time.Since(b.began)
+		b.inFlight++
+		b.most = max(b.most, b.inFlight)
+		b.mu.Unlock()
+		time.Sleep(takes)
+		b.mu.Lock()
+		b.inFlight--
+		b.mu.Unlock()
+		if out == Renewed {
+			b.q.Renewed(l, Times{Every: every, Trust: trust}, takes, trust-takes)
+		}
+		return out
+	})
+	return l
+}
+
+// lastSent returns when the last attempt of the lease of that name was sent.
+func (b *table) lastSent(name string) time.Duration {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.at[name]
+}
+
+// allSent names the leases in the order in which their attempts were sent.
+func (b *table) allSent() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.sent)
+}
+
+// mostInFlight returns how many attempts were in flight at once.
+func (b *table) mostInFlight() int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.most
+}
+
+// elapse lets virtual time pass.
+func elapse(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+func remove(q *Scheduler, leases ...*Lease) {
+	for _, l := range leases {
+		q.Remove(l)
+	}
+	elapse(time.Minute)
+}
+
+func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // from 3 s on
+		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
+		late := b.lease("late", 4200*time.Millisecond, 14*time.Second, 0, Renewed)
+		elapse(4 * time.Second)
+		if want := []string{"busy", "late", "early"}; !slices.Equal(b.allSent(), want) {
+			t.Errorf("sent %v, want %v", b.allSent(), want)
+		}
+		remove(b.q, busy, early, late)
+	})
+}
+
+func TestHangingAttemptFreesItsPlaceAfterQuarterOfDeadline(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // from 3 s on
+		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
+		elapse(4 * time.Second)
+		if b.lastSent("other") != 3500*time.Millisecond {
+			t.Errorf("the other was sent after %v", b.lastSent("other"))
+		}
+		remove(b.q, hangs, other)
+	})
+}
+
+func TestLeasesWithoutAnAnswerHaveHalfOfThePlaces(t *testing.T) {
+	inBubble(t, 4, func(t *testing.T, b *table) {
+		var leases []*Lease
+		for range 100 {
+			leases = append(leases, b.lease("hangs", time.Second, time.Hour, 2*time.Second, Silent))
+		}
+		elapse(time.Minute)
+		for range 50 {
+			began := time.Since(b.began)
+			l := b.lease("other", 133*time.Millisecond, trust, 0, Renewed)
+			elapse(100 * time.Millisecond) // due by then
+			if b.lastSent("other") < began {
+				t.Fatal("a place is kept from a lease whose requests are answered")
+			}
+			b.q.Remove(l)
+		}
+		if b.mostInFlight() > 4*4 {
+			t.Errorf("%d in flight, with 4 places", b.mostInFlight())
+		}
+		remove(b.q, leases...)
+	})
+}
+
+func TestLeaseThatWaitsForAWriteOfItsOwnLockTakesNoPlace(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		var waits atomic.Pointer[Lease]
+		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // after 3 s
+			b.q.Waits(waits.Load())
+			time.Sleep(time.Second)
+			return Failed
+		}))
+		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
+		elapse(3500 * time.Millisecond)
+		if b.lastSent("other") != 3075*time.Millisecond {
+			t.Errorf("the other was sent after %v", b.lastSent("other"))
+		}
+		remove(b.q, waits.Load(), other)
+	})
+}
+
+func TestLateRenewalMovesToRandomTimeOfPeriod(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
+		elapse(8 * time.Second) // it was sent after 1.5, 2.5 (as the first is in no place), 4.5 and 6.5 s
+		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
+		elapse(time.Second) // from 8.3 s on, for half a second
+		if b.lastSent("late") != 8800*time.Millisecond {
+			t.Fatalf("sent after %v", b.lastSent("late"))
+		}
+		elapse(time.Second)
+		if b.lastSent("late") != 9800*time.Millisecond { // half a period later
+			t.Errorf("sent after %v", b.lastSent("late"))
+		}
+		remove(b.q, l, busy)
+	})
+}
+
+func TestLeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // after 3 s
+		elapse(time.Second)
+		b.q.Lasts(l, 300*time.Millisecond)
+		elapse(time.Second)
+		if b.lastSent("lock") != 1100*time.Millisecond {
+			t.Errorf("sent after %v", b.lastSent("lock"))
+		}
+		b.q.Lasts(l, time.Hour) // it makes none later
+		elapse(5 * time.Second)
+		if b.lastSent("lock") != 3100*time.Millisecond {
+			t.Errorf("sent after %v", b.lastSent("lock"))
+		}
+		remove(b.q, l)
+	})
+}
+
+func TestRemovedLeaseIsNotSent(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent)
+		due := b.lease("due", 4100*time.Millisecond, trust, 0, Renewed)
+		later := b.lease("later", 5*time.Second, trust, 0, Renewed)
+		elapse(3200 * time.Millisecond)
+		remove(b.q, hangs, due, later, due)
+		if sent := b.allSent(); !slices.Equal(sent, []string{"hangs"}) {
+			t.Errorf("sent %v", sent)
+		}
+		if b.q.taken != [len(b.q.taken)]int{} || b.q.demand.Usual > 1e-9 {
+			t.Errorf("left behind: places %v, demand %v", b.q.taken, b.q.demand)
+		}
+	})
+}
+
+func TestLeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
+		elapse(0)
+		if sent := b.allSent(); len(sent) != 1 || b.lastSent("lock") != 0 {
+			t.Errorf("sent %v, the last after %v", sent, b.lastSent("lock"))
+		}
+		remove(b.q, l)
+	})
+}
+
+func TestThrottledRenewalSlowsTheOthers(t *testing.T) {
+	inBubble(t, 100, func(t *testing.T, b *table) {
+		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // after 0.9 s
+		var others []*Lease
+		for range 40 {
+			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // after 3 s, 10/s
+		}
+		elapse(time.Second)
+		b.q.Remove(throttled)
+		before := len(b.allSent())
+		elapse(2 * time.Second)
+		elapse(time.Second)
+		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 { // a fifth less than usual, and a little more each second
+			t.Errorf("%d were sent in the second in which all were due", sent)
+		}
+		remove(b.q, others...)
+	})
+}
+
+// In a hot partition every attempt is throttled, and others are due all the time.
+func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
+	inBubble(t, 100, func(t *testing.T, b *table) {
+		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
+		var others []*Lease
+		for range 40 {
+			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // after 3 s
+		}
+		elapse(2999 * time.Millisecond)
+		before := len(b.allSent())
+		elapse(3 * time.Second)
+		var between []int // others sent before each
+		sent := 0
+		for _, name := range b.allSent()[before:] {
+			if name != "throttled" {
+				sent++
+				continue
+			}
+			between, sent = append(between, sent), 0
+		}
+		if want := []int{4, 4, 4}; !slices.Equal(between, want) {
+			t.Errorf("%v others were sent between, want %v", between, want)
+		}
+		remove(b.q, append(others, throttled)...)
+	})
+}
+
+// Only of a conflict is it known that its cause has ended.
+func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
+	for name, tc := range map[string]struct {
+		out  Outcome
+		sent int // by the time that the first one ended
+	}{
+		"in conflict": {Conflict, 2}, "failed": {Failed, 1}, "without an answer": {Silent, 1}, "throttled": {Throttled, 1},
+	} {
+		inBubble(t, 2, func(t *testing.T, b *table) {
+			l := b.lease("lock", 4*time.Second, trust, 0, tc.out)
+			elapse(3 * time.Second)
+			if sent := len(b.allSent()); sent != tc.sent {
+				t.Errorf("%s: %d were sent at once, want %d", name, sent, tc.sent)
+			}
+			elapse(100 * time.Millisecond)
+			if sent := len(b.allSent()); sent <= tc.sent {
+				t.Errorf("%s: %d were sent after a pause", name, sent)
+			}
+			remove(b.q, l)
+		})
+	}
+}
+
+// Otherwise a process that paused later would be reported to have had its renewals queued.
+func TestLeaseWhoseRenewalHasComeThroughHasNotWaited(t *testing.T) {
+	inBubble(t, 1, func(t *testing.T, b *table) {
+		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // from 3 s on
+		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)
+		for _, at := range []struct {
+			after  time.Duration
+			waited bool
+			while  string
+		}{
+			{3 * time.Second, false, "it is not due"},
+			{150 * time.Millisecond, true, "another has its place"},
+			{200 * time.Millisecond, true, "it is sent after the other"},
+			{100 * time.Millisecond, false, "it is renewed"},
+		} {
+			elapse(at.after)
+			if waited := b.q.Waited(l); waited != at.waited {
+				t.Errorf("%s: waited: %t", at.while, waited)
+			}
+		}
+		remove(b.q, busy, l)
+	})
+}

@@ -18,7 +18,7 @@ import (
 
 // packages are the packages of the protocol, which are mutated.
 var packages = []string{
-	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/inflight", "internal/lease", "internal/localqueue", "internal/liveness", "internal/observed",
+	".", "internal/attempts", "internal/attribute", "internal/breaking", "internal/core", "internal/decide", "internal/durations", "internal/fence", "internal/hold", "internal/inflight", "internal/lease", "internal/localqueue", "internal/liveness", "internal/observed",
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",
 }
 

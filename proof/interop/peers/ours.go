@@ -57,7 +57,7 @@ func Ours(layoutName string) Peer {
 type ours struct {
 	layout string
 	client *leasehold.Client // once opened
-	manual bool             // no renewals in the background
+	manual bool              // no renewals in the background
 
 	mu    sync.Mutex
 	locks map[int64]*leasehold.Lock

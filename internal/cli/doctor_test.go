@@ -147,6 +147,7 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 		spec  table.Spec
 		fault fault
 		args  []string
+		env   []string
 		code  int
 		says  []says
 	}{
@@ -155,11 +156,11 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 		{name: "a clock that is an hour ahead", fault: dated(-time.Hour), code: 1, says: []says{{"clock", "warning", "ahead of the server's"}}},
 		{name: "a clock in a layout by the clock", spec: dlm, fault: dated(5 * time.Second), args: []string{"--layout", "dynamo-dlm"}, code: 1,
 			says: []says{{"clock", "fatal", "no two clocks differ by more than 2s"}}},
-		{name: "a clock within what is vouched", fault: healthy, args: []string{"--max-skew", "3s"}, code: 0,
-			says: []says{{"clock", "ok", "a --max-skew of "}, {"clock", "ok", " is safe here while the clock stays synchronised"}}},
-		{name: "a clock that may be wrong by more than is vouched", fault: dated(0), args: []string{"--max-skew", "1ms"}, code: 1,
-			says: []says{{"clock", "warning", "give a --max-skew of "}}},
-		{name: "a clock that is wrong by more than is vouched", fault: dated(5 * time.Second), args: []string{"--max-skew", "1s"}, code: 1,
+		{name: "a clock within what is vouched", fault: healthy, env: []string{"LEASEHOLD_MAX_SKEW=3s"}, code: 0,
+			says: []says{{"clock", "ok", "a LEASEHOLD_MAX_SKEW of "}, {"clock", "ok", " is safe here while the clock stays synchronised"}}},
+		{name: "a clock that may be wrong by more than is vouched", fault: dated(0), env: []string{"LEASEHOLD_MAX_SKEW=1ms"}, code: 1,
+			says: []says{{"clock", "warning", "give a LEASEHOLD_MAX_SKEW of "}}},
+		{name: "a clock that is wrong by more than is vouched", fault: dated(5 * time.Second), env: []string{"LEASEHOLD_MAX_SKEW=1s"}, code: 1,
 			says: []says{{"clock", "fatal", "with this one two clients can hold one lock"}}},
 		{name: "a few seconds elsewhere", fault: dated(5 * time.Second), code: 0, says: []says{{"clock", "ok", "behind"}}},
 		{name: "writes denied", fault: denies("UpdateItem"), code: 1, says: []says{
@@ -186,6 +187,7 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			f := newFaulty(t, c.spec, c.fault)
+			f.env = append(f.env, c.env...)
 			lines := f.doctor(c.code, c.args...)
 			for _, s := range c.says {
 				is(t, lines, s.check, s.state, s.text)

@@ -32,24 +32,21 @@ func servedToTheDead(t *testing.T) (env []string) {
 func TestMaxSkewTakesOverDeadHolderAtFirstRead(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
-		args string
-		env  []string
-		code int
-		says string
+		args, skew string
+		code       int
+		says       string
 	}{
-		"run":                      {"run -n --max-skew 1s job -- true", nil, 0, ""},
-		"run, by a variable":       {"run -n job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, 0, ""},
-		"run, its CMD too":         {"run -n --max-skew 1s job -- printenv LEASEHOLD_MAX_SKEW", nil, 0, "1s"},
-		"run, without":             {"run -w 1 job -- true", nil, 75, "job, held by"},
-		"run, a flag that says 0":  {"run -w 1 --max-skew 0 job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, 75, "job, held by"},
-		"run, a clock that is bad": {"run -w 1 -l 3h --max-skew 2h job -- true", nil, 75, "job, held by"},
-		"acquire":                  {"acquire -n --max-skew 1s job -f -", nil, 0, `"key":"job"`},
-		"ls --check":               {"ls --check --max-skew 1s", nil, 0, "\tdead"},
-		"get --check":              {"get job --check --max-skew 1s", nil, 0, "\tdead"},
+		"run":                      {"run -n job -- true", "1s", 0, ""},
+		"run, its CMD too":         {"run -n job -- printenv LEASEHOLD_MAX_SKEW", "1s", 0, "1s"},
+		"run, without":             {"run -w 1 job -- true", "0", 75, "job, held by"},
+		"run, a clock that is bad": {"run -w 1 -l 3h job -- true", "2h", 75, "job, held by"},
+		"acquire":                  {"acquire -n job -f -", "1s", 0, `"key":"job"`},
+		"ls --check":               {"ls --check", "1s", 0, "\tdead"},
+		"get --check":              {"get job --check", "1s", 0, "\tdead"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			out, errs, code := said(t, append(servedToTheDead(t), tc.env...), strings.Fields(tc.args)...)
+			out, errs, code := said(t, append(servedToTheDead(t), "LEASEHOLD_MAX_SKEW="+tc.skew), strings.Fields(tc.args)...)
 			if code != tc.code || !strings.Contains(out+errs, tc.says) {
 				t.Errorf("exit code %d, %s%s", code, out, errs)
 			}
@@ -62,20 +59,17 @@ func TestMaxSkewIsRefusedWhereItCannotWork(t *testing.T) {
 	_, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")
 	for name, tc := range map[string]struct {
-		args string
-		env  []string
-		says string
+		args, skew, says string
 	}{
-		"a layout without ends":           {"run --layout awslabs --max-skew 1s job -- true", nil, "--max-skew: records of layout awslabs do not contain the end of a lease"},
-		"a layout without, by a variable": {"run --layout awslabs job -- true", []string{"LEASEHOLD_MAX_SKEW=1s"}, "LEASEHOLD_MAX_SKEW: records of layout awslabs"},
-		"a lease that is too short":       {"run -l 2s --max-skew 1500ms job -- true", nil, "a lease of 2s is too short: layout native allows for clocks that differ by 1.5s: use at least 2.5s"},
-		"a grace that leaves no time":     {"run -l 36s --max-skew 30s -g 2s job -- true", nil, "--grace 2s is too long: it must be below 1.333s (a lease of 36s is trusted for 2.4s: clocks may differ by 30s)"},
-		"a layout that goes by the clock": {"run -l 20s --max-skew 20s --layout dynamo-dlm job -- true", nil, "layout dynamo-dlm allows for clocks that differ by 20s"},
-		"no duration":                     {"run job -- true", []string{"LEASEHOLD_MAX_SKEW=much"}, "LEASEHOLD_MAX_SKEW much: use a duration"},
+		"a layout without ends":           {"run --layout awslabs job -- true", "1s", "LEASEHOLD_MAX_SKEW: records of layout awslabs do not contain the end of a lease"},
+		"a lease that is too short":       {"run -l 2s job -- true", "1500ms", "a lease of 2s is too short: layout native allows for clocks that differ by 1.5s: use at least 2.5s"},
+		"a grace that leaves no time":     {"run -l 36s -g 2s job -- true", "30s", "--grace 2s is too long: it must be below 1.333s (a lease of 36s is trusted for 2.4s: clocks may differ by 30s)"},
+		"a layout that goes by the clock": {"run -l 20s --layout dynamo-dlm job -- true", "20s", "layout dynamo-dlm allows for clocks that differ by 20s"},
+		"no duration":                     {"run job -- true", "much", "LEASEHOLD_MAX_SKEW much: use a duration"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if out, errs, code := said(t, slices.Concat(env, tc.env), strings.Fields(tc.args)...); code != 125 || !strings.Contains(errs, tc.says) {
+			if out, errs, code := said(t, append(slices.Clip(env), "LEASEHOLD_MAX_SKEW="+tc.skew), strings.Fields(tc.args)...); code != 125 || !strings.Contains(errs, tc.says) {
 				t.Errorf("exit code %d, %s%s", code, out, errs)
 			}
 		})
@@ -86,23 +80,25 @@ func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, does string
-		env        []string
-		instead    string // the advice of the refusal; empty if the flags are accepted
+		skew       string // the variable; empty if it is not set
+		instead    string // the advice of the refusal; empty if the lease is accepted
 	}{
-		"less than the lease":   {"run --max-skew 15s", "k -- sleep 1", nil, ""},
-		"near the lease":        {"run --max-skew 17s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
-		"more than the lease":   {"run --max-skew 30s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
-		"less than the margin":  {"run --max-skew 30s -l 31s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
-		"by a variable":         {"run", "k -- sleep 1", []string{"LEASEHOLD_MAX_SKEW=20s"}, ", or a shorter LEASEHOLD_MAX_SKEW"},
-		"elect":                 {"elect --max-skew 20s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
-		"acquire":               {"acquire --max-skew 20s", "k", nil, ", or a shorter --max-skew"},
-		"the layout's own":      {"run -l 2s --layout dynamo-dlm --file here --table locks", "k -- sleep 1", nil, " for --lease: "},
-		"a layout's, by a flag": {"run --layout dynamo-dlm --file here --table locks --max-skew 20s", "k -- sleep 1", nil, ", or a shorter --max-skew"},
+		"less than the lease":  {"run", "k -- sleep 1", "15s", ""},
+		"near the lease":       {"run", "k -- sleep 1", "17s", ", or a shorter LEASEHOLD_MAX_SKEW"},
+		"more than the lease":  {"run", "k -- sleep 1", "30s", ", or a shorter LEASEHOLD_MAX_SKEW"},
+		"less than the margin": {"run -l 31s", "k -- sleep 1", "30s", ", or a shorter LEASEHOLD_MAX_SKEW"},
+		"elect":                {"elect", "k -- sleep 1", "20s", ", or a shorter LEASEHOLD_MAX_SKEW"},
+		"acquire":              {"acquire", "k", "20s", ", or a shorter LEASEHOLD_MAX_SKEW"},
+		"the layout's own":     {"run -l 2s --layout dynamo-dlm --file here --table locks", "k -- sleep 1", "", " for --lease: "},
+		"a layout's":           {"run --layout dynamo-dlm --file here --table locks", "k -- sleep 1", "20s", ", or a shorter LEASEHOLD_MAX_SKEW"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			_, env := served(t)
-			env = append(append(env, "LEASEHOLD_TABLE=locks"), tc.env...)
+			env = append(env, "LEASEHOLD_TABLE=locks")
+			if tc.skew != "" {
+				env = append(env, "LEASEHOLD_MAX_SKEW="+tc.skew)
+			}
 			args := strings.Fields(tc.args)
 			out, errs, code := said(t, env, append(args, strings.Fields(tc.does)...)...)
 			if tc.instead != "" {

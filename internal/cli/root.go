@@ -68,7 +68,6 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	f.StringVar(&in.Settings.Failover, "failover", "", "other `REGIONS` of the table, while --region is out")
 	f.StringVar(&in.Settings.Profile, "profile", "", "AWS `PROFILE`")
 	f.StringVar(&in.Settings.Endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
-	f.Var(&in.Settings.MaxSkew, "max-skew", "trust this machine's clock to within `DURATION`: the lock of a dead holder that did so too is free once its lease has expired by the clock")
 	f.BoolVar(&in.JSON, "json", false, "print JSON")
 	f.BoolVarP(&in.Quiet, "quiet", "q", false, "print errors only; a held KEY is not an error")
 	f.BoolVarP(&in.Verbose, "verbose", "v", false, "log every request: key, attempt, capacity, time, outcome")

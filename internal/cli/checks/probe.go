@@ -186,7 +186,7 @@ func (t *Subject) clock(ctx context.Context) []Finding {
 		},
 	}
 	if honest <= clockTolerance {
-		f.What += fmt.Sprintf("; a --max-skew of %s is safe here while the clock stays synchronised", wording.Duration(honest))
+		f.What += fmt.Sprintf("; a LEASEHOLD_MAX_SKEW of %s is safe here while the clock stays synchronised", wording.Duration(honest))
 	}
 	const set = "synchronise this machine's clock (chrony, or the time service of its cloud)"
 	switch skew := t.Proto.Skew(); {
@@ -197,9 +197,9 @@ func (t *Subject) clock(ctx context.Context) []Finding {
 		}
 		f.What += fmt.Sprintf("; layout %s compares times, and is safe only while no two clocks differ by more than %s", t.Layout.Name(), wording.Duration(skew))
 	case t.MaxSkew > 0 && clock.least() > t.MaxSkew:
-		f.State, f.Do = Fatal, set+", or use a larger --max-skew: with this one two clients can hold one lock"
+		f.State, f.Do = Fatal, set+", or use a larger LEASEHOLD_MAX_SKEW: with this one two clients can hold one lock"
 	case t.MaxSkew > 0 && honest > t.MaxSkew:
-		f.State, f.Do = Warning, fmt.Sprintf("give a --max-skew of %s, or leave it out", wording.Duration(honest))
+		f.State, f.Do = Warning, fmt.Sprintf("give a LEASEHOLD_MAX_SKEW of %s, or leave it out", wording.Duration(honest))
 	case clock.least() > clockTolerance:
 		f.State, f.Do = Warning, set
 		f.What += "; ages and times are wrong, tokens may fall once a record was deleted, and AWS refuses requests from five minutes on"

@@ -161,7 +161,7 @@ func (h *Hold) environ(outer string) []string {
 	s, settings, lock := h.seeker.store, h.seeker.user.Settings, h.first()
 	env := slices.DeleteFunc(slices.Clone(h.seeker.user.Environ), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
-		return slices.Contains(setForCMD, name) || name == store.MaxSkewVariable && settings.MaxSkew.Given
+		return slices.Contains(setForCMD, name)
 	})
 	set := func(name, value string, unless ...bool) { // an empty value is not set either
 		if value != "" && !slices.Contains(unless, true) {
@@ -182,7 +182,6 @@ func (h *Hold) environ(outer string) []string {
 	set("LEASEHOLD_TOKENS", h.lines(func(l *leasehold.Lock) string { return strconv.FormatInt(l.Token(), 10) }), one)
 	set(heldVariable, outer)
 	set("LEASEHOLD_LAYOUT", s.Layout.Name(), s.Layout.Name() == layout.Native{}.Name())
-	set(store.MaxSkewVariable, wording.Duration(settings.MaxSkew.Duration), !settings.MaxSkew.Given)
 	return env
 }
 

@@ -28,7 +28,6 @@ const DefaultTable = "leasehold"
 type Settings struct {
 	Table, File               string
 	Layout                    arguments.Text
-	MaxSkew                   arguments.Duration // error bound of this machine's clock; see Records
 	Attributes                Attributes
 	Region, Profile, Endpoint string
 	Failover                  string // other Regions of the table, separated by commas
@@ -241,17 +240,17 @@ func (s *Settings) Breaker() leasehold.Config {
 
 // Lease returns the lease of the flag or, unless it was given, of LEASEHOLD_LEASE.
 func (s *Settings) Lease(flag arguments.Duration) (time.Duration, error) {
-	return s.duration(flag, "LEASEHOLD_LEASE")
-}
-
-// duration returns the value of a flag or, unless it was given, of the variable.
-func (s *Settings) duration(flag arguments.Duration, variable string) (time.Duration, error) {
 	if flag.Given {
 		return flag.Duration, nil
 	}
+	return s.duration("LEASEHOLD_LEASE", flag.Duration)
+}
+
+// duration returns the value of a variable or, if it is not set, the default.
+func (s *Settings) duration(variable string, otherwise time.Duration) (time.Duration, error) {
 	v, set, err := s.Variable(variable)
 	if !set || err != nil {
-		return flag.Duration, err
+		return otherwise, err
 	}
 	d, err := wording.ParseDuration(v)
 	if err != nil {

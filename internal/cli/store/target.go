@@ -95,7 +95,7 @@ type Records struct {
 	Layout  layout.Layout
 	Proto   protocol.Protocol // protocol of Layout
 	MaxSkew time.Duration     // error bound of this machine's clock; zero if none is set or Layout contains it
-	skewBy  string            // the source of the bound; empty if it is Layout's own
+	skewSet bool              // the bound is LEASEHOLD_MAX_SKEW's rather than Layout's own
 }
 
 // Key returns a key as records contain it, with the layout's default sort key.
@@ -115,8 +115,8 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		return misuse.Of(cmd, "a lease of %s is too short: use at least %s", wording.Duration(length), wording.Duration(least))
 	}
 	instead := ""
-	if r.skewBy != "" {
-		instead = ", or a shorter " + r.skewBy
+	if r.skewSet {
+		instead = ", or a shorter " + maxSkewVariable
 	}
 	return misuse.Of(cmd, "a lease of %s is too short: layout %s allows for clocks that differ by %s: use at least %s for --lease%s",
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
@@ -249,8 +249,9 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 	return l, nil
 }
 
-// MaxSkewVariable is the environment variable for --max-skew.
-const MaxSkewVariable = "LEASEHOLD_MAX_SKEW"
+// maxSkewVariable is the environment variable for Config.MaxSkew. There is no flag for it: it
+// describes the machine rather than a command.
+const maxSkewVariable = "LEASEHOLD_MAX_SKEW"
 
 // Records returns the layout from flags and environment, and the error bound of this
 // machine's clock for a layout whose records have leases. Layouts whose records have expiry
@@ -259,14 +260,10 @@ func (s *Settings) Records() (r Records, err error) {
 	if r.Layout, err = s.RecordLayout(); err != nil {
 		return r, err
 	}
-	if r.MaxSkew, err = s.duration(s.MaxSkew, MaxSkewVariable); err != nil {
+	if r.MaxSkew, err = s.duration(maxSkewVariable, 0); err != nil {
 		return r, err
 	}
-	if _, set := s.LookupEnv(MaxSkewVariable); s.MaxSkew.Given {
-		r.skewBy = "--max-skew"
-	} else if set {
-		r.skewBy = MaxSkewVariable
-	}
+	_, r.skewSet = s.LookupEnv(maxSkewVariable)
 	switch of := r.Layout.(type) {
 	case layout.DynamoDLM:
 		of.MaxSkew = r.MaxSkew
@@ -277,7 +274,7 @@ func (s *Settings) Records() (r Records, err error) {
 	}
 	r.Proto, err = records.WithMaxSkew(r.Layout, r.MaxSkew)
 	if errors.Is(err, errors.ErrUnsupported) {
-		err = misuse.Errorf("%s: records of layout %s do not contain the end of a lease: leave it out, and a dead holder is observed for one lease, or use layout native", r.skewBy, r.Layout.Name())
+		err = misuse.Errorf("%s: records of layout %s do not contain the end of a lease: leave it out, and a dead holder is observed for one lease, or use layout native", maxSkewVariable, r.Layout.Name())
 	}
 	return r, err
 }

@@ -8,12 +8,11 @@
 // A hold is one lock, one permit of a semaphore, the locks of several keys, or leadership, as
 // Wanted demands. The files follow this life:
 //
-//	seeker.go       the requested hold, and the wait for it, which a signal ends
-//	outer.go        refuses to wait for the command's own outer runs; the variables that describe these to CMD
-//	waiting.go      reports the holder during a wait
-//	waited.go       a wait without any answer, or too short for a dead holder's lease to expire
-//	hold.go         requests a hold (a lock, a permit, several locks, leadership), and represents it
-//	run.go          CMD, its end, the release after it, and failing renewals
+//	seeker.go   the requested hold (a lock, a permit, several locks, leadership), and how it is
+//	            acquired: a signal ends that
+//	outer.go    refuses to wait for the command's own outer runs; the variables that describe these to CMD
+//	waiting.go  reports the holder during a wait, and what a wait that was too short means
+//	hold.go     the hold: CMD, its end, the release after it, and failing renewals
 //
 // These are the effects of failures. A hold that is lost, or is not renewed in time, stops CMD
 // before trust in it ends (package process), and the error reports that. A release that fails is

@@ -3,13 +3,18 @@ package holding
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
+	"github.com/leasehold-go/leasehold/internal/cli/process"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/semaphore"
+	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
 // Hold is a held lock or permit, or the held locks of several keys.
@@ -82,43 +87,250 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	return lock.Release(ctx)
 }
 
-// acquire acquires all of keys, one of them, or a permit.
-func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all *allHeld) error {
-	locks := h.seeker.locks
-	h.name = w.Keys[0]
-	var lock *leasehold.Lock
-	var err error
-	switch {
-	case w.Leads:
-		lock, err = h.seeker.seat.Campaign(ctx, w.Value, w.options()...)
-	case len(w.Keys) == 1:
-		lock, err = acquireOne(ctx, locks, w)
-	case w.Any:
-		if lock, err = locks.AcquireAny(ctx, keys, w.options()...); err == nil {
-			h.name = lock.Key().Partition
-		}
-	default:
-		if h.group, err = locks.AcquireAll(ctx, keys, w.options()...); err == nil {
-			h.locks = h.group.Locks()
-		}
+// Run runs CMD under the hold until it has ended. Finish must be called unless Run returns an
+// error: CMD did not run then, and the hold is released. The error carries the exit code.
+func (h *Hold) Run(j process.Job) (process.Ended, error) {
+	outer := h.outerValue()
+	cmd := *j.Cmd // elect runs it again
+	cmd.Env = h.environ(outer)
+	j.Cmd = &cmd
+	if h.first().Token() != 0 { // a zero token would not be unique to this run
+		j.Held = heldVariable + "=" + outerBegins(outer)
 	}
-	if lock != nil {
-		h.locks = []*leasehold.Lock{lock}
+	if seat := h.seeker.seat; seat != nil {
+		resign := make(chan struct{})
+		_ = seat.OnStepDown(h.first(), func() { close(resign) }) // the seat accepts each of its own terms
+		j.Resign = resign
 	}
-	if all != nil && errors.Is(err, leasehold.ErrHeld) {
-		err = &allHeldError{all.String(), err}
+	h.running.Store(true)
+	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
+	h.running.Store(false)
+	if err != nil {
+		_ = h.free(context.Background(), ReleaseLimit, false) // if it fails, the key becomes free when the lease expires
 	}
-	return err
+	return ended, err
 }
 
-// acquireOne acquires the lock of a key, or one of its permits.
-func acquireOne(ctx context.Context, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
-	if w.Permits == 0 {
-		return locks.Acquire(ctx, w.Keys[0], w.options()...)
+func (h *Hold) say() *say.Messages { return h.seeker.user.Say }
+
+// Event returns an event of the first lock.
+func (h *Hold) Event(kind string) say.Event {
+	return say.NewEvent(kind, h.seeker.user.Now()).Of(h.first().Key(), h.first().Token())
+}
+
+// Finish releases the hold after CMD has ended, and returns the error with the exit code.
+func (h *Hold) Finish(ended process.Ended) error {
+	e := h.Event(say.Exited)
+	e.ExitCode = &ended.Code
+	h.say().Event(e)
+	lost, why := h.Err(), h.renewals.why()
+	done := ended.Code == 0 && !ended.Stopped && lost == nil && h.seeker.wanted.Once != nil
+	if done && ended.Cut {
+		// Many programs that are asked to end exit with 0 in the middle of their work.
+		h.say().Always("%s: a signal came before the work had ended, so it does not count as done, and is done again", h)
+		done = false
 	}
-	counted, err := semaphore.New(locks, w.Keys[0], w.Permits)
-	if err != nil {
-		return nil, err
+	expires := h.seeker.user.Now().Add(h.seeker.wanted.Lease).Local().Format(time.TimeOnly)
+	released := h.release(ended, lost, done)
+	switch {
+	case lost == nil && errors.Is(released, leasehold.ErrLost):
+		lost = released
+	case lost == nil && released != nil && done:
+		return failure.Exit(failure.CodeLost, fmt.Errorf("%s: the mark that this is done may not be stored, so the work may be repeated when the lease expires, by %s: %s",
+			h, expires, failure.Text(released, h.seeker.store.Where())))
+	case lost == nil && released != nil:
+		h.say().Text("%s could not be released, and will be free when the lease expires, by %s: %s",
+			h, expires, failure.Text(released, h.seeker.store.Where()))
 	}
-	return counted.Acquire(ctx, w.options()...)
+	switch {
+	case ended.Stopped && lost == nil:
+		return failure.Exit(failure.CodeLost, late(h.String(), why))
+	case lost != nil:
+		return failure.Exit(failure.CodeLost, stopped(lost, ended.Stopped))
+	case ended.Code != 0:
+		return failure.Exit(ended.Code, nil)
+	}
+	return nil
+}
+
+// stopped returns the error of a lost lock, with whether CMD was stopped.
+func stopped(lost error, isStopped bool) error {
+	if isStopped {
+		return failure.Like(lost, lost.Error()+"; CMD was stopped")
+	}
+	return failure.Like(lost, lost.Error()+"; CMD had already ended")
+}
+
+// late returns the error of a CMD that was stopped and ended before trust did. No other
+// client had been granted the lock, and a renewal may even have succeeded since, but it
+// counts as a loss since CMD was stopped. why is the reason that the last renewal failed;
+// empty if it succeeded.
+func late(keys, why string) error {
+	if why == "" {
+		return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s was not renewed before trust was about to end; CMD was stopped", keys))
+	}
+	return failure.Like(leasehold.ErrLost, fmt.Sprintf("%s could not be renewed before trust was about to end; CMD was stopped: %s", keys, why))
+}
+
+// These limit how long this process waits for a release. A release that is not complete when
+// the process ends is abandoned: the key becomes free when its lease expires.
+const (
+	// ReleaseLimit is how long a signal has to wait for the release after CMD has ended, or
+	// for the outcome of a grant that is renewed or taken back.
+	ReleaseLimit = 5 * time.Second
+
+	// lostReleaseLimit applies to a lost lock, whose release can only free the key sooner.
+	lostReleaseLimit = time.Second
+
+	// keyReleaseLimit applies to a key that no other client could acquire otherwise. The user
+	// waits that long for a command whose work is done.
+	keyReleaseLimit = 30 * time.Second
+
+	// releaseUnsaid is how long a release may take before it is reported.
+	releaseUnsaid = time.Second
+)
+
+// releaseLimit returns how long to wait for the release after CMD. If the release stores that
+// the work is done, it waits as long as no other client can do the work.
+func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
+	lease := h.seeker.wanted.Lease
+	switch {
+	case lost != nil:
+		return lostReleaseLimit
+	case done:
+		return lease
+	case ended.Cut || ended.Stopped:
+		return ReleaseLimit
+	}
+	return max(min(lease, keyReleaseLimit), ReleaseLimit)
+}
+
+// release releases the hold after CMD has ended, and reports that if it takes long. A signal
+// ends the wait, but not before ReleaseLimit. If done is true, the record stores that the
+// work is done.
+func (h *Hold) release(ended process.Ended, lost error, done bool) error {
+	limit := h.releaseLimit(ended, lost, done)
+	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
+	if done {
+		tell = func() {
+			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
+		}
+	}
+	if ended.Stopped && lost == nil { // if it could not be renewed, it may not be released either
+		tell()
+	} else if limit > lostReleaseLimit {
+		defer time.AfterFunc(releaseUnsaid, tell).Stop()
+	}
+	signaled, unbind := h.seeker.signals.Bind(context.Background())
+	defer unbind()
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	began := time.Now()
+	defer context.AfterFunc(signaled, func() {
+		time.AfterFunc(durations.Less(ReleaseLimit, time.Since(began)), func() { cancel(context.Cause(signaled)) })
+	})()
+	return h.free(ctx, limit, done)
+}
+
+// free releases the locks, and waits until ctx ends or limit has passed. A release that
+// stores a mark continues in the client until the lease ends, whatever its context: ctx ends
+// only the wait, and closing the client ends the release.
+func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
+	if done {
+		freed := make(chan error, 1)
+		go func() { freed <- h.first().Release(ctx, leasehold.MarkDone()) }()
+		select {
+		case err := <-freed:
+			return err
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if h.group != nil {
+		return h.group.Release(ctx)
+	}
+	return h.first().Release(ctx)
+}
+
+// renewals follows the renewals of the locks that CMD runs under. For each lock it reports
+// once that renewals fail, and once that they succeed again.
+type renewals struct {
+	say     *say.Messages
+	where   string        // the store, in messages
+	renewed chan struct{} // receives after each successful renewal
+
+	mu     sync.Mutex
+	failed map[leasehold.Key]failing // keys whose last renewal failed
+}
+
+// failing describes the failing renewals of a key.
+type failing struct {
+	last   error // error of the last renewal
+	answer error // last error that was an answer, if later renewals had none; nil if there is none or it is last
+}
+
+// then returns the state after one more failure.
+func (f failing) then(err error) failing {
+	switch {
+	case !failure.IsTimeout(err):
+		f.answer = nil
+	case f.last != nil && !failure.IsTimeout(f.last):
+		f.answer = f.last
+	}
+	f.last = err
+	return f
+}
+
+func newRenewals(say *say.Messages, where string) *renewals {
+	return &renewals{say: say, where: where, renewed: make(chan struct{}, 1), failed: map[leasehold.Key]failing{}}
+}
+
+// event must be called for every event of the locks.
+func (r *renewals) event(e leasehold.Event) {
+	switch e.Kind {
+	case leasehold.EventRenewed:
+		if r.fails(e.Key, nil) {
+			r.say.Text("renewed %s", wording.Key(e.Key))
+		}
+		select {
+		case r.renewed <- struct{}{}:
+		default:
+		}
+	case leasehold.EventRenewError:
+		if !r.fails(e.Key, e.Err) {
+			r.say.Text("%s could not be renewed, trust ends in %s: still trying: %s",
+				wording.Key(e.Key), wording.Age(e.Remaining), failure.Text(e.Err, r.where))
+		}
+	}
+}
+
+// fails records the error of a key's last renewal, nil if it succeeded. It returns whether
+// the previous renewal had failed.
+func (r *renewals) fails(key leasehold.Key, now error) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f, before := r.failed[key]
+	if now == nil {
+		delete(r.failed, key)
+	} else {
+		r.failed[key] = f.then(now)
+	}
+	return before
+}
+
+// why returns the reason that the last renewal of one of the keys failed; empty if none
+// failed. It includes the last answer if later renewals had none, as a timeout says less.
+func (r *renewals) why() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, f := range r.failed {
+		why := failure.Text(f.last, r.where)
+		if f.answer != nil {
+			why += "; before that: " + failure.Reason(f.answer)
+		}
+		return why
+	}
+	return ""
 }

@@ -2,6 +2,7 @@ package holding
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/holders"
+	"github.com/leasehold-go/leasehold/semaphore"
 )
 
 // User is the user of a hold, with the settings, the output and CMD's environment.
@@ -171,6 +173,47 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 		err = cause
 	}
 	return nil, err
+}
+
+// acquire acquires all of keys, one of them, or a permit.
+func (h *Hold) acquire(ctx context.Context, w Wanted, keys []leasehold.Key, all *allHeld) error {
+	locks := h.seeker.locks
+	h.name = w.Keys[0]
+	var lock *leasehold.Lock
+	var err error
+	switch {
+	case w.Leads:
+		lock, err = h.seeker.seat.Campaign(ctx, w.Value, w.options()...)
+	case len(w.Keys) == 1:
+		lock, err = acquireOne(ctx, locks, w)
+	case w.Any:
+		if lock, err = locks.AcquireAny(ctx, keys, w.options()...); err == nil {
+			h.name = lock.Key().Partition
+		}
+	default:
+		if h.group, err = locks.AcquireAll(ctx, keys, w.options()...); err == nil {
+			h.locks = h.group.Locks()
+		}
+	}
+	if lock != nil {
+		h.locks = []*leasehold.Lock{lock}
+	}
+	if all != nil && errors.Is(err, leasehold.ErrHeld) {
+		err = &allHeldError{all.String(), err}
+	}
+	return err
+}
+
+// acquireOne acquires the lock of a key, or one of its permits.
+func acquireOne(ctx context.Context, locks *leasehold.Client, w Wanted) (*leasehold.Lock, error) {
+	if w.Permits == 0 {
+		return locks.Acquire(ctx, w.Keys[0], w.options()...)
+	}
+	counted, err := semaphore.New(locks, w.Keys[0], w.Permits)
+	if err != nil {
+		return nil, err
+	}
+	return counted.Acquire(ctx, w.options()...)
 }
 
 // Wanted describes the requested hold: the lock of a key by default.

@@ -1,9 +1,9 @@
 // Package hold has the commands that hold keys: run, elect, acquire, renew and release.
 //
-//	wanted.go     the flags about the hold, and what they ask for: run, elect and acquire share them
-//	run.go        run: what is wanted is sought, held while CMD runs, and released
-//	elect.go      elect, also with --watch and --step-down
-//	grant.go      acquire, renew, release: a grant outlives the command
+//	run.go    run: what is wanted is sought, held while CMD runs, and released; elect and acquire
+//	          share the flags about the hold
+//	elect.go  elect, also with --watch and --step-down
+//	grant.go  acquire, renew, release: a grant outlives the command
 //
 // Package holding determines how a key is held, and package process how CMD runs and ends.
 package hold

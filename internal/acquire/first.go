@@ -77,8 +77,9 @@ func (w *call) leaveOthers(granted *waiter) {
 // place that waits for a record to change. An error ends the wait.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
+		u := w.c.Chance() // one for all: the least of many pauses would be too short
 		w.takeTurns()
-		next, wait, look, err := w.next(w.c.Chance())
+		next, wait, look, err := w.next(u)
 		switch {
 		case w.ctx.Err() != nil: // nobody reads the error
 		case err != nil:
@@ -106,8 +107,7 @@ func (w *call) acquire() (*waiter, Holding, error) {
 }
 
 // next returns the first key that may be asked for now or, if there is none, the pause before
-// the next step, and whether that is to look at all records. u is uniform in [0, 1), and one
-// for all keys: the least of many pauses would be too short.
+// the next step, and whether that is to look at all records. u is uniform in [0, 1).
 func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
 	wait = math.MaxInt64
 	var anyLook, repeated bool

@@ -167,6 +167,16 @@ func TestFailoverIsNotUsedOnEventualTable(t *testing.T) {
 	holder.said("no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
 }
 
+func TestBreakPrintsCommandWithFailover(t *testing.T) {
+	t.Parallel()
+	w := newTwoRegions(t, "STRONG")
+	holder := w.leasehold(t, "run", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
+	eventually(t, "CMD", func() bool { return strings.Contains(holder.stdout.String(), "holds") })
+	p := start(t, t.TempDir(), w.env, "break", "k", "--failover", "us-east-2")
+	p.wait()
+	p.said("type leasehold break --failover us-east-2 --token")
+}
+
 func TestListSaysWhichRegionAnswered(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")

@@ -195,7 +195,7 @@ func SortKey(fl *pflag.FlagSet, value *string) {
 // StoreArgs returns the given flags that choose the store and its layout.
 func StoreArgs(cmd *cobra.Command) []string {
 	var args []string
-	for _, name := range []string{"table", "file", "layout", "attr", "region", "profile", "endpoint-url"} {
+	for _, name := range []string{"table", "file", "layout", "attr", "region", "failover", "profile", "endpoint-url"} {
 		if f := cmd.Flags().Lookup(name); f != nil && f.Changed {
 			args = append(args, "--"+name, f.Value.String())
 		}

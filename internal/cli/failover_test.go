@@ -177,16 +177,28 @@ func TestBreakPrintsCommandWithFailover(t *testing.T) {
 	p.said("type leasehold break --failover us-east-2 --token")
 }
 
-func TestListSaysWhichRegionAnswered(t *testing.T) {
+func TestRecordsNameRegionThatAnswered(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
-	p := w.leasehold(t, "ls")
+	w.leasehold(t, "run", "k", "--", "true").ends(0)
+	for i, region := range []string{"us-east-1", "us-east-2"} {
+		w.isDark[0].Store(i > 0)
+		for _, args := range [][]string{{"ls", "-a"}, {"ls", "-a", "--check"}, {"get", "k"}} {
+			p := w.leasehold(t, append(args, "--json")...)
+			p.ends(0)
+			if want := `"region":"` + region + `"`; !strings.Contains(p.stdout.String(), want) {
+				t.Errorf("%s %s: %s", args, region, &p.stdout)
+			}
+		}
+		p := w.leasehold(t, "ls")
+		p.ends(0)
+		p.said("answered by " + region)
+	}
+	p := start(t, t.TempDir(), w.env, "ls", "-a", "--json", "--region", "us-east-2")
 	p.ends(0)
-	p.said("answered by us-east-1")
-	w.isDark[0].Store(true)
-	p = w.leasehold(t, "ls")
-	p.ends(0)
-	p.said("answered by us-east-2")
+	if strings.Contains(p.stdout.String(), "region") {
+		t.Errorf("without --failover: %s", &p.stdout)
+	}
 }
 
 func TestDoctorAsksEachRegion(t *testing.T) {

@@ -257,7 +257,7 @@ func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(lea
 func (in *Invocation) Listing(t *store.Table) say.Listing {
 	terminal, caps := in.Stdout.Terminal && !in.JSON, t.Layout.Capabilities()
 	return say.Listing{
-		Table: t.Table, JSON: in.JSON, Terminal: terminal,
+		JSON: in.JSON, Terminal: terminal,
 		Columns:  in.Stdout.Columns(),
 		SortKeys: caps.SortKey, Expiry: caps.Expiry,
 	}

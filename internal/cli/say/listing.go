@@ -19,7 +19,6 @@ import (
 // Listing configures how records are written: as an aligned table on a terminal, as
 // tab-separated values in a pipe, or as one JSON object per line.
 type Listing struct {
-	Table    string
 	JSON     bool
 	Terminal bool // a table for people
 	Columns  int  // columns of the terminal
@@ -115,7 +114,6 @@ func (l Listing) Rows(w io.Writer, likely []Record, now time.Time) *Rows {
 // Write writes one record.
 func (s *Rows) Write(r Record, now time.Time) error {
 	if s.JSON {
-		r.Table = s.Table
 		return json.NewEncoder(s.w).Encode(r)
 	}
 	cells := s.cells(r, now)

@@ -122,7 +122,7 @@ func TestListingCreditsDeadHolderUntilItsLeaseEnds(t *testing.T) {
 	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}
 	beat := liveness.Beat{Until: granted.Add(10 * time.Second)}
 	for state, want := range map[holders.State]string{holders.Dead: "10s", holders.Live: "3m0s"} {
-		r := Observed("locks", holders.Observation{Record: rec, State: state, Beat: beat})
+		r := Observed("locks", "", holders.Observation{Record: rec, State: state, Beat: beat})
 		var screen, piped bytes.Buffer
 		if err := (Listing{Terminal: true, Columns: 100, Checked: true}).Write(&screen, []Record{r}, now); err != nil || strings.Fields(strings.Split(screen.String(), "\n")[1])[2] != want {
 			t.Errorf("%s: %s, %v", state, &screen, err)

@@ -20,10 +20,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Record is a record for get and ls: the table, the holder's liveness if it was observed,
-// and the Record's own JSON.
+// Record is a record for get and ls: the table, the Region that answered, the holder's
+// liveness if it was observed, and the Record's own JSON.
 type Record struct {
 	Table  string
+	Region string // empty without --failover
 	Record leasehold.Record
 	Holder holders.State
 	Until  time.Time // the end of a dead holder's lease; zero if it is not known to be dead
@@ -33,8 +34,9 @@ type Record struct {
 func (r Record) MarshalJSON() ([]byte, error) {
 	b, err := Joined(struct {
 		Table  string        `json:"table"`
+		Region string        `json:"region,omitempty"`
 		Holder holders.State `json:"holder,omitempty"`
-	}{r.Table, r.Holder}, r.Record)
+	}{r.Table, r.Region, r.Holder}, r.Record)
 	if held := r.heldFor(time.Now()); !r.Until.IsZero() {
 		b = heldMs.ReplaceAll(b, fmt.Appendf(nil, "${1}%d", held.Milliseconds()))
 	}
@@ -55,8 +57,8 @@ func (r Record) heldFor(now time.Time) time.Duration {
 }
 
 // Observed returns the output for an observation.
-func Observed(table string, o holders.Observation) Record {
-	r := Record{Table: table, Record: o.Record, Holder: o.State}
+func Observed(table, region string, o holders.Observation) Record {
+	r := Record{Table: table, Region: region, Record: o.Record, Holder: o.State}
 	if o.State != holders.Dead {
 		return r
 	}
@@ -81,10 +83,10 @@ func Joined(first, second any) ([]byte, error) {
 }
 
 // Records returns unobserved records for output.
-func Records(records []leasehold.Record) []Record {
+func Records(table, region string, records []leasehold.Record) []Record {
 	rows := make([]Record, len(records))
 	for i, r := range records {
-		rows[i].Record = r
+		rows[i] = Record{Table: table, Region: region, Record: r}
 	}
 	return rows
 }
@@ -167,6 +169,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 		attributes = visible.Middle(string(raw), visible.Longest)
 	}
 	return [][2]string{
+		{"region", r.Region},
 		{"key", visible.Name(rec.Key.Partition)},
 		{"sortKey", wording.Cell(rec.Key.Sort)},
 		{"state", stateOf(rec)},

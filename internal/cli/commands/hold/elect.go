@@ -214,7 +214,7 @@ func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end 
 		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead leader is known to be dead by now
 			advised = true
 			e := say.NewEvent(string(leasehold.EventWaiting), now).Of(r.Key, 0)
-			e.Holder, e.LastsMs = &say.Record{Table: t.Table, Record: r}, say.Millis(lasts)
+			e.Holder, e.LastsMs = &say.Record{Table: t.Table, Region: t.Region(), Record: r}, say.Millis(lasts)
 			e.Advice = fmt.Sprintf("it has not resigned: to take its term at once, leasehold break %s --token %d", wording.ShellKey(r.Key), r.Token)
 			c.Say.Tell(e, "%s: %s", line, e.Advice)
 		}

@@ -98,18 +98,18 @@ func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.K
 		return err
 	}
 	r = one[0]
-	shown := say.Record{Table: t.Table, Record: r}
+	shown := say.Record{Table: t.Table, Region: t.Region(), Record: r}
 	if f.check.Given && !r.Released {
 		o := c.Say.Observe(ctx, by, []leasehold.Record{r}, "the holder")[0]
 		switch {
 		case o.Err != nil && o.State != holders.Unknown:
 			return o.Err
 		case o.Err != nil: // the observation ended early: show the result so far
-			return errors.Join(c.Stdout.Record(say.Observed(t.Table, o), c.JSON, c.Now()), o.Err)
+			return errors.Join(c.Stdout.Record(say.Observed(t.Table, t.Region(), o), c.JSON, c.Now()), o.Err)
 		case o.Gone:
 			return t.NotFound(key)
 		}
-		shown = say.Observed(t.Table, o)
+		shown = say.Observed(t.Table, t.Region(), o)
 	}
 	return c.Stdout.Record(shown, c.JSON, c.Now())
 }

@@ -80,11 +80,11 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
 		return err
 	}
-	rows := say.Records(records)
+	rows := say.Records(t.Table, t.Region(), records)
 	if f.check.Given {
 		to := out.Rows(c.Stdout, rows, c.Now())
 		err = c.Say.Check(ctx, o, f.Released, records, func(found holders.Observation) error {
-			return to.Write(say.Observed(t.Table, found), c.Now())
+			return to.Write(say.Observed(t.Table, t.Region(), found), c.Now())
 		})
 		switch {
 		case errors.Is(err, leasehold.ErrRecord): // it was reported already

@@ -137,7 +137,7 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 	case err != nil:
 		return err
 	}
-	return c.Print(say.Record{Table: t.Table, Record: r}, "broke the grant of %s\n", say.Grant(r))
+	return c.Print(say.Record{Table: t.Table, Region: t.Region(), Record: r}, "broke the grant of %s\n", say.Grant(r))
 }
 
 // wordsFor returns the arguments that break the grant in r, and no other, without asking.
@@ -152,7 +152,7 @@ func (f *breakFlags) wordsFor(r leasehold.Record) string {
 
 // confirmBreak shows the record, observes it for its lease, and asks.
 func (c *command) confirmBreak(ctx context.Context, t *store.Table, r leasehold.Record) (o holders.Observation, err error) {
-	if err := c.Stderr.Record(say.Record{Table: t.Table, Record: r}, c.JSON, c.Now()); err != nil {
+	if err := c.Stderr.Record(say.Record{Table: t.Table, Region: t.Region(), Record: r}, c.JSON, c.Now()); err != nil {
 		return o, err
 	}
 	by := t.Observer(0)

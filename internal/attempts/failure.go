@@ -131,6 +131,24 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 	}
 }
 
+// tries is how many times Patiently sends a request.
+const tries = 3
+
+// Patiently sends a request until it is answered, up to tries times: one lost packet or one
+// throttled request says little. It is for requests that are none of a Sender's; each try may
+// go to another Region. send must turn off the SDK's retries, as by Once.
+func Patiently(ctx context.Context, send func(context.Context) error) error {
+	for n := 1; ; n++ {
+		within, cancel := context.WithTimeout(ctx, Limit)
+		err := send(within)
+		cancel()
+		cause := decide.Classify(err).Cause
+		if cause != decide.Unreachable && cause != decide.Busy || n == tries || !Wait(ctx, durations.Times(100*time.Millisecond, int64(n))) {
+			return err
+		}
+	}
+}
+
 // ErrClosed is why the contexts of a client end when it closes.
 var ErrClosed = errors.New("leasehold: client closed")
 

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -225,4 +226,18 @@ func TestCauseMatchesOneKindOfEnd(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestPatientlySendsThreeRequestsToSilentServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began, n := time.Now(), 0
+		err := attempts.Patiently(t.Context(), func(ctx context.Context) error {
+			n++
+			<-ctx.Done()
+			return ctx.Err()
+		})
+		if took := time.Since(began); err == nil || n != 3 || took > 10*time.Second {
+			t.Errorf("%d requests in %v: %v", n, took, err)
+		}
+	})
 }

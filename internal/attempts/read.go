@@ -25,7 +25,7 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	defer cancel()
 	out, err := s.DB.GetItem(ctx, &dynamodb.GetItemInput{
 		TableName: aws.String(s.Table), Key: item, ConsistentRead: aws.Bool(true),
-	}, once)
+	}, Once)
 	if err := s.classify(ctx, err); err != nil {
 		return nil, err
 	}
@@ -79,7 +79,7 @@ var errNoneRead = errors.New("throttled: the table has read none of the keys tha
 func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	return Batch(ctx, s.DB, s.Table, keys, once)
+	return Batch(ctx, s.DB, s.Table, keys, Once)
 }
 
 // Batch reads items consistently by one BatchGetItem. left are the keys that it has not
@@ -111,7 +111,7 @@ func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, optio
 func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	out, err := s.DB.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, once)
+	out, err := s.DB.TransactGetItems(ctx, &dynamodb.TransactGetItemsInput{TransactItems: gets}, Once)
 	if err == nil && len(out.Responses) != len(gets) {
 		err = fmt.Errorf("leasehold: %d items asked for, %d in the reply", len(gets), len(out.Responses))
 	}
@@ -132,7 +132,7 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
-	items, err := l.Page(ctx, s.DB, s.Table, s.Keys.Schema(), nil, at, once)
+	items, err := l.Page(ctx, s.DB, s.Table, s.Keys.Schema(), nil, at, Once)
 	if err := s.classify(ctx, err); err != nil {
 		return nil, err
 	}

@@ -100,9 +100,9 @@ type Reply struct {
 	Err  error
 }
 
-// once turns the SDK's retries off: a write that is sent again must be a new attempt, with
+// Once turns the SDK's retries off: a write that is sent again must be a new attempt, with
 // a new version and a condition that names the earlier attempts.
-func once(o *dynamodb.Options) {
+func Once(o *dynamodb.Options) {
 	o.Retryer = aws.NopRetryer{}
 	Bounded(o)
 }
@@ -114,10 +114,10 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	defer cancel()
 	var r Reply
 	if w.IsDelete() {
-		_, r.Err = s.DB.DeleteItem(ctx, w.DeleteItem(s.Table), once)
+		_, r.Err = s.DB.DeleteItem(ctx, w.DeleteItem(s.Table), Once)
 	} else {
 		var out *dynamodb.UpdateItemOutput
-		if out, r.Err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), once); r.Err == nil {
+		if out, r.Err = s.DB.UpdateItem(ctx, w.UpdateItem(s.Table), Once); r.Err == nil {
 			if r.Item = out.Attributes; r.Item == nil {
 				r.Err = missing(out.ResultMetadata, "item that was written")
 			}
@@ -132,7 +132,7 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 
 // Commit sends a caller's transaction once, with the given options. It ends with ctx.
 func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
-	_, err := s.DB.TransactWriteItems(ctx, in, append(options, once)...)
+	_, err := s.DB.TransactWriteItems(ctx, in, append(options, Once)...)
 	return err
 }
 

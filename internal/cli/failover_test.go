@@ -34,6 +34,7 @@ import (
 type twoRegions struct {
 	env    []string
 	isDark [2]atomic.Bool
+	scans  [2]atomic.Int32 // that were answered
 }
 
 func newTwoRegions(t *testing.T, consistency string) *twoRegions {
@@ -60,8 +61,12 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 				for _, ofBody := range []string{"Content-Length", "X-Amz-Crc32"} {
 					rw.Header().Del(ofBody)
 				}
+				rw.WriteHeader(reply.Code)
 				_, _ = rw.Write(bytes.Replace(reply.Body.Bytes(), []byte(`{"Table":{`), fmt.Appendf(nil,
 					`{"Table":{"MultiRegionConsistency":%q,"Replicas":[{"RegionName":%q,"ReplicaStatus":"ACTIVE"}],`, consistency, names[1-i]), 1))
+			case op == "Scan":
+				w.scans[i].Add(1)
+				engine.ServeHTTP(rw, r)
 			default:
 				engine.ServeHTTP(rw, r)
 			}
@@ -175,6 +180,41 @@ func TestBreakPrintsCommandWithFailover(t *testing.T) {
 	p := start(t, t.TempDir(), w.env, "break", "k", "--failover", "us-east-2")
 	p.wait()
 	p.said("type leasehold break --failover us-east-2 --token")
+}
+
+func TestCommandsOnRecordsLeaveDarkRegion(t *testing.T) {
+	t.Parallel()
+	for _, args := range [][]string{
+		{"run", "k", "--", "true"},
+		{"forget", "k", "--yes"},
+		{"table", "rewrite", "--layout", "dynamolock", "--yes"},
+		{"demo"},
+	} {
+		t.Run(strings.Join(args, " "), func(t *testing.T) {
+			t.Parallel()
+			w := newTwoRegions(t, "STRONG")
+			w.leasehold(t, "run", "k", "--", "true").ends(0)
+			w.isDark[0].Store(true)
+			start(t, t.TempDir(), w.env, append([]string{"--table", "locks", "--failover", "us-east-2"}, args...)...).ends(0)
+		})
+	}
+	t.Run("ui", func(t *testing.T) {
+		t.Parallel()
+		w := newTwoRegions(t, "STRONG")
+		w.isDark[0].Store(true)
+		w.leasehold(t, "ui")
+		eventually(t, "many listings", func() bool { return w.scans[1].Load() > 3 })
+	})
+}
+
+func TestTableCreateRefusesFailoverForNewTable(t *testing.T) {
+	t.Parallel()
+	w := newTwoRegions(t, "STRONG")
+	w.leasehold(t, "table", "create").ends(0) // it is there
+	p := w.leasehold(t, "table", "create", "--table", "others")
+	p.ends(2)
+	p.said("table create makes a table in one Region, and LEASEHOLD_FAILOVER names others")
+	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // still missing
 }
 
 func TestRecordsNameRegionThatAnswered(t *testing.T) {

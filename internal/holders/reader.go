@@ -20,7 +20,6 @@ import (
 
 const (
 	concurrentReads = 32 // reads of single items
-	readLimit       = 10 * time.Second
 	// unreadPause is how long keys wait that a BatchGetItem has left out, because
 	// its reply was full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
@@ -147,10 +146,12 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 }
 
 // page reads the next page of a listing, and moves past it.
-func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) ([]protocol.Item, error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	return of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at)
+func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
+	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
+		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)
+		return err
+	})
+	return items, err
 }
 
 // ByKey reads items: one or two items by GetItem, more by BatchGetItem.
@@ -210,19 +211,22 @@ func (r *Reader) batches(ctx context.Context, keys []protocol.Item) (map[protoco
 	return found, nil
 }
 
-func (r *Reader) one(ctx context.Context, key protocol.Item) (protocol.Item, error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	out, err := r.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(r.table), Key: key, ConsistentRead: aws.Bool(true)})
-	if err != nil || len(out.Item) == 0 {
-		return nil, err
-	}
-	return out.Item, nil
+func (r *Reader) one(ctx context.Context, key protocol.Item) (item protocol.Item, err error) {
+	err = attempts.Patiently(ctx, func(ctx context.Context) error {
+		out, err := r.db.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(r.table), Key: key, ConsistentRead: aws.Bool(true)}, attempts.Once)
+		if err == nil && len(out.Item) > 0 {
+			item = out.Item
+		}
+		return err
+	})
+	return item, err
 }
 
 // batch sends one BatchGetItem. unread are the keys that it has left out.
 func (r *Reader) batch(ctx context.Context, keys []protocol.Item) (items, unread []protocol.Item, err error) {
-	ctx, cancel := context.WithTimeout(ctx, readLimit)
-	defer cancel()
-	return attempts.Batch(ctx, r.db, r.table, keys)
+	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
+		items, unread, err = attempts.Batch(ctx, r.db, r.table, keys, attempts.Once)
+		return err
+	})
+	return items, unread, err
 }

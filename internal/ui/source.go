@@ -45,7 +45,7 @@ const pageLimit = 250
 // Table is a Source on DynamoDB. All its reads are consistent: every record shown was in
 // the table, and no old copy makes a live holder appear dead.
 type Table struct {
-	db    *dynamodb.Client
+	db    leasehold.DB
 	name  string
 	locks *leasehold.Client
 	proto protocol.Protocol
@@ -54,7 +54,7 @@ type Table struct {
 
 // NewTable returns the Source of the named table. It reads records by proto and breaks
 // grants by locks.
-func NewTable(db *dynamodb.Client, name string, locks *leasehold.Client, proto protocol.Protocol, caps layout.Capabilities) *Table {
+func NewTable(db leasehold.DB, name string, locks *leasehold.Client, proto protocol.Protocol, caps layout.Capabilities) *Table {
 	return &Table{db, name, locks, proto, caps}
 }
 

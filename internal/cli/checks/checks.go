@@ -20,17 +20,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
-	"github.com/leasehold-go/leasehold/internal/decide"
-	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
@@ -70,28 +66,6 @@ func failed(check string, err error) Finding {
 type Check struct {
 	does string // description while it runs
 	ask  func(context.Context) []Finding
-}
-
-// tries is how many times one request is sent.
-const tries = 3
-
-// patiently sends a request until it is answered, up to tries times: one lost packet or one
-// throttled request says little.
-func patiently(ctx context.Context, send func(context.Context) error) error {
-	for n := 1; ; n++ {
-		within, cancel := context.WithTimeout(ctx, attempts.Limit)
-		err := send(within)
-		cancel()
-		cause := decide.Classify(err).Cause
-		if cause != decide.Unreachable && cause != decide.Busy || n == tries {
-			return err
-		}
-		select {
-		case <-time.After(durations.Times(100*time.Millisecond, int64(n))):
-		case <-ctx.Done():
-			return err
-		}
-	}
 }
 
 // Report prints findings and turns them into an exit code.

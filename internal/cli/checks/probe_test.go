@@ -1,12 +1,10 @@
 package checks
 
 import (
-	"context"
 	"encoding/json"
 	"maps"
 	"slices"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -111,26 +109,12 @@ func TestTableIsSlowAtQuarterOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestSilentServerGetsThreeRequests(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		began, n := time.Now(), 0
-		err := patiently(t.Context(), func(ctx context.Context) error {
-			n++
-			<-ctx.Done()
-			return ctx.Err()
-		})
-		if took := time.Since(began); err == nil || n != tries || took > 10*time.Second {
-			t.Errorf("%d requests in %v: %v", n, took, err)
-		}
-	})
-}
-
 func TestRightsAreThoseOfPolicies(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &store.Store{DB: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
+	s := &store.Store{Home: dynamodb.New(dynamodb.Options{}), Target: store.Target{Place: store.Place{Table: "locks"}, Records: store.Records{Layout: layout.Native{}, Proto: proto}}}
 	target, err := New(s, time.Second, "k")
 	if err != nil {
 		t.Fatal(err)

@@ -29,7 +29,7 @@ type described struct {
 }
 
 func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTableOutput, err error) {
-	err = patiently(ctx, func(ctx context.Context) (err error) {
+	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		out, err = d.DB.DescribeTable(ctx, in, opts...)
 		return err
 	})
@@ -37,7 +37,7 @@ func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 }
 
 func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.DescribeTimeToLiveInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTimeToLiveOutput, err error) {
-	err = patiently(ctx, func(ctx context.Context) (err error) {
+	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		out, err = d.DB.DescribeTimeToLive(ctx, in, opts...)
 		return err
 	})
@@ -49,7 +49,7 @@ func (d *described) DescribeTimeToLive(ctx context.Context, in *dynamodb.Describ
 
 // settings reports whether status, keys, TTL and replicas of the table fit the layout.
 func (t *Subject) settings(ctx context.Context) (found []Finding) {
-	known := described{DB: t.DB}
+	known := described{DB: t.Home}
 	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
 	switch {
 	case errors.Is(err, leasehold.ErrTableNotFound):
@@ -119,34 +119,34 @@ func (t *Subject) rights() []right {
 	return []right{
 		{"GetItem", "every command", t.get},
 		{"BatchGetItem", "several keys, permits (run -p), ls --check in few requests", func(ctx context.Context) error {
-			_, err := t.DB.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
+			_, err := t.Requests().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 				t.Table: {Keys: []protocol.Item{t.item}, ConsistentRead: aws.Bool(true)},
 			}})
 			return err
 		}},
 		{"UpdateItem", "run, elect, acquire, renew, release, break", func(ctx context.Context) error {
-			_, err := t.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
+			_, err := t.Requests().UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
 			return err
 		}},
 		{"DeleteItem", "releases that delete the record, demo", func(ctx context.Context) error {
-			_, err := t.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
+			_, err := t.Requests().DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
 			return err
 		}},
 		{"ConditionCheckItem", "transactions: several keys, and writes of Commit", func(ctx context.Context) error {
-			_, err := t.DB.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
+			_, err := t.Requests().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
 				ConditionCheck: &types.ConditionCheck{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names},
 			}}})
 			return err
 		}},
 		{"Query", "Client.List of one partition", func(ctx context.Context) error {
-			_, err := t.DB.Query(ctx, &dynamodb.QueryInput{
+			_, err := t.Requests().Query(ctx, &dynamodb.QueryInput{
 				TableName: name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k"),
 				ExpressionAttributeNames: names, ExpressionAttributeValues: protocol.Item{":k": t.item[names["#k"]]},
 			})
 			return err
 		}},
 		{"Scan", "ls, table rewrite", func(ctx context.Context) error {
-			_, err := t.DB.Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(1)})
+			_, err := t.Requests().Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(1)})
 			return err
 		}},
 	}
@@ -158,7 +158,7 @@ func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
 	for _, r := range t.rights() {
-		err := patiently(ctx, r.try)
+		err := attempts.Patiently(ctx, r.try)
 		var unmet *types.ConditionalCheckFailedException
 		var cancelled *types.TransactionCanceledException
 		switch decide.Classify(err).Cause {
@@ -198,7 +198,7 @@ func (t *Subject) may(ctx context.Context) []Finding {
 
 // Subject is the table to check and the lease to check it for.
 type Subject struct {
-	*store.Store // its DB does not retry: see New
+	*store.Store // its clients do not retry: see New
 	Lease        time.Duration
 
 	key    leasehold.Key // the key of the lock that is written
@@ -213,7 +213,7 @@ func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: scratch.Key(s, scratch.Random(key), "doctor"), probe: &probe{}}
 	var err error
 	t.item, err = s.Proto.Key(t.key)
-	s.DB = t.probe.watch(s.DB)
+	s.Home = t.probe.watch(s.Home)
 	return t, err
 }
 
@@ -240,7 +240,7 @@ func (t *Subject) Locking(locks *leasehold.Client) []Check {
 }
 
 func (t *Subject) get(ctx context.Context) error {
-	_, err := t.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
+	_, err := t.Requests().GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)})
 	return err
 }
 
@@ -259,7 +259,7 @@ func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Fi
 	defer func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()
-		if err := patiently(within, func(ctx context.Context) error { return scratch.Delete(ctx, t.Store, t.key) }); err != nil {
+		if err := scratch.Delete(within, t.Store, t.key); err != nil {
 			found = append(found, Finding{
 				Check: cleanUp, State: Warning, What: fmt.Sprintf("the record of %s may be left", t.key),
 				Do: "it locks nothing else; delete it, or leave it to TTL", Err: err,
@@ -289,7 +289,7 @@ func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Fi
 func (t *Subject) credentials(ctx context.Context) []Finding {
 	ctx, cancel := context.WithTimeout(ctx, attempts.Limit)
 	defer cancel()
-	c, err := t.DB.Options().Credentials.Retrieve(ctx)
+	c, err := t.Home.Options().Credentials.Retrieve(ctx)
 	if err != nil {
 		return []Finding{{Check: "credentials", State: Fatal, What: "not loaded", Err: err}}
 	}
@@ -310,9 +310,8 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	for _, client := range t.Regions() {
 		name := client.Options().Region
 		f := Finding{Check: "region", State: OK, What: name + " serves", Values: map[string]any{"region": name}}
-		err := patiently(ctx, func(ctx context.Context) error {
-			_, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)},
-				func(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} })
+		err := attempts.Patiently(ctx, func(ctx context.Context) error {
+			_, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)}, attempts.Once)
 			return err
 		})
 		if err != nil {

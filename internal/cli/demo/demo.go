@@ -242,7 +242,7 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false
 	}
-	_, err := d.Store.DB.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+	_, err := d.Store.Requests().UpdateItem(ctx, &dynamodb.UpdateItemInput{
 		TableName:                 aws.String(d.Store.Table),
 		Key:                       d.item,
 		UpdateExpression:          aws.String("SET #fence = :token"),
@@ -260,7 +260,7 @@ func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 // answers reports whether the table can be read. A process that was stopped during a
 // request to a local store blocks the file for all others.
 func (d *Demo) answers(ctx context.Context) bool {
-	_, err := d.Store.DB.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
+	_, err := d.Store.Requests().GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(d.Store.Table), Key: d.item})
 	return err == nil
 }
 

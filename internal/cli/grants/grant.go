@@ -85,7 +85,7 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	if s.File != "" {
 		return Place{File: s.File, Layout: s.Layout.Name()}
 	}
-	o := s.DB.Options()
+	o := s.Home.Options()
 	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
 	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN contains the account
 		if c, err := o.Credentials.Retrieve(ctx); err == nil { // cached for the next requests

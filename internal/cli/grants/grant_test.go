@@ -13,7 +13,7 @@ import (
 
 func TestGrantContainsRegionServerAndAccount(t *testing.T) {
 	at := func(table, region, server, account string) Place {
-		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, DB: dynamodb.New(dynamodb.Options{
+		return PlaceOf(t.Context(), &store.Store{Target: store.Target{Place: store.Place{Table: table}, Records: store.Records{Layout: layout.Native{}}}, Home: dynamodb.New(dynamodb.Options{
 			Region: region, BaseEndpoint: aws.String(server),
 			Credentials: aws.CredentialsProviderFunc(func(context.Context) (aws.Credentials, error) {
 				return aws.Credentials{AccessKeyID: "AKIDEXAMPLE", SecretAccessKey: "secret", AccountID: account}, nil

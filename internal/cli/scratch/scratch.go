@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 )
 
@@ -40,7 +41,10 @@ func Delete(ctx context.Context, s *store.Store, keys ...leasehold.Key) error {
 	for _, key := range keys {
 		item, err := s.Proto.Key(key)
 		if err == nil {
-			_, err = s.DB.DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(s.Table), Key: item})
+			err = attempts.Patiently(ctx, func(ctx context.Context) error {
+				_, err := s.Requests().DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(s.Table), Key: item}, attempts.Once)
+				return err
+			})
 		}
 		failed = errors.Join(failed, err)
 	}

@@ -82,7 +82,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 		next, err := config.LoadDefaultConfig(ctx, opts...)
 		return next.Credentials, err
 	}}
-	s.DB = dynamodb.NewFromConfig(cfg, func(options *dynamodb.Options) {
+	s.Home = dynamodb.NewFromConfig(cfg, func(options *dynamodb.Options) {
 		if settings.Endpoint != "" {
 			options.BaseEndpoint = aws.String(settings.Endpoint)
 		}
@@ -105,7 +105,7 @@ func (s *Store) openAWS(ctx context.Context, settings *Settings, o Opening) erro
 // checkAWS refuses the SDK's combination of flags, variables and profile if no request with
 // it can succeed.
 func (s *Store) checkAWS(settings *Settings) error {
-	server, region := aws.ToString(s.DB.Options().BaseEndpoint), s.DB.Options().Region
+	server, region := aws.ToString(s.Home.Options().BaseEndpoint), s.Home.Options().Region
 	s.Location = cmp.Or(server, region)
 	if region == "" {
 		return misuse.Errorf("no region: set AWS_REGION or use --region")

@@ -57,8 +57,8 @@ func TestFullDiskIsNamed(t *testing.T) {
 			file := &failingStore{Store: bolt}
 			s := &store.Store{Target: store.Target{Place: store.Place{Table: "locks", File: "/locks.db"}, Records: store.Records{Layout: layout.Native{}}, Location: "/locks.db"}}
 			engine := localdynamo.New(localdynamo.WithStore(file))
-			s.DB = engine.Client(requests.Watch{Health: &s.Health}.Client)
-			if err := table.Create(t.Context(), s.DB, table.Spec{Name: s.Table}); err != nil {
+			s.Home = engine.Client(requests.Watch{Health: &s.Health}.Client)
+			if err := table.Create(t.Context(), s.Home, table.Spec{Name: s.Table}); err != nil {
 				t.Fatal(err)
 			}
 			file.err = fmt.Errorf("boltstore: %w", &fs.PathError{Op: "write", Path: "/locks.db", Err: errno})
@@ -68,7 +68,7 @@ func TestFullDiskIsNamed(t *testing.T) {
 			}
 			began := time.Now()
 			once := func(o *dynamodb.Options) { o.RetryMaxAttempts = 1 }
-			_, err := s.DB.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
+			_, err := s.Home.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
 				"key": &types.AttributeValueMemberS{Value: "k"},
 			}}, once)
 			if err == nil {

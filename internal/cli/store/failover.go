@@ -20,7 +20,7 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 		return nil, nil
 	}
 	by := s.by("LEASEHOLD_FAILOVER", "--failover")
-	options := at.DB.Options()
+	options := at.Home.Options()
 	if server := aws.ToString(options.BaseEndpoint); server != "" {
 		return nil, misuse.Errorf("%s does not go with the endpoint %s: leave out one", by, server)
 	}
@@ -43,20 +43,30 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	return seen[1:], nil
 }
 
+// RefuseFailover returns an error if --failover is given for a table that does not exist: it
+// would be made in one Region, and with TTL, which no table of several Regions may have.
+func (s *Settings) RefuseFailover() error {
+	if s.Failover == "" {
+		return nil
+	}
+	by := s.by("LEASEHOLD_FAILOVER", "--failover")
+	return misuse.Errorf("table create makes a table in one Region, and %s names others: make it as docs/regions.md says, or leave out %s", by, by)
+}
+
 // Regions returns a client for each Region, home first; for a local store the only one.
 func (s *Store) Regions() []*dynamodb.Client {
-	all := []*dynamodb.Client{s.DB}
+	all := []*dynamodb.Client{s.Home}
 	for _, name := range s.failover {
-		all = append(all, dynamodb.New(s.DB.Options(), func(o *dynamodb.Options) { o.Region = name }))
+		all = append(all, dynamodb.New(s.Home.Options(), func(o *dynamodb.Options) { o.Region = name }))
 	}
 	return all
 }
 
-// Requests returns what requests for locks go through: DB, or with --failover one that
-// leaves a Region which does not serve. DB is not replaced after the first call.
+// Requests returns the DB for all requests about records: Home, or with --failover one that
+// leaves a Region which does not serve. Home is not replaced after the first call.
 func (s *Store) Requests() leasehold.DB {
 	if len(s.failover) == 0 {
-		return s.DB
+		return s.Home
 	}
 	if s.regions == nil {
 		all := s.Regions()
@@ -65,7 +75,7 @@ func (s *Store) Requests() leasehold.DB {
 	return s.regions
 }
 
-// Region returns the Region that requests for locks go to now; empty without --failover.
+// Region returns the Region that requests about records go to now; empty without --failover.
 func (s *Store) Region() string {
 	if s.regions == nil {
 		return ""

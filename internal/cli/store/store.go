@@ -27,9 +27,9 @@ import (
 // Store is an open lock table.
 type Store struct {
 	Target
-	DB      *dynamodb.Client
-	AWS     aws.Config // configuration for DynamoDB
-	Created bool       // the local store's table was created when it was opened
+	Home    *dynamodb.Client // for questions about the table; for its records see Requests
+	AWS     aws.Config       // configuration for DynamoDB
+	Created bool             // the local store's table was created when it was opened
 
 	Health  requests.Health   // health of the requests to the store
 	Trouble *requests.Telling // reports failing requests to the user
@@ -131,7 +131,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 	}
 	engine := localdynamo.New(localdynamo.WithStore(bolt))
 	s.OnClose(func() { _ = engine.Close() })
-	s.DB = engine.Client(s.watch(o).Client)
+	s.Home = engine.Client(s.watch(o).Client)
 	if o.AsItIs {
 		return nil
 	}
@@ -141,7 +141,7 @@ func (s *Store) openFile(ctx context.Context, settings *Settings, o Opening) err
 // createTable creates the table of a local store if it does not exist.
 func (s *Store) createTable(ctx context.Context) error {
 	spec := table.Spec{Name: s.Table, Layout: s.Layout}
-	problems, err := table.Check(ctx, s.DB, spec)
+	problems, err := table.Check(ctx, s.Home, spec)
 	if err == nil && len(problems) == 0 {
 		return nil
 	}
@@ -152,7 +152,7 @@ func (s *Store) createTable(ctx context.Context) error {
 		}
 	}
 	s.Created = errors.Is(err, leasehold.ErrTableNotFound)
-	return table.Create(ctx, s.DB, spec)
+	return table.Create(ctx, s.Home, spec)
 }
 
 // OnClose adds a function that Close calls, before the functions added earlier.

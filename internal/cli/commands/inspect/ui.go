@@ -93,7 +93,7 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 		defer at.Close()
 		host, _, _ := net.SplitHostPort(f.addr)
 		server, err := ui.New(ui.Config{
-			Source: ui.NewTable(t.DB, t.Table, t.Locks, t.Proto, t.Layout.Capabilities()), Layout: t.Layout, Table: t.Table, Location: t.Location,
+			Source: ui.NewTable(t.Requests(), t.Table, t.Locks, t.Proto, t.Layout.Capabilities()), Layout: t.Layout, Table: t.Table, Location: t.Location,
 			Secret: secret, Name: at.Name, Rate: f.reads, Every: f.every.Duration, AllowBreak: f.allowBreak, Remote: f.unsafeListen, Hosts: []string{host},
 			Explain: func(err error) string { return failure.Text(err, t.Where()) },
 			Broke:   c.sayBroke,

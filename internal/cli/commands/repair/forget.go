@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
@@ -121,9 +122,16 @@ func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item prot
 
 // removeExactly removes an item if it is still exactly as it was read.
 func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item protocol.Item) error {
-	_, err := t.DB.DeleteItem(ctx, records.DeleteExactly(t.Proto, item).DeleteItem(t.Table))
+	sent := 0
+	err := attempts.Patiently(ctx, func(ctx context.Context) error {
+		sent++
+		_, err := t.Requests().DeleteItem(ctx, records.DeleteExactly(t.Proto, item).DeleteItem(t.Table), attempts.Once)
+		return err
+	})
 	var refused *types.ConditionalCheckFailedException
 	switch {
+	case errors.As(err, &refused) && len(refused.Item) == 0 && sent > 1:
+		return nil // by an earlier request, whose reply was lost
 	case errors.As(err, &refused) && len(refused.Item) == 0:
 		return t.NotFound(key)
 	case errors.As(err, &refused):

@@ -172,7 +172,7 @@ func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error 
 
 // recordsToRewrite reads the records that need rewriting, in order of key.
 func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, prefix string) ([]toRewrite, error) {
-	reader := holders.NewReader(t.DB, t.Table, proto)
+	reader := holders.NewReader(t.Requests(), t.Table, proto)
 	var all []toRewrite
 	for item, err := range reader.Items(ctx, holders.Scope{Prefix: prefix}) {
 		if err != nil {

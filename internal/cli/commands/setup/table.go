@@ -52,12 +52,17 @@ func (c *command) newTableCreate() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.OnStore(cmd, store.Opening{AnyLayout: true, Make: true}, func(ctx context.Context, s *store.Store) error {
 				spec := table.Spec{Name: s.Table, Layout: s.Layout}
-				problems, err := table.Check(ctx, s.DB, spec)
+				problems, err := table.Check(ctx, s.Home, spec)
 				fresh := s.Created || errors.Is(err, leasehold.ErrTableNotFound)
 				if err != nil && !fresh {
 					return failure.Answer(failure.Cause(ctx, err)) // Create would send the same request once more
 				}
-				if err := table.Create(ctx, s.DB, spec); err != nil {
+				if fresh {
+					if err := c.Settings.RefuseFailover(); err != nil {
+						return err
+					}
+				}
+				if err := table.Create(ctx, s.Home, spec); err != nil {
 					if slices.ContainsFunc(problems, func(p table.Problem) bool { return p.Fatal }) {
 						return failure.Exit(failure.CodeNo, failure.Like(err, store.ByFlags(err.Error())))
 					}

@@ -24,7 +24,7 @@ func isClosedAlone(t *testing.T, what string, err error) {
 func TestCloseEndsGrantsWithErrClosed(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		for name, opts := range map[string][]leasehold.AcquireOption{
-			"kept": nil, "deleted": {leasehold.DeleteOnRelease()}, "for work done once": {leasehold.Once("v1")},
+			"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}, "for work done once": {leasehold.Once("v1")},
 		} {
 			t.Run(fmt.Sprintf("%s, shared lease %t", name, cfg.SharedLease), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -23,19 +23,18 @@ import (
 
 // The errors to match with errors.Is.
 var (
-	ErrHeld           = errors.New("leasehold: held by another")             // matches *HeldError
-	ErrDone           = errors.New("leasehold: done already")                // matches *DoneError
-	ErrLost           = core.ErrLost                                         // matches *LostError
-	ErrReleased       = core.ErrReleased                                     // why the lock's context ended: Release, or Detach
-	ErrClosed         = core.ErrClosed                                       // Close was called
-	ErrNotRun         = errors.New("leasehold: function not run")            // Do failed before it called fn
-	ErrNotFound       = errors.New("leasehold: no such record")              // from Get, Break and IfExists
-	ErrChanged        = errors.New("leasehold: record has changed")          // matches *ChangedError
-	ErrUnknownOutcome = attempts.ErrUnknownOutcome                           // a write may have been applied, or may still be
-	ErrDeadlock       = errors.New("leasehold: this context holds the key")  // waiting could never end; see Reentrant
-	ErrTableNotFound  = errors.New("leasehold: no such table")               // wraps ResourceNotFoundException
-	ErrRecord         = errors.New("leasehold: record is not of the layout") // matches *RecordError
-	ErrHolderUntold   = breaking.ErrHolderUntold                             // from Break, under a shared lease: the grant is broken
+	ErrHeld           = errors.New("leasehold: held by another")            // matches *HeldError
+	ErrDone           = errors.New("leasehold: done already")               // matches *DoneError
+	ErrLost           = core.ErrLost                                        // matches *LostError
+	ErrReleased       = core.ErrReleased                                    // why the lock's context ended: Release, or Detach
+	ErrClosed         = core.ErrClosed                                      // Close was called
+	ErrNotRun         = errors.New("leasehold: function not run")           // Do failed before it called fn
+	ErrNotFound       = errors.New("leasehold: no such record")             // from Get, Break and IfExists
+	ErrChanged        = errors.New("leasehold: record has changed")         // matches *ChangedError
+	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write may have been applied, or may still be
+	ErrDeadlock       = errors.New("leasehold: this context holds the key") // waiting could never end; see Reentrant
+	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps ResourceNotFoundException
+	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, under a shared lease: the grant is broken
 )
 
 // HeldError is returned when another client holds the key. It matches ErrHeld, and also the
@@ -135,7 +134,7 @@ func (e *LostError) Error() string {
 	fmt.Fprintf(&b, "leasehold: lost %v%s (token %d) at %s: ", e.Key, inTable(e.Table), e.Token, e.At.Local().Format("15:04:05.000"))
 	broken := e.By != nil && e.By.Broken.isOf(e.Token)
 	if broken {
-		b.WriteString(e.By.Broken.String())
+		b.WriteString(e.By.Broken.brokenText())
 	}
 	switch e.Reason {
 	case LostPaused:
@@ -218,7 +217,7 @@ func (e *ChangedError) Unwrap() error { return ErrChanged }
 
 // RecordError is returned when the item of a key cannot be read as a lock of the layout.
 // Such an item is never treated as free, and never overwritten. Of a released record only
-// the release mark, the kind and the token are read. It matches ErrRecord.
+// the release mark, the kind and the token are read.
 type RecordError struct {
 	Table     string
 	Key       Key
@@ -244,8 +243,6 @@ func (e *RecordError) Error() string {
 
 // damagedAdvice is the advice about a damaged record. The command puts the key into it.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
-
-func (e *RecordError) Unwrap() error { return ErrRecord }
 
 // UnsupportedError is returned when the layout, as it is configured, lacks a feature for
 // every key. If Layout is empty, the table lacks it. Nothing was sent, unless by the caller

@@ -97,7 +97,7 @@ func ExampleLock_Guards() {
 	}
 	fmt.Println("while the lock is held:", transfer())
 
-	if err := locks.Break(ctx, lock.Record()); err != nil { // an operator, say
+	if err := locks.Break(ctx, lock.Record(), leasehold.BreakOptions{}); err != nil { // an operator, say
 		log.Fatal(err)
 	}
 	fmt.Println("after that, lost:", errors.Is(transfer(), leasehold.ErrLost))

@@ -157,7 +157,7 @@ func Example_shareATableWithPython() {
 	}, leasehold.WithSortKey("eu"), leasehold.WithAttributes(reason))
 	fmt.Println("error:", err)
 
-	_, err = locks.Acquire(ctx, "invoice/9", leasehold.KeepOnRelease())
+	_, err = locks.Acquire(ctx, "invoice/9", leasehold.DeleteOnRelease(false))
 	fmt.Println(errors.Is(err, errors.ErrUnsupported), err)
 
 	// Output:

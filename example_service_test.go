@@ -191,7 +191,7 @@ func ExampleClient_Break() {
 
 	operator, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
 	const tooLong = 0 // 6 * time.Hour
-	for r, err := range operator.List(ctx, leasehold.ListPrefix("import/")) {
+	for r, err := range operator.List(ctx, leasehold.ListOptions{Prefix: "import/"}) {
 		var bad *leasehold.RecordError
 		switch {
 		case errors.As(err, &bad):
@@ -202,7 +202,7 @@ func ExampleClient_Break() {
 		case r.Released || time.Since(r.GrantedAt) < tooLong:
 			continue
 		}
-		if err := operator.Break(ctx, r); err != nil && !errors.Is(err, leasehold.ErrChanged) {
+		if err := operator.Break(ctx, r, leasehold.BreakOptions{}); err != nil && !errors.Is(err, leasehold.ErrChanged) {
 			log.Fatal(err)
 		}
 		fmt.Println("broken:", r.Key)

@@ -2,10 +2,8 @@ package leasehold
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
-	"slices"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
 	"github.com/leasehold-go/leasehold/internal/attempts"
@@ -72,23 +70,15 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 // eventually consistent: a record may be seconds old. A *RecordError is about one item, and
 // the listing continues. Any other error ends it. A failed read is retried for about ten
 // seconds at most.
-func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record, error] {
+func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
-		if slices.Contains(opts, nil) {
-			yield(Record{}, fmt.Errorf("leasehold: list table %s: an option is nil: leave it out", c.cfg.Table))
-			return
-		}
-		var l listing
-		for _, o := range opts {
-			o.toList(&l)
-		}
-		if l.partitioned && (l.Partition == "" || l.Prefix != "") {
-			yield(Record{}, errors.New("leasehold: list: ListPartition needs a key, and does not go with ListPrefix"))
+		if opts.Partition != "" && opts.Prefix != "" {
+			yield(Record{}, fmt.Errorf("leasehold: list table %s: Partition and Prefix: use one of them", c.cfg.Table))
 			return
 		}
 		var at attempts.Walk
-		if l.after != nil {
-			key, err := c.checkKey("list after", *l.after)
+		if opts.After != (Key{}) {
+			key, err := c.checkKey("list after", opts.After)
 			if err == nil {
 				at.Start, err = c.env.Proto.Key(key)
 			}
@@ -99,8 +89,8 @@ func (c *Client) List(ctx context.Context, opts ...ListOption) iter.Seq2[Record,
 		}
 		for {
 			var items []protocol.Item
-			err := c.retryRead(ctx, "list", Key{Partition: l.Partition}, func(ctx context.Context) (err error) {
-				items, err = c.env.Requests.Page(ctx, l.Listing, &at)
+			err := c.retryRead(ctx, "list", Key{Partition: opts.Partition}, func(ctx context.Context) (err error) {
+				items, err = c.env.Requests.Page(ctx, attempts.Listing{Partition: opts.Partition, Prefix: opts.Prefix}, &at)
 				return err
 			})
 			if err != nil {
@@ -222,14 +212,8 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // within twenty minutes. It is ErrUnknownOutcome if ctx ended without an answer. Both that
 // and the *ChangedError or ErrNotFound match if a reply was lost before the record changed:
 // Break may have freed the grant. If ctx has ended before, nothing is sent.
-func (c *Client) Break(ctx context.Context, r Record, opts ...BreakOption) error {
-	b := breaking.Request{Grant: r.protocol()}
-	if err := noneNil(c, "break", r.Key, opts); err != nil {
-		return err
-	}
-	for _, o := range opts {
-		o.toBreak(&b)
-	}
+func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
+	b := breaking.Request{Grant: r.protocol(), Reason: opts.Reason, Unrenewed: opts.IfUnrenewed}
 	key, err := c.checkKey("break", r.Key)
 	if err != nil {
 		return err

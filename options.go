@@ -7,9 +7,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/acquire"
-	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/attribute"
-	"github.com/leasehold-go/leasehold/internal/breaking"
 	"github.com/leasehold-go/leasehold/internal/hold"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -17,8 +15,11 @@ import (
 // AcquireOption is an option of every call that acquires, and of Do.
 type AcquireOption interface{ toAcquire(*request) }
 
-// RenewOption is an option of Renew and Resume.
-type RenewOption interface{ toRenew(*hold.Renewal) }
+// RenewOption is an option of Renew and Resume, and of calls that acquire.
+type RenewOption interface {
+	AcquireOption
+	toRenew(*hold.Renewal)
+}
 
 // ReleaseOption is an option of Release and CommitAndRelease.
 type ReleaseOption interface{ toRelease(*hold.Terms) }
@@ -29,24 +30,10 @@ type KeyOption interface {
 	toGet(*Key)
 }
 
-// LeaseOption is an option of calls that acquire, Renew and Resume.
-type LeaseOption interface {
-	AcquireOption
-	RenewOption
-}
-
 // RecordOption changes data or attributes of the record, in the same write as the grant,
 // the renewal or the release.
 type RecordOption interface {
-	AcquireOption
 	RenewOption
-	ReleaseOption
-}
-
-// ReleasePolicy decides whether a release keeps the record or deletes it. Given to a call
-// that acquires, it applies to Do and Close as well.
-type ReleasePolicy interface {
-	AcquireOption
 	ReleaseOption
 }
 
@@ -71,9 +58,6 @@ const (
 	keepRecord
 	deleteRecord
 )
-
-func (p policy) toAcquire(r *request)    { r.policy = p }
-func (p policy) toRelease(t *hold.Terms) { t.Delete = p == deleteRecord }
 
 // warning is a function to call before expiry, from WithExpiryWarning.
 type warning struct {
@@ -151,7 +135,7 @@ func (d leaseOption) toRenew(r *hold.Renewal) { r.Lease = time.Duration(d) }
 // WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it. At least
 // 1 s. A Renew with a shorter lease shortens the trust as soon as it is sent, even if it is
 // refused, until another Renew succeeds.
-func WithLease(d time.Duration) LeaseOption { return leaseOption(d) }
+func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
 type recordOption func(*protocol.Changes)
 
@@ -183,55 +167,30 @@ func WithData(b []byte) RecordOption {
 	})
 }
 
-// DeleteOnRelease deletes the record at the release.
-func DeleteOnRelease() ReleasePolicy { return deleteRecord }
+// DeleteOnRelease is an AcquireOption and a ReleaseOption that overrides
+// Config.DeleteOnRelease: the release deletes the record or, with false, keeps it, marked
+// released. Given to a call that acquires, it applies to Do and Close as well.
+type DeleteOnRelease bool
 
-// KeepOnRelease keeps the record at the release, marked released.
-func KeepOnRelease() ReleasePolicy { return keepRecord }
+func (yes DeleteOnRelease) toAcquire(r *request) {
+	if r.policy = keepRecord; yes {
+		r.policy = deleteRecord
+	}
+}
+func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 
-// ListOption is an option of List.
-type ListOption interface{ toList(*listing) }
-
-// listing is a call of List with its options.
-type listing struct {
-	attempts.Listing
-	partitioned bool // Partition is given, if only as ""
-	after       *Key
+// ListOptions selects the records of List; the zero value selects all.
+type ListOptions struct {
+	Prefix    string // keys that begin with it; the whole table is read all the same
+	Partition string // one partition key, by a query that reads nothing else; not with Prefix
+	After     Key    // start after it: the key of the last record of an earlier listing
 }
 
-type listFunc func(*listing)
-
-func (f listFunc) toList(l *listing) { f(l) }
-
-// ListAfter starts after k, the key of the last record of an earlier listing.
-func ListAfter(k Key) ListOption { return listFunc(func(l *listing) { l.after = &k }) }
-
-// ListPartition lists the records of one partition key, by a query that reads only them. It
-// cannot be combined with ListPrefix.
-func ListPartition(key string) ListOption {
-	return listFunc(func(l *listing) { l.Partition, l.partitioned = key, true })
+// BreakOptions are the options of Break.
+type BreakOptions struct {
+	Reason      string // stored in the record, for the holder's LostError; at most 1000 bytes
+	IfUnrenewed bool   // only if the holder, which was found dead, has not renewed since the record was read
 }
-
-// ListPrefix lists the keys that begin with p, by a scan of the whole table.
-func ListPrefix(p string) ListOption { return listFunc(func(l *listing) { l.Prefix = p }) }
-
-// BreakOption is an option of Break.
-type BreakOption interface{ toBreak(*breaking.Request) }
-
-type breakFunc func(*breaking.Request)
-
-func (f breakFunc) toBreak(b *breaking.Request) { f(b) }
-
-// WithReason stores why the grant is broken, for the record and the holder's LostError. At
-// most 1000 bytes. The error is an *UnsupportedError in layouts whose free keys have no
-// record.
-func WithReason(text string) BreakOption {
-	return breakFunc(func(b *breaking.Request) { b.Reason = text })
-}
-
-// IfUnrenewed breaks only if the holder, which was found dead, has not renewed since the
-// record was read. Otherwise the error is a *ChangedError.
-func IfUnrenewed() BreakOption { return breakFunc(func(b *breaking.Request) { b.Unrenewed = true }) }
 
 // Once acquires the key unless the work that label names is the last that was done under
 // the key. Then the error is a *DoneError: at once, even if the key is held, or behind

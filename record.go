@@ -43,29 +43,41 @@ type Record struct {
 	Lease      time.Duration                   // 0 in layouts that store when the lease expires
 	GrantedAt  time.Time                       // by the holder's clock, for people; zero if unknown
 	Released   bool                            // the key is free, and the record kept
+	WrittenAt  time.Time                       // its grant, last renewal or release, by the writer's clock; rare under a shared lease; zero if unknown
 	ExpiresAt  time.Time                       // end of the lease or, once released, of the record, by the writer's clock; zero if not stored
 	Data       []byte                          // from WithData or WithInitialData; nil if there is none
 	Attributes map[string]types.AttributeValue // from WithAttributes, and others that the layout does not use; nil if none
 
-	Broken *Broken // the last break of one of this key's grants, even if others were made since; nil if unknown
+	Session string // id of the shared lease that is renewed instead; empty if none. Lease is then for clients that know no shared leases
 
-	Done *Done // the last work done with Once or Every; nil if unknown
+	Former *End  // of a free key its last grant, of a held one the grant before; nil if the record does not contain it
+	Broken *End  // the last break of one of this key's grants, even if others were made since; nil if unknown
+	Done   *Done // the last work done with Once or Every; nil if unknown
 
-	Waiting      []Waiter  // the queue, its head first
+	Waiting []struct { // the queue, its head first; a waiter may have died since
+		Owner string
+		Since time.Time // by its own clock
+	}
 	NoQueueUntil time.Time // until then nobody joins the queue: a waiter that was handed the key had died; zero if unset
-
-	Session string // id of the shared lease that is renewed instead of the record; empty if none. Lease is then for clients that know no shared leases
-
-	takenOver *protocol.TakenOver // the last of this key\'s grants that was taken over, for Former
 }
 
-func recordOf(r protocol.Record) Record {
-	return Record{
-		Key: r.Key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
-		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*Broken)(copied(r.Broken)), takenOver: copied(r.TakenOver),
-		Done: (*Done)(copied(r.Done)), Waiting: waitersOf(r.Waiters), NoQueueUntil: r.NoQueueUntil, Session: r.Session,
+func recordOf(in protocol.Record) Record {
+	r := Record{
+		Key: in.Key, Owner: in.Owner, Token: in.Token, Grant: in.Grant, Version: in.Version,
+		Lease: in.Lease, GrantedAt: in.GrantedAt, Released: in.Released, WrittenAt: protocol.VersionTime(in.Version), ExpiresAt: in.ExpiresAt,
+		Data: in.Data, Attributes: in.Attributes, Done: (*Done)(copied(in.Done)), NoQueueUntil: in.NoQueueUntil, Session: in.Session,
 	}
+	if b := in.Broken; b != nil {
+		r.Broken = &End{How: "broken", Token: b.Token, At: b.At, By: b.By, Reason: b.Reason}
+	}
+	r.Former = r.formerOf(in.TakenOver)
+	for _, w := range in.Waiters {
+		r.Waiting = append(r.Waiting, struct {
+			Owner string
+			Since time.Time
+		}{w.Owner, protocol.VersionTime(w.Grant)})
+	}
+	return r
 }
 
 // LogValue returns the record as a group for package slog, without its data and attributes,
@@ -77,33 +89,21 @@ func (r Record) LogValue() slog.Value {
 	)
 }
 
-// Waiter is a client in the queue for a key. It may have died since.
-type Waiter struct {
-	Owner string
-	Since time.Time // by its own clock, for people
-}
-
-func waitersOf(line []protocol.Waiter) []Waiter {
-	var waiting []Waiter
-	for _, w := range line {
-		waiting = append(waiting, Waiter{w.Owner, protocol.VersionTime(w.Grant)})
-	}
-	return waiting
-}
-
-// Broken describes the break of a grant.
-type Broken struct {
-	By     string    // owner of the client that broke it
-	At     time.Time // by that client's clock
-	Reason string    // from WithReason
-	Token  int64     // the grant's token; 0 if it had none
+// End describes how a grant ended.
+type End struct {
+	How    string    // "released"; "taken over", as its holder had died; or "broken"
+	Owner  string    // its holder; empty if unknown
+	Token  int64     // its token; 0 if it had none
+	At     time.Time // by the clock of the client that ended it; zero if unknown
+	By     string    // broken: owner of the client that broke it
+	Reason string    // broken: from BreakOptions
 }
 
 // isOf reports whether b is the break of the grant with this token.
-func (b *Broken) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
+func (b *End) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
-// String returns a line for people.
-func (b *Broken) String() string {
+// brokenText returns a line for people.
+func (b *End) brokenText() string {
 	s := "broken by " + visible.Word(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
 	if b.Reason != "" {
 		s += ": " + visible.Word(b.Reason)
@@ -123,7 +123,7 @@ func clockText(t time.Time) string {
 // attributes.
 func (r Record) clone() Record {
 	r.Data, r.Attributes = bytes.Clone(r.Data), attribute.Clone(r.Attributes)
-	r.Broken, r.takenOver, r.Done, r.Waiting = copied(r.Broken), copied(r.takenOver), copied(r.Done), slices.Clone(r.Waiting)
+	r.Former, r.Broken, r.Done, r.Waiting = copied(r.Former), copied(r.Broken), copied(r.Done), slices.Clone(r.Waiting)
 	return r
 }
 
@@ -137,20 +137,18 @@ func copied[T any](p *T) *T {
 }
 
 func (r Record) protocol() protocol.Record {
-	return protocol.Record{
+	out := protocol.Record{
 		Key: r.Key, Owner: r.Owner, Token: r.Token, Grant: r.Grant, Version: r.Version,
 		Lease: r.Lease, GrantedAt: r.GrantedAt, Released: r.Released, ExpiresAt: r.ExpiresAt,
-		Data: r.Data, Attributes: r.Attributes, Broken: (*protocol.Broken)(r.Broken), TakenOver: r.takenOver, Done: (*protocol.Done)(r.Done), Session: r.Session,
+		Data: r.Data, Attributes: r.Attributes, Done: (*protocol.Done)(r.Done), Session: r.Session,
 	}
+	if b := r.Broken; b != nil {
+		out.Broken = &protocol.Broken{By: b.By, At: b.At, Reason: b.Reason, Token: b.Token}
+	}
+	return out
 }
 
-// WrittenAt returns when the record was last written (its grant, last renewal or release),
-// by the writer's clock. It is part of Version, so it costs nothing. It is zero if another
-// library wrote the record, or the layout keeps no version of a released one. Under a
-// shared lease the session is renewed instead, and the record rarely.
-func (r Record) WrittenAt() time.Time { return protocol.VersionTime(r.Version) }
-
-// brokenJSON is a Broken in a record's JSON.
+// brokenJSON is Record.Broken in a record's JSON.
 type brokenJSON struct {
 	By     string `json:"by"`
 	At     string `json:"at"`
@@ -158,7 +156,15 @@ type brokenJSON struct {
 	Token  int64  `json:"token,omitempty"`
 }
 
-// waiterJSON is a Waiter in a record's JSON.
+// formerJSON is Record.Former in a record's JSON.
+type formerJSON struct {
+	Owner string `json:"owner,omitempty"`
+	Token int64  `json:"token,omitempty"`
+	Until string `json:"until,omitempty"`
+	Ended string `json:"ended"`
+}
+
+// waiterJSON is a waiter in a record's JSON.
 type waiterJSON struct {
 	Owner string `json:"owner"`
 	Since string `json:"since"`
@@ -202,15 +208,18 @@ func (r Record) MarshalJSON() ([]byte, error) {
 		Data       []byte         `json:"data,omitempty"`
 		Attributes map[string]any `json:"attributes,omitempty"`
 		Broken     *brokenJSON    `json:"broken,omitempty"`
-		Former     *Former        `json:"former,omitempty"`
+		Former     *formerJSON    `json:"former,omitempty"`
 		Done       *Done          `json:"done,omitempty"`
 		Waiting    []waiterJSON   `json:"waiting,omitempty"`
 		NoQueue    string         `json:"noQueueUntil,omitempty"`
 	}{
 		Key: r.Key.Partition, SortKey: r.Key.Sort, State: "held", Owner: r.Owner, Token: r.Token,
 		Version: r.Version, LeaseMs: r.Lease.Milliseconds(), Session: r.Session, GrantedAt: formatTime(r.GrantedAt),
-		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data, Former: r.Former(), Done: r.Done,
+		ExpiresAt: formatTime(r.ExpiresAt), Data: r.Data, Done: r.Done,
 		NoQueue: formatTime(r.NoQueueUntil),
+	}
+	if f := r.Former; f != nil {
+		out.Former = &formerJSON{f.Owner, f.Token, formatTime(f.At), f.How}
 	}
 	if b := r.Broken; b != nil {
 		out.Broken = &brokenJSON{By: b.By, At: formatTime(b.At), Reason: b.Reason, Token: b.Token}
@@ -221,9 +230,9 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	switch {
 	case r.Released:
 		out.State = "released"
-		out.ReleasedAt = formatTime(r.WrittenAt())
+		out.ReleasedAt = formatTime(r.WrittenAt)
 	case r.Version != r.Grant:
-		out.RenewedAt = formatTime(r.WrittenAt())
+		out.RenewedAt = formatTime(r.WrittenAt)
 	}
 	if !r.Released && !r.GrantedAt.IsZero() {
 		out.HeldMs = max(time.Since(r.GrantedAt), 0).Milliseconds()
@@ -271,48 +280,31 @@ func (d *Done) String() string {
 	return s
 }
 
-// Former is the last ended grant of a key.
-type Former struct {
-	Owner string    // empty if unknown
-	Token int64     // 0 if it had none
-	Until time.Time // by the clock of the client that ended the grant; zero if unknown
-	Ended string    // "released"; "taken over", as its holder had died; or "broken": Record.Broken names the client
-}
-
-// Former returns the last grant of a free key or, while the key is held, the grant before
+// formerOf returns the last grant of a free key or, while the key is held, the grant before
 // the current one. It returns nil if the record does not contain it, as after a release and
-// another grant.
-func (r Record) Former() *Former {
+// another grant. last is the last of the key's grants that was taken over.
+func (r *Record) formerOf(last *protocol.TakenOver) *End {
 	switch {
 	case r.Released && r.Owner == "":
 		return nil
 	case r.Released && r.Broken.isOf(r.Token):
-		return &Former{r.Owner, r.Token, r.Broken.At, "broken"}
+		broken := *r.Broken
+		broken.Owner = r.Owner
+		return &broken
 	case r.Released:
-		return &Former{r.Owner, r.Token, r.WrittenAt(), "released"}
-	case r.tookOver():
-		return &Former{r.takenOver.From, r.takenOver.Token, r.takenOver.At, "taken over"}
+		return &End{How: "released", Owner: r.Owner, Token: r.Token, At: r.WrittenAt}
+	case r.tookOver(last):
+		return &End{How: "taken over", Owner: last.From, Token: last.Token, At: last.At}
 	case r.Broken.isOf(r.Token - 1):
-		return &Former{"", r.Broken.Token, r.Broken.At, "broken"}
+		return copied(r.Broken)
 	}
 	return nil
 }
 
 // tookOver reports whether the record's grant took the key over from the grant before it.
-func (r Record) tookOver() bool {
-	t := r.takenOver
-	if t == nil || t.Token == 0 {
-		return t != nil && t.At.Equal(r.GrantedAt)
+func (r *Record) tookOver(last *protocol.TakenOver) bool {
+	if last == nil || last.Token == 0 {
+		return last != nil && last.At.Equal(r.GrantedAt)
 	}
-	return t.Token == r.Token-1
-}
-
-// MarshalJSON writes the command's output.
-func (f Former) MarshalJSON() ([]byte, error) {
-	return json.Marshal(struct {
-		Owner string `json:"owner,omitempty"`
-		Token int64  `json:"token,omitempty"`
-		Until string `json:"until,omitempty"`
-		Ended string `json:"ended"`
-	}{f.Owner, f.Token, formatTime(f.Until), f.Ended})
+	return last.Token == r.Token-1
 }

@@ -50,7 +50,7 @@ func breakTerm(w *lab.World, c *leasehold.Client) {
 	w.T.Helper()
 	r, err := c.Get(w.T.Context(), seat)
 	if err == nil {
-		err = c.Break(w.T.Context(), r)
+		err = c.Break(w.T.Context(), r, leasehold.BreakOptions{})
 	}
 	if err != nil {
 		w.T.Fatal(err)

@@ -47,7 +47,7 @@ func TestLeadAppliesItsOptionsToEachTerm(t *testing.T) {
 			if len(leases) > 1 {
 				return nil
 			}
-			if err := c.Break(ctx, term.Record()); err != nil {
+			if err := c.Break(ctx, term.Record(), leasehold.BreakOptions{}); err != nil {
 				t.Error(err)
 			}
 			<-ctx.Done()
@@ -278,7 +278,7 @@ func TestLeadReturnsLastingErrors(t *testing.T) {
 			t.Error(err)
 		}
 		w.Put(map[string]types.AttributeValue{"key": lab.Str(seat), "ownerName": lab.Str("someone")})
-		if err := e.Lead(t.Context(), "", lead); !errors.Is(err, leasehold.ErrRecord) {
+		if err := e.Lead(t.Context(), "", lead); !errors.As(err, new(*leasehold.RecordError)) {
 			t.Errorf("over a damaged record: %v", err)
 		}
 	})

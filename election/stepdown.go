@@ -49,7 +49,7 @@ func (e *Election) StepDown(ctx context.Context) error {
 		return err
 	case r.Grant == "", r.Session != "":
 		return e.in.Unsupported("request to step down for a leader under a shared lease, or of another library: break the term instead")
-	case decide.LooksDead(r.WrittenAt(), r.Lease, env.Wall()):
+	case decide.LooksDead(r.WrittenAt, r.Lease, env.Wall()):
 		return ErrLeaderDead
 	}
 	if !env.Enter() {
@@ -115,7 +115,7 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 // wasRenewed reports whether a record was written again after its grant. A hand-over also
 // writes a version other than the grant's, but both times are the same by one clock.
 func wasRenewed(r leasehold.Record) bool {
-	return r.Version != r.Grant && r.WrittenAt().Sub(r.GrantedAt) > time.Second
+	return r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 }
 
 // OnStepDown registers fn for the terms of Campaign; Lead handles requests itself. fn is

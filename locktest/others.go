@@ -97,7 +97,7 @@ func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Loc
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
 		time.Sleep(time.Microsecond) // the next token is the time, and must differ
 	}
-	if err := p.client.Break(ctx, r); err != nil {
+	if err := p.client.Break(ctx, r, leasehold.BreakOptions{}); err != nil {
 		return nil, err
 	}
 	return p.client.TryAcquire(ctx, r.Key.Partition, leasehold.NoWaitEvenIfDead())

@@ -278,7 +278,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		},
 		"Lock.Release": func(a *account) {
 			a.must(a.lock(a.first, "k").Release(a.Context()))
-			a.must(a.lock(a.first, "k").Release(a.Context(), leasehold.DeleteOnRelease()))
+			a.must(a.lock(a.first, "k").Release(a.Context(), leasehold.DeleteOnRelease(true)))
 		},
 		"Lock.Do": func(a *account) {
 			a.must(a.lock(a.first, "k").Do(a.Context(), func(context.Context, *leasehold.Lock) error { return nil }))
@@ -291,7 +291,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		},
 		"Lock.CommitAndRelease": func(a *account) {
 			a.must(a.lock(a.first, "k").CommitAndRelease(a.Context(), write()))
-			a.must(a.lock(a.first, "k").CommitAndRelease(a.Context(), write(), leasehold.DeleteOnRelease()))
+			a.must(a.lock(a.first, "k").CommitAndRelease(a.Context(), write(), leasehold.DeleteOnRelease(true)))
 		},
 		"Lock.Guards": func(a *account) {
 			l := a.lock(a.first, "k")
@@ -307,7 +307,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		},
 		"Group.Release": func(a *account) {
 			a.must(a.group("k", "n").Release(a.Context()))
-			a.must(a.group("k", "n").Release(a.Context(), leasehold.DeleteOnRelease()))
+			a.must(a.group("k", "n").Release(a.Context(), leasehold.DeleteOnRelease(true)))
 		},
 		"Group.Do": func(a *account) {
 			a.must(a.group("k", "n").Do(a.Context(), func(context.Context, *leasehold.Group) error { return nil }))
@@ -397,8 +397,8 @@ var calls = map[table.Access]map[string]func(a *account){
 			}
 		},
 		"Client.List": func(a *account) {
-			for _, opts := range [][]leasehold.ListOption{nil, {leasehold.ListPrefix("k")}, {leasehold.ListPartition("k")}} {
-				for _, err := range a.first.List(a.Context(), opts...) {
+			for _, opts := range []leasehold.ListOptions{{}, {Prefix: "k"}, {Partition: "k"}} {
+				for _, err := range a.first.List(a.Context(), opts) {
 					a.must(err)
 				}
 			}
@@ -406,9 +406,9 @@ var calls = map[table.Access]map[string]func(a *account){
 	},
 	table.Operate: {
 		"Client.Break": func(a *account) {
-			for _, opts := range [][]leasehold.BreakOption{nil, {leasehold.IfUnrenewed()}} {
+			for _, opts := range []leasehold.BreakOptions{{}, {IfUnrenewed: true}} {
 				l := a.lock(a.second, "k")
-				a.must(a.first.Break(a.Context(), l.Record(), opts...))
+				a.must(a.first.Break(a.Context(), l.Record(), opts))
 				if err := l.Release(a.Context()); !errors.Is(err, leasehold.ErrLost) {
 					a.Error(err)
 				}

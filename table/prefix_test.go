@@ -150,7 +150,7 @@ func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []acces
 		a.iam.policy = policy
 		calls[table.Read]["Client.Get"](a)
 		calls[table.Operate]["Client.Break"](a)
-		for _, err := range a.first.List(t.Context(), leasehold.ListPartition("k")) {
+		for _, err := range a.first.List(t.Context(), leasehold.ListOptions{Partition: "k"}) {
 			a.must(err)
 		}
 		items = append(items, a.iam.items...)

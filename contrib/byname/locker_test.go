@@ -145,7 +145,7 @@ func TestLockerLossUnnoticedExcludesOwnProcessOnly(t *testing.T) {
 		came := locking(t.Context(), a) // it is granted the key next
 		r, err := c.Get(t.Context(), "certificates/"+issue)
 		must(t, err)
-		must(t, c.Break(t.Context(), r))
+		must(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
 		lab.Elapse(10 * time.Second)
 		comes := locking(t.Context(), a) // it came after the loss
 		lab.Elapse(10 * time.Second)

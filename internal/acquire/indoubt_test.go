@@ -105,7 +105,7 @@ func TestGrantThatCannotBeReadIsUndone(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
 		w.Update("job", map[string]types.AttributeValue{"data": lab.Str("text")})
-		if _, err := c.Acquire(t.Context(), "job"); !errors.Is(err, leasehold.ErrRecord) {
+		if _, err := c.Acquire(t.Context(), "job"); !errors.As(err, new(*leasehold.RecordError)) {
 			t.Fatalf("error %v", err)
 		}
 		lab.Elapse(5 * time.Second)

@@ -54,7 +54,7 @@ func TestWaiterReadsNoMoreThanEach25msWhateverIsStored(t *testing.T) {
 				}
 				if err == nil {
 					w.Release(lock)
-				} else if !errors.Is(err, leasehold.ErrRecord) && !errors.Is(err, context.DeadlineExceeded) {
+				} else if !errors.As(err, new(*leasehold.RecordError)) && !errors.Is(err, context.DeadlineExceeded) {
 					t.Error(err)
 				}
 			})
@@ -140,7 +140,7 @@ func TestRowOfASharedLeaseThatIsForgedKeepsNobodyBusy(t *testing.T) {
 				switch {
 				case err == nil:
 					w.Release(lock)
-				case !errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, leasehold.ErrRecord):
+				case !errors.Is(err, context.DeadlineExceeded) && !errors.As(err, new(*leasehold.RecordError)):
 					t.Error(err)
 				}
 			})

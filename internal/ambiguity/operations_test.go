@@ -160,7 +160,7 @@ var operations = []*operation{
 		shows:    keyAndData,
 	},
 	release("release", "`Release`; the record is kept.", keys("job")),
-	release("release that deletes", "`Release` with `DeleteOnRelease`.", keys("job"), leasehold.DeleteOnRelease()),
+	release("release that deletes", "`Release` with `DeleteOnRelease`.", keys("job"), leasehold.DeleteOnRelease(true)),
 	release("release with data", "`Release` with `WithData`.", keyAndData, leasehold.WithData([]byte("new"))),
 	{
 		name:     "grant for work that is done once",
@@ -223,7 +223,7 @@ var operations = []*operation{
 			if err != nil {
 				x.T.Fatal(err)
 			}
-			return x.within(func(ctx context.Context) error { return x.c.Break(ctx, r) })
+			return x.within(func(ctx context.Context) error { return x.c.Break(ctx, r, leasehold.BreakOptions{}) })
 		},
 		overtake: stolen("job"), shows: keys("job"), breaks: true,
 	},

@@ -87,7 +87,7 @@ func TestMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 			return err
 		},
 		"break": func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
-			return c.Break(ctx, lock.Record())
+			return c.Break(ctx, lock.Record(), leasehold.BreakOptions{})
 		},
 		"resume": func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
 			g, err := lock.Detach()

@@ -45,7 +45,7 @@ var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 		return err
 	},
 	"List": func(ctx context.Context, c *leasehold.Client) error {
-		for _, err := range c.List(ctx) {
+		for _, err := range c.List(ctx, leasehold.ListOptions{}) {
 			if err != nil {
 				return err
 			}

@@ -24,7 +24,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 		"Close under a shared lease": {lab.SharedConfig(), closing},
 		"Renew":                      {lab.Config(), func(ctx context.Context, _ *leasehold.Client, l *leasehold.Lock) error { return l.Renew(ctx) }},
 		"Break": {lab.Config(), func(ctx context.Context, c *leasehold.Client, l *leasehold.Lock) error {
-			return c.Break(ctx, l.Record())
+			return c.Break(ctx, l.Record(), leasehold.BreakOptions{})
 		}},
 		"Commit": {lab.Config(), func(ctx context.Context, _ *leasehold.Client, l *leasehold.Lock) error { return l.Commit(ctx, nil) }},
 		"CommitAndRelease": {lab.Config(), func(ctx context.Context, _ *leasehold.Client, l *leasehold.Lock) error {
@@ -84,7 +84,7 @@ func (c *endedUnseen) Err() error {
 func TestCancelledCallDoesNotWaitForFirstAnswer(t *testing.T) {
 	for name, end := range map[string]func(context.Context, *leasehold.Client, leasehold.Grant, leasehold.Record) error{
 		"Break": func(ctx context.Context, c *leasehold.Client, _ leasehold.Grant, r leasehold.Record) error {
-			return c.Break(ctx, r)
+			return c.Break(ctx, r, leasehold.BreakOptions{})
 		},
 		"Resume": func(ctx context.Context, c *leasehold.Client, g leasehold.Grant, _ leasehold.Record) error {
 			_, err := c.Resume(ctx, g)

@@ -130,7 +130,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 		for name, do := range map[string]func() error{
 			"Acquire": func() error { _, err := c.Acquire(ctx, "job"); return err },
 			"Renew":   func() error { return lock.Renew(ctx) },
-			"Break":   func() error { return c.Break(ctx, lock.Record()) },
+			"Break":   func() error { return c.Break(ctx, lock.Record(), leasehold.BreakOptions{}) },
 			"Commit":  func() error { return lock.Commit(ctx, nil) },
 		} {
 			if err := do(); !errors.Is(err, why) || errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -315,7 +315,7 @@ func TestSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals
 			t.Errorf("held: %v", err)
 		}
 		n := 0
-		for r, err := range c.List(t.Context(), leasehold.ListPartition("a")) {
+		for r, err := range c.List(t.Context(), leasehold.ListOptions{Partition: "a"}) {
 			if err != nil || r.Key.Partition != "a" {
 				t.Errorf("listed %+v, %v", r, err)
 			}

@@ -312,7 +312,7 @@ func TestOptionsApplyToEveryKey(t *testing.T) {
 		if err := g.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		g = w.AcquireAll(c, keys, leasehold.IfExists(), leasehold.WithAttributes(map[string]types.AttributeValue{"old": nil}), leasehold.DeleteOnRelease())
+		g = w.AcquireAll(c, keys, leasehold.IfExists(), leasehold.WithAttributes(map[string]types.AttributeValue{"old": nil}), leasehold.DeleteOnRelease(true))
 		for _, l := range g.Locks() {
 			if string(l.Record().Data) != "x" || len(l.Record().Attributes) > 0 {
 				t.Errorf("%v: data %q, attributes %v", l.Key(), l.Record().Data, l.Record().Attributes)

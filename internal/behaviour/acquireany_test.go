@@ -165,10 +165,10 @@ func TestKeyThatCannotBeHadIsLeftOut(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Release(lock)
-		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.Is(err, leasehold.ErrRecord) || !errors.Is(err, leasehold.ErrNotFound) {
+		if _, err := c.AcquireAny(t.Context(), leasehold.Keys("damaged", "none"), leasehold.IfExists()); !errors.As(err, new(*leasehold.RecordError)) || !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("error %v", err)
 		}
-		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.Is(err, leasehold.ErrRecord) {
+		if _, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "damaged")); !errors.As(err, new(*leasehold.RecordError)) {
 			t.Errorf("error %v", err)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a")); len(held) > 0 {

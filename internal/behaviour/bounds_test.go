@@ -75,7 +75,7 @@ var calls = []struct {
 	{"Resume", byCtx, true, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Resume(ctx, s.grant)) }},
 	{"Get", tries, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Get(ctx, "lock")) }},
 	{"List", tries, false, func(ctx context.Context, s *scene) error {
-		for _, err := range s.c.List(ctx) {
+		for _, err := range s.c.List(ctx, leasehold.ListOptions{}) {
 			if err != nil {
 				return err
 			}
@@ -90,12 +90,14 @@ var calls = []struct {
 		}
 		return nil
 	}},
-	{"Break", byCtx, false, func(ctx context.Context, s *scene) error { return s.c.Break(ctx, s.lock.Record()) }},
+	{"Break", byCtx, false, func(ctx context.Context, s *scene) error {
+		return s.c.Break(ctx, s.lock.Record(), leasehold.BreakOptions{})
+	}},
 	{"Close", byCtx, false, func(ctx context.Context, s *scene) error { return s.c.Close(ctx) }},
 
 	{"Lock.Release", term, false, func(ctx context.Context, s *scene) error { return s.lock.Release(ctx) }},
 	{"Lock.Release that deletes", term, false, func(ctx context.Context, s *scene) error {
-		return s.lock.Release(ctx, leasehold.DeleteOnRelease())
+		return s.lock.Release(ctx, leasehold.DeleteOnRelease(true))
 	}},
 	{"Lock.Renew", trust, false, func(ctx context.Context, s *scene) error { return s.lock.Renew(ctx) }},
 	{"Lock.Commit", tokenUse, false, func(ctx context.Context, s *scene) error { return s.lock.Commit(ctx, someWrites()) }},

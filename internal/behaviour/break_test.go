@@ -23,10 +23,10 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 			t.Fatal(err)
 		}
 		lab.Elapse(12 * time.Second) // it was renewed since
-		if err := op.Break(t.Context(), r, leasehold.IfUnrenewed()); !errors.Is(err, leasehold.ErrChanged) {
+		if err := op.Break(t.Context(), r, leasehold.BreakOptions{IfUnrenewed: true}); !errors.Is(err, leasehold.ErrChanged) {
 			t.Errorf("break of a renewed grant if unrenewed: %v", err)
 		}
-		if err := op.Break(t.Context(), r); err != nil {
+		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		lab.Elapse(6 * time.Second)
@@ -35,16 +35,16 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 			t.Errorf("the holder: %v", lock.Err())
 		}
 		var changed *leasehold.ChangedError
-		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || !changed.Now.Released {
+		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); !errors.As(err, &changed) || !changed.Now.Released {
 			t.Errorf("break of a free key: %v", err)
 		}
 		next := w.Acquire(a, "job")
-		if err := op.Break(t.Context(), r); !errors.As(err, &changed) || changed.Now.Token != next.Token() {
+		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); !errors.As(err, &changed) || changed.Now.Token != next.Token() {
 			t.Errorf("break of another grant: %v", err)
 		}
 		w.Release(next)
 		w.Delete("job")
-		if err := op.Break(t.Context(), r); !errors.Is(err, leasehold.ErrNotFound) {
+		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrNotFound) {
 			t.Errorf("break of nothing: %v", err)
 		}
 		_ = lock.Release(t.Context())
@@ -80,7 +80,7 @@ func TestHolderIsToldWhoBrokeItsGrantAndWhy(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := op.Break(t.Context(), r, leasehold.WithReason("the disk\nis full")); err != nil {
+					if err := op.Break(t.Context(), r, leasehold.BreakOptions{Reason: "the disk\nis full"}); err != nil {
 						t.Fatal(err)
 					}
 				}
@@ -113,7 +113,7 @@ func TestBreakIsToldToTheHolderOfThatGrantAlone(t *testing.T) {
 		a, _ := w.Client(lab.Config())
 		op, _ := w.Client(lab.Config())
 		first := w.Acquire(a, "job", leasehold.WithoutRenewal())
-		if err := op.Break(t.Context(), first.Record()); err != nil {
+		if err := op.Break(t.Context(), first.Record(), leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		second := w.Acquire(a, "job", leasehold.WithoutRenewal())
@@ -130,11 +130,11 @@ func TestReasonOfABreakIsShortText(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.Sent()
 		for _, reason := range []string{strings.Repeat("x", 1001), "\xff"} {
-			if err := c.Break(t.Context(), lock.Record(), leasehold.WithReason(reason)); err == nil || len(wire.Sent()) != 0 {
+			if err := c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: reason}); err == nil || len(wire.Sent()) != 0 {
 				t.Errorf("%.9q: %v", reason, err)
 			}
 		}
-		if err := c.Break(t.Context(), lock.Record(), leasehold.WithReason(strings.Repeat("x", 1000))); err != nil {
+		if err := c.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: strings.Repeat("x", 1000)}); err != nil {
 			t.Error(err)
 		}
 	})

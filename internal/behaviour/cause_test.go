@@ -78,7 +78,7 @@ var endedCalls = map[string]struct {
 		return lab.ErrorOf(c.Get(ctx, "job"))
 	}},
 	"Break": {true, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
-		return c.Break(ctx, lock.Record())
+		return c.Break(ctx, lock.Record(), leasehold.BreakOptions{})
 	}},
 	"Resume": {true, func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error {
 		g, err := lock.Detach()

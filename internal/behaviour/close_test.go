@@ -258,7 +258,7 @@ func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
 			}
 		})
 		wg.Go(func() {
-			if err := c.Break(t.Context(), r); !errors.Is(err, leasehold.ErrClosed) {
+			if err := c.Break(t.Context(), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrClosed) {
 				t.Errorf("break: %v", err)
 			}
 		})
@@ -271,7 +271,7 @@ func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
 			t.Errorf("close took %v", took)
 		}
 		wg.Wait()
-		if err := c.Break(t.Context(), r); !errors.Is(err, leasehold.ErrClosed) {
+		if err := c.Break(t.Context(), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrClosed) {
 			t.Errorf("break after Close: %v", err)
 		}
 	})

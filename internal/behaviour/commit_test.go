@@ -248,7 +248,7 @@ func TestCommitThatReleasesIsOneRequest(t *testing.T) {
 	}{
 		"kept":      {nil, false, "before"},
 		"with data": {[]leasehold.ReleaseOption{leasehold.WithData([]byte("after"))}, false, "after"},
-		"deleted":   {[]leasehold.ReleaseOption{leasehold.DeleteOnRelease()}, true, ""},
+		"deleted":   {[]leasehold.ReleaseOption{leasehold.DeleteOnRelease(true)}, true, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

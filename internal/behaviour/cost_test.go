@@ -102,7 +102,7 @@ var operations = []priced{
 			w.Acquire(p.Client, strconv.Itoa(i))
 		}
 		p.before()
-		for _, err := range p.List(w.T.Context()) {
+		for _, err := range p.List(w.T.Context(), leasehold.ListOptions{}) {
 			if err != nil {
 				w.T.Error(err)
 			}
@@ -111,7 +111,7 @@ var operations = []priced{
 	{"`Break`", func(w *lab.World, p *process) {
 		l := w.Acquire(p.Client, "job")
 		p.before()
-		_ = p.Break(w.T.Context(), l.Record())
+		_ = p.Break(w.T.Context(), l.Record(), leasehold.BreakOptions{})
 	}},
 	{"`Commit` of one write", func(w *lab.World, p *process) {
 		l := w.Acquire(p.Client, "job")
@@ -161,13 +161,13 @@ var sharedOperations = []priced{
 		other := newProcess(w, lab.SharedConfig())
 		l := w.Acquire(other.Client, "job")
 		p.before()
-		_ = p.Break(w.T.Context(), l.Record())
+		_ = p.Break(w.T.Context(), l.Record(), leasehold.BreakOptions{})
 	}},
 	{"two renewals of all locks after one lock was broken", func(w *lab.World, p *process) {
 		l := w.Acquire(p.Client, "job")
 		w.Acquire(p.Client, "other")
 		lab.Elapse(5 * time.Second)
-		_ = newProcess(w, lab.Config()).Break(w.T.Context(), l.Record())
+		_ = newProcess(w, lab.Config()).Break(w.T.Context(), l.Record(), leasehold.BreakOptions{})
 		p.before()
 		lab.Elapse(10 * time.Second)
 	}},

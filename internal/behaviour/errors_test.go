@@ -91,10 +91,10 @@ func TestErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 		}
 		group := w.AcquireAll(c, leasehold.Keys("job/1", "job/2"))
 		errs["order"] = second(c.Acquire(group.Context(), "job/0"))
-		if err := other.Break(t.Context(), seen); err != nil {
+		if err := other.Break(t.Context(), seen, leasehold.BreakOptions{}); err != nil {
 			t.Error(err)
 		}
-		errs["changed"] = other.Break(t.Context(), seen)
+		errs["changed"] = other.Break(t.Context(), seen, leasehold.BreakOptions{})
 		errs["lost"] = lock.Renew(t.Context())
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job/odd"), "ownerName": lab.Str("x")})
 		errs["damaged"] = second(c.Acquire(t.Context(), "job/odd"))
@@ -189,7 +189,7 @@ func TestRecordErrorSaysRenameAttributeOfFreeLock(t *testing.T) {
 			t.Run(l.Name()+"/"+name, func(t *testing.T) {
 				lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 					c, _ := w.Client(cfg)
-					w.Release(w.Acquire(c, "job", leasehold.KeepOnRelease()))
+					w.Release(w.Acquire(c, "job", leasehold.DeleteOnRelease(false)))
 					w.Update("job", own)
 					_, err := c.TryAcquire(t.Context(), "job")
 					var bad *leasehold.RecordError
@@ -213,7 +213,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	}
 	lab.InLayout(t, layout.Dynamolock{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		c, _ := w.Client(cfg)
-		w.Release(w.Acquire(c, "job", leasehold.KeepOnRelease()))
+		w.Release(w.Acquire(c, "job", leasehold.DeleteOnRelease(false)))
 		w.Update("job", own)
 		for name, show := range map[string]func() (leasehold.Record, error){
 			"Get": func() (leasehold.Record, error) { return c.Get(t.Context(), "job") },
@@ -342,7 +342,7 @@ func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
 		named("acquire any", err, leasehold.ErrClosed)
 		_, err = c.Resume(t.Context(), g)
 		named("resume", err, leasehold.ErrClosed)
-		named("break", c.Break(t.Context(), record), leasehold.ErrClosed)
+		named("break", c.Break(t.Context(), record, leasehold.BreakOptions{}), leasehold.ErrClosed)
 		for _, err := range c.Watch(t.Context(), "job") {
 			named("watch", err, leasehold.ErrClosed)
 		}
@@ -355,7 +355,7 @@ func TestErrorsShowWhatOthersWroteAndDoNotAct(t *testing.T) {
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
 	record := leasehold.Record{
 		Key: key, Owner: "web 1" + acts, Grant: "g", GrantedAt: at, Token: 8,
-		Broken: &leasehold.Broken{By: "op" + acts, Reason: "why" + acts, At: at, Token: 7},
+		Broken: &leasehold.End{By: "op" + acts, Reason: "why" + acts, At: at, Token: 7},
 	}
 	peers := record
 	peers.Grant = ""
@@ -387,7 +387,7 @@ func TestErrorsQuoteAndBoundNamesOfOthers(t *testing.T) {
 	long := strings.Repeat("long/", 20_000)
 	errorsOf := func(text string) []error {
 		by := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: text, Grant: "g", Token: 7}
-		broken := leasehold.Record{Token: 7, Released: true, Broken: &leasehold.Broken{By: text, Reason: text, Token: 7}}
+		broken := leasehold.Record{Token: 7, Released: true, Broken: &leasehold.End{By: text, Reason: text, Token: 7}}
 		return []error{
 			&leasehold.HeldError{Table: "locks", Key: by.Key, Holder: by},
 			&leasehold.HeldError{Table: "locks", Key: by.Key, Holder: by, Err: errors.New(long)},

@@ -13,14 +13,14 @@ func TestRecordTellsWhoHadTheKeyBeforeAndHowThatEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
-		shown := func(what string, want *leasehold.Former) leasehold.Record {
+		shown := func(what string, want *leasehold.End) leasehold.Record {
 			t.Helper()
 			r, err := b.Get(t.Context(), "job")
 			if err != nil {
 				t.Fatal(err)
 			}
-			got := r.Former()
-			if (got == nil) != (want == nil) || got != nil && (got.Owner != want.Owner || got.Token != want.Token || got.Ended != want.Ended || got.Until.IsZero()) {
+			got := r.Former
+			if (got == nil) != (want == nil) || got != nil && (got.Owner != want.Owner || got.Token != want.Token || got.How != want.How || got.At.IsZero()) {
 				t.Errorf("%s: %+v", what, got)
 			}
 			text, err := json.Marshal(r)
@@ -32,22 +32,22 @@ func TestRecordTellsWhoHadTheKeyBeforeAndHowThatEnded(t *testing.T) {
 		lock := w.Acquire(a, "job")
 		shown("the first grant", nil)
 		w.Release(lock)
-		shown("released", &leasehold.Former{Owner: lock.Record().Owner, Token: lock.Token(), Ended: "released"})
+		shown("released", &leasehold.End{Owner: lock.Record().Owner, Token: lock.Token(), How: "released"})
 		lock = w.Acquire(a, "job")
 		r := shown("granted after a release", nil)
-		if err := b.Break(t.Context(), r); err != nil {
+		if err := b.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
-		shown("broken", &leasehold.Former{Owner: lock.Record().Owner, Token: lock.Token(), Ended: "broken"})
+		shown("broken", &leasehold.End{Owner: lock.Record().Owner, Token: lock.Token(), How: "broken"})
 		broken := lock.Token()
 		lock = w.Acquire(a, "job", leasehold.WithoutRenewal())
-		shown("granted after a break", &leasehold.Former{Token: broken, Ended: "broken"})
+		shown("granted after a break", &leasehold.End{Token: broken, How: "broken"})
 		owner, token := lock.Record().Owner, lock.Token()
 		w.Detach(lock)
 		next := w.Acquire(b, "job")
-		shown("taken over", &leasehold.Former{Owner: owner, Token: token, Ended: "taken over"})
+		shown("taken over", &leasehold.End{Owner: owner, Token: token, How: "taken over"})
 		w.Release(next)
-		shown("released after a takeover", &leasehold.Former{Owner: next.Record().Owner, Token: next.Token(), Ended: "released"})
+		shown("released after a takeover", &leasehold.End{Owner: next.Record().Owner, Token: next.Token(), How: "released"})
 		next = w.Acquire(b, "job")
 		shown("granted after all that", nil)
 		w.Release(next)

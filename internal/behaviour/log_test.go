@@ -22,7 +22,7 @@ func TestLogOfLossAndFailedReleaseNamesTheTable(t *testing.T) {
 		cfg.Logger = slog.New(slog.NewTextHandler(&said, nil))
 		c, wire := w.Client(cfg)
 		lost, kept := w.Acquire(c, "lost"), w.Acquire(c, "kept")
-		if err := c.Break(t.Context(), lost.Record()); err != nil {
+		if err := c.Break(t.Context(), lost.Record(), leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		_ = lost.Renew(t.Context())

@@ -25,7 +25,7 @@ func TestGet(t *testing.T) {
 			t.Errorf("released: %+v, %v", r, err)
 		}
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("bad")})
-		if _, err := c.Get(t.Context(), "bad"); !errors.Is(err, leasehold.ErrRecord) {
+		if _, err := c.Get(t.Context(), "bad"); !errors.As(err, new(*leasehold.RecordError)) {
 			t.Errorf("damaged: %v", err)
 		}
 	})
@@ -39,7 +39,7 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 		}
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("a/bad")})
 		var good, bad int
-		for r, err := range c.List(t.Context(), leasehold.ListPrefix("a/")) {
+		for r, err := range c.List(t.Context(), leasehold.ListOptions{Prefix: "a/"}) {
 			var damaged *leasehold.RecordError
 			switch {
 			case errors.As(err, &damaged) && damaged.Key.Partition == "a/bad":
@@ -54,7 +54,7 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 			t.Errorf("%d records, %d damaged", good, bad)
 		}
 		n := 0
-		for r, err := range c.List(t.Context(), leasehold.ListPartition("b/1")) {
+		for r, err := range c.List(t.Context(), leasehold.ListOptions{Partition: "b/1"}) {
 			if err != nil || r.Key.Partition != "b/1" {
 				t.Errorf("%+v, %v", r, err)
 			}
@@ -64,8 +64,8 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 			t.Errorf("%d records in the partition", n)
 		}
 		w.Delete("a/bad")
-		keys := func(opts ...leasehold.ListOption) (keys []leasehold.Key) {
-			for r, err := range c.List(t.Context(), opts...) {
+		keys := func(opts leasehold.ListOptions) (keys []leasehold.Key) {
+			for r, err := range c.List(t.Context(), opts) {
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -73,8 +73,8 @@ func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
 			}
 			return keys
 		}
-		all := keys()
-		if rest := keys(leasehold.ListAfter(all[0])); len(all) != 3 || len(rest) != 2 || rest[0] != all[1] {
+		all := keys(leasehold.ListOptions{})
+		if rest := keys(leasehold.ListOptions{After: all[0]}); len(all) != 3 || len(rest) != 2 || rest[0] != all[1] {
 			t.Errorf("all %v, behind the first %v", all, rest)
 		}
 	})
@@ -85,7 +85,7 @@ func TestListingPassesOverSessions(t *testing.T) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")
 		n := 0
-		for r, err := range c.List(t.Context()) {
+		for r, err := range c.List(t.Context(), leasehold.ListOptions{}) {
 			if n++; err != nil || r.Key.Partition != "job" {
 				t.Errorf("listed %v: %v", r.Key, err)
 			}
@@ -93,7 +93,7 @@ func TestListingPassesOverSessions(t *testing.T) {
 		if n != 1 {
 			t.Errorf("%d records", n)
 		}
-		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.Is(err, leasehold.ErrRecord) {
+		if _, err := c.Get(t.Context(), w.Sessions()[0]); !errors.As(err, new(*leasehold.RecordError)) {
 			t.Errorf("a session read as a lock: %v", err)
 		}
 		_ = c.Close(t.Context())

@@ -120,7 +120,7 @@ func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
 func TestMarkOfAnotherIsNoAnswerToARelease(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
-		"that deleted": {leasehold.DeleteOnRelease()},
+		"that deleted": {leasehold.DeleteOnRelease(true)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -156,7 +156,7 @@ func TestMarkedReleaseReportsLossThatEveryAnswerShows(t *testing.T) {
 		},
 		"deleted the record": func(t *testing.T, c *leasehold.Client) {
 			var n runs
-			if err := c.Do(t.Context(), "job", n.do, leasehold.DeleteOnRelease()); err != nil || n != 1 {
+			if err := c.Do(t.Context(), "job", n.do, leasehold.DeleteOnRelease(true)); err != nil || n != 1 {
 				t.Fatal(err, n)
 			}
 		},
@@ -171,7 +171,7 @@ func TestMarkedReleaseReportsLossThatEveryAnswerShows(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if err := b.Break(t.Context(), r); err != nil {
+					if err := b.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
 						t.Fatal(err)
 					}
 					since(t, b)

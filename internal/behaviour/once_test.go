@@ -275,7 +275,7 @@ func TestMarkIsNeverDeletedByTTL(t *testing.T) {
 				for name, do := range map[string]func() error{
 					"the release that marks": func() error { return c.Do(t.Context(), "job", n.do, leasehold.Once("mon")) },
 					"a release after it":     func() error { return c.Do(t.Context(), "job", n.do) },
-					"a break":                func() error { return c.Break(t.Context(), w.Acquire(c, "job").Record()) },
+					"a break":                func() error { return c.Break(t.Context(), w.Acquire(c, "job").Record(), leasehold.BreakOptions{}) },
 					"a grant that nobody wants any more": func() error {
 						ctx, cancel := context.WithCancel(t.Context())
 						wire.SetFault(lab.Once(func(lab.Call) bool { return true }, func(r *lab.Request) (*http.Response, error) {
@@ -421,7 +421,7 @@ func TestLayoutsRejectOnceThatTheyCannotStore(t *testing.T) {
 			"short":    acquire(leasehold.Every(time.Second - 1)),
 			"uneven":   acquire(leasehold.Every(time.Second + 1)),
 			"negative": acquire(leasehold.Every(-time.Hour)),
-			"deleted":  acquire(leasehold.Once("mon"), leasehold.DeleteOnRelease()),
+			"deleted":  acquire(leasehold.Once("mon"), leasehold.DeleteOnRelease(true)),
 			"several": func() error {
 				_, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.Once("mon"))
 				return err
@@ -452,10 +452,10 @@ func TestLayoutsRejectOnceThatTheyCannotStore(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := l.Release(t.Context(), leasehold.DeleteOnRelease()); err == nil || l.Err() != nil {
+		if err := l.Release(t.Context(), leasehold.DeleteOnRelease(true)); err == nil || l.Err() != nil {
 			t.Errorf("what is done is deleted: %v", err)
 		}
-		if err := l.Release(t.Context(), leasehold.MarkDone(), leasehold.DeleteOnRelease()); err == nil || l.Err() != nil {
+		if err := l.Release(t.Context(), leasehold.MarkDone(), leasehold.DeleteOnRelease(true)); err == nil || l.Err() != nil {
 			t.Errorf("a mark on a deleted record: %v, %v", err, l.Err())
 		}
 	})
@@ -585,7 +585,7 @@ func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
 		b, _ := w.Client(lab.Config())
 		var n runs
 		err := a.Do(t.Context(), "job", func(ctx context.Context, l *leasehold.Lock) error {
-			if err := b.Break(ctx, l.Record()); err != nil {
+			if err := b.Break(ctx, l.Record(), leasehold.BreakOptions{}); err != nil {
 				return err
 			}
 			return b.Do(t.Context(), "job", n.do)

@@ -390,7 +390,7 @@ func TestQueueErasedByOthersIsJoinedAgain(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *lined){
 		"break": func(t *testing.T, l *lined) {
 			op, _ := l.Client(lab.Config())
-			if err := op.Break(context.Background(), l.lock.Record()); err != nil {
+			if err := op.Break(context.Background(), l.lock.Record(), leasehold.BreakOptions{}); err != nil {
 				t.Error(err)
 			}
 		},

@@ -113,7 +113,7 @@ func TestRecordTellsWhenItWasWrittenLast(t *testing.T) {
 		c, _ := w.Client(lab.Config())
 		is := func(what string, r leasehold.Record, renewed, released bool) {
 			t.Helper()
-			if at := r.WrittenAt(); !at.Equal(time.Now().Truncate(time.Millisecond)) {
+			if at := r.WrittenAt; !at.Equal(time.Now().Truncate(time.Millisecond)) {
 				t.Errorf("%s: written at %v, and now it is %v", what, at, time.Now())
 			}
 			b, err := json.Marshal(r)
@@ -139,7 +139,7 @@ func TestRecordTellsWhenItWasWrittenLast(t *testing.T) {
 		w.Release(lock)
 		is("released", get(), false, true)
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("3f9c1d2e-0b1a-4c5d-8e9f-001122334455")})
-		if at := get().WrittenAt(); !at.IsZero() {
+		if at := get().WrittenAt; !at.IsZero() {
 			t.Errorf("of a peer: %v", at)
 		}
 	})

@@ -33,7 +33,7 @@ func TestSharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		"an attribute it has":     {attributes("color", "red"), ""},
 		"no attribute it lacks":   {none, ""},
 		"its lease":               {leasehold.WithLease(30 * time.Second), ""},
-		"its release":             {leasehold.KeepOnRelease(), ""},
+		"its release":             {leasehold.DeleteOnRelease(false), ""},
 		"other data":              {leasehold.WithData([]byte("other")), "other data or attributes: store them with Renew"},
 		"no data":                 {leasehold.WithData(nil), "other data or attributes"},
 		"another attribute":       {attributes("size", "10"), "other data or attributes"},
@@ -41,7 +41,7 @@ func TestSharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
 		"no attribute it has":     {leasehold.WithAttributes(map[string]types.AttributeValue{"color": nil}), "other data or attributes"},
 		"a longer lease":          {leasehold.WithLease(time.Minute), "its lease is 30s, not 1m0s: change it with Renew"},
 		"the lease of its client": {leasehold.WithLease(20 * time.Second), "its lease is 30s, not 20s"},
-		"deletion":                {leasehold.DeleteOnRelease(), "its release policy is settled"},
+		"deletion":                {leasehold.DeleteOnRelease(true), "its release policy is settled"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -132,7 +132,7 @@ func TestReleaseOfEarlierHandleReportsNothingStored(t *testing.T) {
 		opt    leasehold.ReleaseOption
 		stored bool // already, or nothing is to be stored
 	}{
-		"nothing":             {leasehold.KeepOnRelease(), true},
+		"nothing":             {leasehold.DeleteOnRelease(false), true},
 		"the data it has":     {leasehold.WithData([]byte("data")), true},
 		"an attribute it has": {attributes("color", "red"), true},
 		"other data":          {leasehold.WithData([]byte("other")), false},

@@ -29,9 +29,9 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 		acquire := func(key string, opts ...leasehold.AcquireOption) func() error {
 			return func() error { _, err := c.Acquire(t.Context(), key, opts...); return err }
 		}
-		list := func(opts ...leasehold.ListOption) func() error {
+		list := func(opts leasehold.ListOptions) func() error {
 			return func() error {
-				for _, err := range c.List(t.Context(), opts...) {
+				for _, err := range c.List(t.Context(), opts) {
 					return err
 				}
 				return nil
@@ -53,16 +53,17 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			"a reserved attribute, releasing": func() error {
 				return lock.Release(t.Context(), attribute("waiters"))
 			},
-			"a key that is not UTF-8":  acquire("a\xff"),
-			"a negative lease":         acquire("job", leasehold.WithLease(-time.Second)),
-			"a warning of nothing":     acquire("job", leasehold.WithExpiryWarning(time.Second, nil)),
-			"a warning too late":       acquire("job", leasehold.WithExpiryWarning(-time.Second, func(*leasehold.Lock) {})),
-			"no function":              func() error { return c.Do(t.Context(), "job", nil) },
-			"an empty key, getting":    func() error { _, err := c.Get(t.Context(), ""); return err },
-			"an empty record to break": func() error { return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}) },
-			"list no partition":        list(leasehold.ListPartition("")),
-			"list by two":              list(leasehold.ListPartition("a"), leasehold.ListPrefix("b")),
-			"list after no key":        list(leasehold.ListAfter(leasehold.Key{})),
+			"a key that is not UTF-8": acquire("a\xff"),
+			"a negative lease":        acquire("job", leasehold.WithLease(-time.Second)),
+			"a warning of nothing":    acquire("job", leasehold.WithExpiryWarning(time.Second, nil)),
+			"a warning too late":      acquire("job", leasehold.WithExpiryWarning(-time.Second, func(*leasehold.Lock) {})),
+			"no function":             func() error { return c.Do(t.Context(), "job", nil) },
+			"an empty key, getting":   func() error { _, err := c.Get(t.Context(), ""); return err },
+			"an empty record to break": func() error {
+				return c.Break(t.Context(), leasehold.Record{Key: leasehold.Key{Partition: "a"}}, leasehold.BreakOptions{})
+			},
+			"list by two":           list(leasehold.ListOptions{Partition: "a", Prefix: "b"}),
+			"list after half a key": list(leasehold.ListOptions{After: leasehold.Key{Sort: "a"}}),
 		} {
 			if err := try(); err == nil {
 				t.Errorf("%s: no error", name)
@@ -125,16 +126,9 @@ func TestNilOptionIsAnErrorBeforeAnythingIsSent(t *testing.T) {
 			return one(c.AcquireAny(ctx, leasehold.Keys("k"), nil))
 		},
 		"Get":   func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error { return one(c.Get(ctx, "k", nil)) },
-		"Break": func(_ *testing.T, c *leasehold.Client, l *leasehold.Lock) error { return c.Break(ctx, l.Record(), nil) },
 		"Renew": func(_ *testing.T, _ *leasehold.Client, l *leasehold.Lock) error { return l.Renew(ctx, nil) },
 		"Resume": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) error {
 			return one(c.Resume(ctx, leasehold.Grant{}, nil))
-		},
-		"List": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) (err error) {
-			for _, e := range c.List(ctx, nil) {
-				err = errors.Join(err, e)
-			}
-			return err
 		},
 		"Watch": func(_ *testing.T, c *leasehold.Client, _ *leasehold.Lock) (err error) {
 			for _, e := range c.Watch(ctx, "k", nil) {
@@ -190,12 +184,12 @@ func TestReleaseThatDeletesRefusesWhatItWouldLose(t *testing.T) {
 		release []leasehold.ReleaseOption
 		refused bool
 	}{
-		"with data":                      {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(), data}, true},
-		"with attributes":                {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease()}, true},
+		"with data":                      {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true), data}, true},
+		"with attributes":                {false, nil, []leasehold.ReleaseOption{attributes, leasehold.DeleteOnRelease(true)}, true},
 		"as its Config says":             {true, nil, []leasehold.ReleaseOption{data}, true},
-		"as its call says":               {false, []leasehold.AcquireOption{leasehold.DeleteOnRelease()}, []leasehold.ReleaseOption{data}, true},
-		"without any":                    {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease()}, false},
-		"kept, whatever its Config says": {true, nil, []leasehold.ReleaseOption{leasehold.KeepOnRelease(), data}, false},
+		"as its call says":               {false, []leasehold.AcquireOption{leasehold.DeleteOnRelease(true)}, []leasehold.ReleaseOption{data}, true},
+		"without any":                    {false, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(true)}, false},
+		"kept, whatever its Config says": {true, nil, []leasehold.ReleaseOption{leasehold.DeleteOnRelease(false), data}, false},
 		"data while it is held":          {true, []leasehold.AcquireOption{data}, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -238,8 +232,8 @@ func TestUnsupportedFeatureIsRejectedBeforeAnyRequest(t *testing.T) {
 		{layout.DyndbMutex{}, "data", leasehold.WithData([]byte("x"))},
 		{layout.DynamoDLM{}, "attributes", attributes},
 		{layout.DyndbMutex{}, "attributes", attributes},
-		{layout.PythonDynamoDBLock{}, "KeepOnRelease", leasehold.KeepOnRelease()},
-		{layout.DynamoDLM{}, "KeepOnRelease", leasehold.KeepOnRelease()},
+		{layout.PythonDynamoDBLock{}, "KeepOnRelease", leasehold.DeleteOnRelease(false)},
+		{layout.DynamoDLM{}, "KeepOnRelease", leasehold.DeleteOnRelease(false)},
 	} {
 		t.Run(c.layout.Name()+", "+c.feature, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -38,7 +38,7 @@ func TestBreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
 				if err := lock.Renew(t.Context(), tc.store); err != nil {
 					t.Fatal(err)
 				}
-				if err := op.Break(t.Context(), r); err != nil {
+				if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
 					t.Fatal(err)
 				}
 				item := w.Item("job")
@@ -47,7 +47,7 @@ func TestBreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
 				}
 				wire.Sent()
 				lock = w.Acquire(a, "job")
-				if err := op.Break(t.Context(), lock.Record()); err != nil || len(wire.Sent()) != 1 {
+				if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil || len(wire.Sent()) != 1 {
 					t.Errorf("of a record that has not changed: %v", err)
 				}
 			})
@@ -62,7 +62,7 @@ func TestBreakWithLostReplyBeforeNextGrantIsUnknown(t *testing.T) {
 			w.Release(w.Acquire(a, "job"))
 		},
 		"granted again and deleted": func(w *lab.World, a *leasehold.Client) {
-			w.Release(w.Acquire(a, "job"), leasehold.DeleteOnRelease())
+			w.Release(w.Acquire(a, "job"), leasehold.DeleteOnRelease(true))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -76,7 +76,7 @@ func TestBreakWithLostReplyBeforeNextGrantIsUnknown(t *testing.T) {
 					after(w, a)
 					return res, err
 				}))
-				err := op.Break(t.Context(), lock.Record())
+				err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{})
 				var changed *leasehold.ChangedError
 				if !errors.Is(err, leasehold.ErrUnknownOutcome) || !errors.As(err, &changed) && !errors.Is(err, leasehold.ErrNotFound) {
 					t.Errorf("error %v", err)
@@ -100,7 +100,7 @@ func TestBreakThatNeverArrivedSaysThatNothingWasFreed(t *testing.T) {
 			}
 			return nil, lab.ErrReset
 		}))
-		err := op.Break(t.Context(), lock.Record(), leasehold.IfUnrenewed())
+		err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{IfUnrenewed: true})
 		if !errors.Is(err, leasehold.ErrChanged) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
 		}
@@ -117,7 +117,7 @@ func TestForeignHolderIsBrokenThoughItRenews(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")})
-		if err := op.Break(t.Context(), r); err != nil {
+		if err := op.Break(t.Context(), r, leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if lab.Text(w.Item("job"), "isReleased") != "1" {
@@ -129,11 +129,11 @@ func TestForeignHolderIsBrokenThoughItRenews(t *testing.T) {
 func TestForeignGrantThatChangedIsNotBroken(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change map[string]types.AttributeValue
-		opts   []leasehold.BreakOption
+		opts   leasehold.BreakOptions
 	}{
-		"another owner":            {map[string]types.AttributeValue{"ownerName": lab.Str("python"), "recordVersionNumber": lab.Str("v2")}, nil},
-		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")}, []leasehold.BreakOption{leasehold.IfUnrenewed()}},
-		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2"), "isReleased": lab.Str("1")}, nil},
+		"another owner":            {map[string]types.AttributeValue{"ownerName": lab.Str("python"), "recordVersionNumber": lab.Str("v2")}, leasehold.BreakOptions{}},
+		"renewed, if unrenewed":    {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2")}, leasehold.BreakOptions{IfUnrenewed: true}},
+		"released in the meantime": {map[string]types.AttributeValue{"recordVersionNumber": lab.Str("v2"), "isReleased": lab.Str("1")}, leasehold.BreakOptions{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -144,7 +144,7 @@ func TestForeignGrantThatChangedIsNotBroken(t *testing.T) {
 					t.Fatal(err)
 				}
 				w.Update("job", tc.change)
-				if err := op.Break(t.Context(), r, tc.opts...); !errors.Is(err, leasehold.ErrChanged) {
+				if err := op.Break(t.Context(), r, tc.opts); !errors.Is(err, leasehold.ErrChanged) {
 					t.Errorf("error %v", err)
 				}
 				if lab.Text(w.Item("job"), "recordVersionNumber") != "v2" {
@@ -165,7 +165,7 @@ func TestBreakRefusesRowOfSharedLease(t *testing.T) {
 		err := op.Break(t.Context(), leasehold.Record{
 			Key: leasehold.Key{Partition: row}, Owner: lab.Text(item, "ownerName"),
 			Grant: lab.Text(item, "grantId"), Version: lab.Text(item, "recordVersionNumber"),
-		})
+		}, leasehold.BreakOptions{})
 		if err == nil || !strings.Contains(err.Error(), "the key belongs to a session") || len(wire.Sent()) != 0 || lock.Err() != nil {
 			t.Errorf("%v after %d requests, the holder: %v", err, len(wire.Sent()), lock.Err())
 		}

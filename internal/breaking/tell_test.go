@@ -53,7 +53,7 @@ func TestBreakThatCannotTellItsHolderBreaksAndSaysSo(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 				defer cancel()
 				began := time.Now()
-				err := op.Break(ctx, lock.Record())
+				err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{})
 				if took := time.Since(began); !errors.Is(err, tc.want) || took > 10*time.Second {
 					t.Errorf("after %v: %v", took, err)
 				}
@@ -85,7 +85,7 @@ func TestUnansweredBreakTellsItsHolderTooWhatMayHaveLanded(t *testing.T) {
 		}))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := op.Break(ctx, lock.Record()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("without a reply: %v", err)
 		}
 		lab.Elapse(10 * time.Second)

@@ -105,7 +105,7 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 		must(c.Acquire(ctx, "broken", opts...))
 		if r, err := c.Get(ctx, "broken"); err != nil {
 			t.Fatal(err)
-		} else if err := c.Break(ctx, r, leasehold.WithReason(freeText)); err != nil {
+		} else if err := c.Break(ctx, r, leasehold.BreakOptions{Reason: freeText}); err != nil {
 			t.Fatal(err)
 		}
 	}

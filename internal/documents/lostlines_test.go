@@ -24,7 +24,7 @@ func TestPageForOperatorsListsEveryLineOfLostLock(t *testing.T) {
 	for want, e := range map[string]leasehold.LostError{
 		"`no renewal got through in time`":                                  {Reason: leasehold.LostExpired},
 		"`the process stood still past the lease`":                          {Reason: leasehold.LostPaused},
-		"`broken by … at …`":                                                {Reason: leasehold.LostBroken, By: &leasehold.Record{Token: 7, Broken: &leasehold.Broken{By: "…", At: time.Now(), Token: 7}}},
+		"`broken by … at …`":                                                {Reason: leasehold.LostBroken, By: &leasehold.Record{Token: 7, Broken: &leasehold.End{By: "…", At: time.Now(), Token: 7}}},
 		"`somebody broke or deleted it`":                                    {Reason: leasehold.LostBroken},
 		"`the record shows it released`":                                    {Reason: leasehold.LostBroken, By: &leasehold.Record{Token: 7, Released: true}},
 		"`the record shows a later grant, of …`":                            {Reason: leasehold.LostReplaced, By: later},

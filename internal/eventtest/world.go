@@ -49,7 +49,7 @@ func (w *World) Break(c *leasehold.Client, key string) {
 	w.T.Helper()
 	r, err := c.Get(w.T.Context(), key)
 	if err == nil {
-		err = c.Break(w.T.Context(), r)
+		err = c.Break(w.T.Context(), r, leasehold.BreakOptions{})
 	}
 	if err != nil {
 		w.T.Fatal(err)

@@ -51,7 +51,7 @@ func TestPlainReleaseAfterACommitHandsTheKeyOver(t *testing.T) {
 }
 
 func TestCommitThatReleasedUnseenIsRecognised(t *testing.T) {
-	for name, opts := range map[string][]leasehold.ReleaseOption{"kept": nil, "deleted": {leasehold.DeleteOnRelease()}} {
+	for name, opts := range map[string][]leasehold.ReleaseOption{"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Work().Client(lab.Config())

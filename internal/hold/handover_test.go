@@ -424,7 +424,7 @@ func TestReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
 		want string
 	}{
 		"data":    {leasehold.WithData([]byte("left")), "left"},
-		"deleted": {leasehold.DeleteOnRelease(), ""},
+		"deleted": {leasehold.DeleteOnRelease(true), ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -75,7 +75,7 @@ func TestTouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
 			t.Errorf("renew: %v, data %q", err, lock.Record().Data)
 		}
 		other, _ := w.Client(lab.Config())
-		if err := other.Break(t.Context(), lock.Record()); err != nil {
+		if err := other.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		lab.Elapse(20 * time.Minute)

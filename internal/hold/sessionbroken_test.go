@@ -46,7 +46,7 @@ func TestBreakReachesHolderAtItsSessionsNextRenewal(t *testing.T) {
 		}
 		wire.Sent()
 		opWire.Sent()
-		if err := op.Break(t.Context(), record, leasehold.WithReason("stuck")); err != nil {
+		if err := op.Break(t.Context(), record, leasehold.BreakOptions{Reason: "stuck"}); err != nil {
 			t.Fatal(err)
 		}
 		if sent := opWire.Sent(); len(sent) != 2 {
@@ -92,7 +92,7 @@ func TestBreakIsHeardThoughRenewalsHaveNoReply(t *testing.T) {
 			}
 			return r.Send()
 		})
-		if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("stuck")); err != nil {
+		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "stuck"}); err != nil {
 			t.Fatal(err)
 		}
 		lab.Elapse(15 * time.Second)
@@ -120,7 +120,7 @@ func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
 			op, _ := w.Client(lab.Config())
 			for range 1 + i%2 { // some of them twice
 				wg.Go(func() {
-					if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("all")); err != nil && !errors.Is(err, leasehold.ErrChanged) {
+					if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "all"}); err != nil && !errors.Is(err, leasehold.ErrChanged) {
 						t.Error(err)
 					}
 				})
@@ -156,7 +156,7 @@ func TestGrantWhoseReplyComesAfterItsBreakWasHeardIsLost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := op.Break(t.Context(), record); err != nil {
+		if err := op.Break(t.Context(), record, leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		lab.Elapse(2500 * time.Millisecond)
@@ -186,7 +186,7 @@ func TestLookForABreakThatFailsIsRepeated(t *testing.T) {
 			}
 			return r.Send()
 		})
-		if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("stuck")); err != nil {
+		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "stuck"}); err != nil {
 			t.Fatal(err)
 		}
 		lab.Elapse(16 * time.Second) // three renewals of the session
@@ -230,14 +230,14 @@ func TestSecondBreakOfAGrantIsHeardAfterAFirstThatNeverLanded(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Cut))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		if err := op.Break(ctx, lock.Record()); !errors.Is(err, leasehold.ErrUnknownOutcome) {
+		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("without a reply: %v", err)
 		}
 		lab.Elapse(5 * time.Second) // looked at, and not removed yet
 		if err := lock.Err(); err != nil || told(w) != 1 {
 			t.Fatalf("%v, told of %d: this test tests nothing", err, told(w))
 		}
-		if err := op.Break(t.Context(), lock.Record(), leasehold.WithReason("stuck")); err != nil {
+		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "stuck"}); err != nil {
 			t.Fatal(err)
 		}
 		lab.Elapse(5 * time.Second)

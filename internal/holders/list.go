@@ -26,11 +26,7 @@ func IsDamaged(err error) bool {
 
 // List reads records, in order of key. The errors of damaged ones are apart.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
-	var opts []leasehold.ListOption
-	if l.Prefix != "" {
-		opts = append(opts, leasehold.ListPrefix(l.Prefix))
-	}
-	for r, err := range locks.List(ctx, opts...) {
+	for r, err := range locks.List(ctx, leasehold.ListOptions{Prefix: l.Prefix}) {
 		switch {
 		case IsDamaged(err):
 			damaged = append(damaged, err)

@@ -138,7 +138,7 @@ func (c *checked) acquire(key string, opts ...leasehold.AcquireOption) *leasehol
 func (c *checked) list(prefix string) []leasehold.Record {
 	c.t.Helper()
 	var all []leasehold.Record
-	for r, err := range c.Locks.List(c.t.Context(), leasehold.ListPrefix(prefix)) {
+	for r, err := range c.Locks.List(c.t.Context(), leasehold.ListOptions{Prefix: prefix}) {
 		if err != nil {
 			c.t.Fatal(err)
 		}

@@ -27,14 +27,14 @@ func breakOurs(e *env) {
 	if err := lock.Renew(e.within(patience)); err != nil {
 		e.Fatal(err)
 	}
-	if err := op.Break(e.within(patience), r); err != nil {
+	if err := op.Break(e.within(patience), r, leasehold.BreakOptions{}); err != nil {
 		e.Fatal(err)
 	}
 	if item := e.item(); !e.isFree(item) {
 		e.Errorf("left %v", describe(item))
 	}
 	e.lost(lock, leasehold.LostBroken)
-	err := op.Break(e.within(patience), r)
+	err := op.Break(e.within(patience), r, leasehold.BreakOptions{})
 	if !errors.Is(err, leasehold.ErrChanged) && !errors.Is(err, leasehold.ErrNotFound) {
 		e.Errorf("broken twice: %v", err)
 	}
@@ -46,7 +46,7 @@ func breakTold(e *env) {
 	lock := e.acquire(a, leasehold.WithoutRenewal())
 	keeps := e.caps().KeepOnRelease
 	before := e.item()
-	switch err := op.Break(e.within(patience), e.get(op), leasehold.WithReason("stuck")); {
+	switch err := op.Break(e.within(patience), e.get(op), leasehold.BreakOptions{Reason: "stuck"}); {
 	case !keeps:
 		if !errors.Is(err, errors.ErrUnsupported) {
 			e.Errorf("a reason that no record keeps: %v", err)
@@ -79,7 +79,7 @@ func breakStale(e *env) {
 	e.release(lock)
 	next := e.acquire(a)
 	before := e.item()
-	if err := a.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
+	if err := a.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}
 	e.unchanged(before, "a break of another grant")
@@ -94,11 +94,11 @@ func breakUnrenewed(e *env) {
 		e.Fatal(err)
 	}
 	before := e.item()
-	if err := a.Break(e.within(patience), r, leasehold.IfUnrenewed()); !errors.Is(err, leasehold.ErrChanged) {
+	if err := a.Break(e.within(patience), r, leasehold.BreakOptions{IfUnrenewed: true}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}
 	e.unchanged(before, "a break of a renewed grant")
-	if err := a.Break(e.within(patience), e.get(a), leasehold.IfUnrenewed()); err != nil {
+	if err := a.Break(e.within(patience), e.get(a), leasehold.BreakOptions{IfUnrenewed: true}); err != nil {
 		e.Error(err)
 	}
 	if item := e.item(); !e.isFree(item) {
@@ -109,7 +109,7 @@ func breakUnrenewed(e *env) {
 func breakPeer(e *env) {
 	c, _ := e.client()
 	e.put(e.granted(e.key, "a-peer", patience))
-	if err := c.Break(e.within(patience), e.get(c)); err != nil {
+	if err := c.Break(e.within(patience), e.get(c), leasehold.BreakOptions{}); err != nil {
 		e.Fatal(err)
 	}
 	if item := e.item(); !e.isFree(item) {
@@ -125,7 +125,7 @@ func breakOursForPeer(e *env) {
 	e.remove()
 	lock := e.acquire(c)
 	before := e.item()
-	if err := c.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
+	if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}
 	e.unchanged(before, "a break of a peer's grant")
@@ -145,7 +145,7 @@ func breakOtherPeer(e *env) {
 	e.put(e.granted(e.key, next, patience+e.step()))
 	before := e.item()
 	var changed *leasehold.ChangedError
-	if err := c.Break(e.within(patience), r); !errors.As(err, &changed) || changed.Now.Version == r.Version {
+	if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.As(err, &changed) || changed.Now.Version == r.Version {
 		e.Errorf("error %v", err)
 	}
 	e.unchanged(before, "a break of another peer's grant")

@@ -49,8 +49,8 @@ func unsupported(e *env) {
 	}
 	for _, p := range []struct {
 		can    bool
-		policy leasehold.ReleasePolicy
-	}{{caps.KeepOnRelease, leasehold.KeepOnRelease()}, {caps.DeleteOnRelease, leasehold.DeleteOnRelease()}} {
+		policy leasehold.DeleteOnRelease
+	}{{caps.KeepOnRelease, false}, {caps.DeleteOnRelease, true}} {
 		if !p.can {
 			_, err := c.TryAcquire(e.Context(), e.key+"/other", p.policy)
 			e.isUnsupported("acquire with a policy", err)
@@ -62,7 +62,7 @@ func unsupported(e *env) {
 		e.isUnsupported("acquire with a sort key", err)
 		_, err = c.Get(e.Context(), e.key, leasehold.WithSortKey("7"))
 		e.isUnsupported("get with a sort key", err)
-		e.isUnsupported("break with a sort key", c.Break(e.Context(), leasehold.Record{Key: leasehold.Key{Partition: e.key, Sort: "7"}, Version: "v"}))
+		e.isUnsupported("break with a sort key", c.Break(e.Context(), leasehold.Record{Key: leasehold.Key{Partition: e.key, Sort: "7"}, Version: "v"}, leasehold.BreakOptions{}))
 	}
 	if err := lock.Err(); err != nil {
 		e.Errorf("what was refused ended the lock: %v", err)
@@ -76,11 +76,11 @@ func unsupported(e *env) {
 func policies(e *env) {
 	c, _ := e.client()
 	if e.caps().KeepOnRelease {
-		e.release(e.acquire(c, leasehold.KeepOnRelease()))
+		e.release(e.acquire(c, leasehold.DeleteOnRelease(false)))
 		if e.item() == nil {
 			e.Error("a record that was to be kept is gone")
 		}
-		e.release(e.acquire(c), leasehold.KeepOnRelease())
+		e.release(e.acquire(c), leasehold.DeleteOnRelease(false))
 		if e.item() == nil {
 			e.Error("a record that was to be kept is gone")
 		}

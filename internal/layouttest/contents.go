@@ -148,19 +148,19 @@ func contentTimes(e *env) {
 	before := time.Now().Truncate(time.Millisecond)
 	lock := e.acquire(c, leasehold.WithoutRenewal())
 	granted := e.get(c)
-	if at := granted.GrantedAt; at.Before(before) || at.After(time.Now()) || granted.WrittenAt().Before(at) {
-		e.Errorf("granted at %v, written at %v, after %v", at, granted.WrittenAt(), before)
+	if at := granted.GrantedAt; at.Before(before) || at.After(time.Now()) || granted.WrittenAt.Before(at) {
+		e.Errorf("granted at %v, written at %v, after %v", at, granted.WrittenAt, before)
 	}
 	if err := lock.Renew(e.within(patience)); err != nil {
 		e.Fatal(err)
 	}
 	renewed := e.get(c)
-	if at := renewed.WrittenAt(); !renewed.GrantedAt.Equal(granted.GrantedAt) || at.Before(granted.WrittenAt()) || at.After(time.Now()) {
+	if at := renewed.WrittenAt; !renewed.GrantedAt.Equal(granted.GrantedAt) || at.Before(granted.WrittenAt) || at.After(time.Now()) {
 		e.Errorf("renewed at %v, granted at %v, and before %v", at, renewed.GrantedAt, granted.GrantedAt)
 	}
 	e.release(lock)
 	e.put(e.granted(e.key, "a-peer", patience))
-	if r := e.get(c); !r.GrantedAt.IsZero() || !r.WrittenAt().IsZero() {
-		e.Errorf("a peer's was granted at %v, written at %v", r.GrantedAt, r.WrittenAt())
+	if r := e.get(c); !r.GrantedAt.IsZero() || !r.WrittenAt.IsZero() {
+		e.Errorf("a peer's was granted at %v, written at %v", r.GrantedAt, r.WrittenAt)
 	}
 }

@@ -191,7 +191,7 @@ func (e *env) damaged(sound Item, all []damage) {
 	}
 	last := e.key + "/999"
 	e.put(with(sound, e.keyItem(last)))
-	records, bad := e.list(c, leasehold.ListPrefix(e.key+"/"))
+	records, bad := e.list(c, leasehold.ListOptions{Prefix: e.key + "/"})
 	if len(records) != 1 || records[0].Key.Partition != last || len(bad) != len(want) {
 		e.Errorf("listed %+v and %d damaged records of %d", records, len(bad), len(want))
 	}

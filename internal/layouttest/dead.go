@@ -56,7 +56,7 @@ func formerHolder(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(e.short()), leasehold.WithoutRenewal())
 	owner := lock.Record().Owner
-	if f := e.get(b).Former(); f != nil {
+	if f := e.get(b).Former; f != nil {
 		e.Errorf("before the first grant: %+v", f)
 	}
 	if _, err := lock.Detach(); err != nil { // so that it is not released
@@ -65,25 +65,25 @@ func formerHolder(e *env) {
 	got := e.succeeds(b)
 	r := e.get(a)
 	if !e.caps().KeepOnRelease {
-		if r.Former() != nil {
-			e.Errorf("a layout that keeps nothing: %+v", r.Former())
+		if r.Former != nil {
+			e.Errorf("a layout that keeps nothing: %+v", r.Former)
 		}
 		e.release(got.lock)
 		return
 	}
-	f := r.Former()
-	if f == nil || f.Owner != owner || f.Token != lock.Token() || f.Ended != "taken over" || f.Until.Before(lock.TrustedUntil()) {
+	f := r.Former
+	if f == nil || f.Owner != owner || f.Token != lock.Token() || f.How != "taken over" || f.At.Before(lock.TrustedUntil()) {
 		e.Errorf("after the takeover: %+v", f)
 	}
 	if len(r.Attributes) > 0 {
 		e.Errorf("a caller sees %v", r.Attributes)
 	}
 	e.release(got.lock)
-	if f := e.get(a).Former(); f != nil && (f.Ended != "released" || f.Token != got.lock.Token()) {
+	if f := e.get(a).Former; f != nil && (f.How != "released" || f.Token != got.lock.Token()) {
 		e.Errorf("after the release: %+v", f)
 	}
 	next := e.acquire(a)
-	if f := e.get(a).Former(); f != nil {
+	if f := e.get(a).Former; f != nil {
 		e.Errorf("after another grant: %+v", f)
 	}
 	e.release(next)

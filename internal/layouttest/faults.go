@@ -184,7 +184,7 @@ func onlyTheRecord(e *env) {
 	e.release(lock)
 	lock = e.acquire(a)
 	_, _ = c.TryAcquire(e.within(patience), e.key)
-	if err := c.Break(e.within(patience), e.get(c)); err != nil {
+	if err := c.Break(e.within(patience), e.get(c), leasehold.BreakOptions{}); err != nil {
 		e.Fatal(err)
 	}
 	_ = lock.Release(e.within(patience)) // the lock was broken before

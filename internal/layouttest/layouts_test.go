@@ -163,7 +163,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		lab.Elapse(2 * time.Minute)
 		w.WantLog("1", "2")
 		// Broken, as an operator does it: the next commit finds out.
-		if err := b.Break(t.Context(), lock.Record()); err != nil {
+		if err := b.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrLost) {

@@ -17,9 +17,9 @@ func listChecks() []check {
 }
 
 // list returns what a listing of the check's keys yields.
-func (e *env) list(c *leasehold.Client, opts ...leasehold.ListOption) (records []leasehold.Record, bad []*leasehold.RecordError) {
+func (e *env) list(c *leasehold.Client, opts leasehold.ListOptions) (records []leasehold.Record, bad []*leasehold.RecordError) {
 	e.Helper()
-	for r, err := range c.List(e.within(patience), opts...) {
+	for r, err := range c.List(e.within(patience), opts) {
 		var re *leasehold.RecordError
 		switch {
 		case err == nil:
@@ -50,7 +50,7 @@ func lists(e *env) {
 	held := e.acquireAs(c, e.key+"/1")
 	e.put(e.granted(e.key+"/2", "a-peer", patience))
 	e.release(e.acquireAs(c, e.key+"/3"))
-	records, bad := e.list(c, leasehold.ListPrefix(e.key))
+	records, bad := e.list(c, leasehold.ListOptions{Prefix: e.key})
 	want := 2
 	if e.caps().KeepOnRelease {
 		want = 3
@@ -77,14 +77,14 @@ func listsAfter(e *env) {
 		e.put(e.granted(e.key+name, "a-peer", patience))
 		want[leasehold.Key{Partition: e.key + name, Sort: e.sortValue}] = true
 	}
-	var after []leasehold.ListOption
+	var after leasehold.Key
 	for range 3 {
-		for r, err := range c.List(e.within(patience), append(after, leasehold.ListPrefix(e.key))...) {
+		for r, err := range c.List(e.within(patience), leasehold.ListOptions{Prefix: e.key, After: after}) {
 			if err != nil || !want[r.Key] {
 				e.Fatalf("listed %+v, %v", r, err)
 			}
 			delete(want, r.Key)
-			after = []leasehold.ListOption{leasehold.ListAfter(r.Key)}
+			after = r.Key
 			break
 		}
 	}
@@ -106,7 +106,7 @@ func listsPartition(e *env) {
 		e.put(item)
 		want = 2
 	}
-	records, bad := e.list(c, leasehold.ListPartition(e.key))
+	records, bad := e.list(c, leasehold.ListOptions{Partition: e.key})
 	if len(bad) != 0 || len(records) != want {
 		e.Fatalf("listed %+v, %v", records, bad)
 	}

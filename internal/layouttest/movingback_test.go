@@ -129,7 +129,7 @@ func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := native.Break(t.Context(), stuck); err != nil {
+		if err := native.Break(t.Context(), stuck, leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if err := peer.acquire("job"); err != nil {

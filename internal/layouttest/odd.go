@@ -197,7 +197,7 @@ func oddDies(e *env) {
 func oddIsBroken(e *env) {
 	e.eachOdd(patience, func(e *env, _ odd, _ Item) {
 		c, _ := e.client()
-		if err := c.Break(e.within(patience), e.get(c)); err != nil {
+		if err := c.Break(e.within(patience), e.get(c), leasehold.BreakOptions{}); err != nil {
 			e.Error(err)
 		}
 		if item := e.item(); !e.isFree(item) {
@@ -223,11 +223,11 @@ func namelessIsBroken(e *env) {
 	r := e.get(c)
 	next, _ := e.nameless()
 	e.put(next) // a renewal, or another grant: the record does not show which
-	if err := c.Break(e.within(patience), r); !errors.Is(err, leasehold.ErrChanged) {
+	if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrChanged) {
 		e.Errorf("error %v", err)
 	}
 	e.unchanged(next, "a break of the record that was read")
-	if err := c.Break(e.within(patience), e.get(c)); err != nil {
+	if err := c.Break(e.within(patience), e.get(c), leasehold.BreakOptions{}); err != nil {
 		e.Error(err)
 	}
 }

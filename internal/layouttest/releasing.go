@@ -43,7 +43,7 @@ func leavesFree(e *env) {
 
 func deletes(e *env) {
 	c, _ := e.client()
-	e.release(e.acquire(c), leasehold.DeleteOnRelease())
+	e.release(e.acquire(c), leasehold.DeleteOnRelease(true))
 	if item := e.item(); item != nil {
 		e.Errorf("left %v", describe(item))
 	}
@@ -87,7 +87,7 @@ func staleByOurs(e *env) {
 	b, _ := e.client()
 	e.eachWay(func(find func(*leasehold.Lock, leasehold.LostReason)) {
 		stale := e.acquire(a, leasehold.WithoutRenewal())
-		if err := b.Break(e.within(patience), stale.Record()); err != nil {
+		if err := b.Break(e.within(patience), stale.Record(), leasehold.BreakOptions{}); err != nil {
 			e.Fatal(err)
 		}
 		next := e.acquire(b)

@@ -94,15 +94,11 @@ func lossyRenewal(e *env) {
 }
 
 func lossyRelease(e *env) {
-	for _, policy := range []leasehold.ReleasePolicy{nil, leasehold.DeleteOnRelease()} {
+	for _, opts := range [][]leasehold.ReleaseOption{nil, {leasehold.DeleteOnRelease(true)}} {
 		troubles(func(what fault) {
 			c, w := e.client()
 			lock := e.acquire(c)
 			w.once(what)
-			var opts []leasehold.ReleaseOption
-			if policy != nil {
-				opts = append(opts, policy)
-			}
 			if err := lock.Release(e.within(patience), opts...); err != nil {
 				e.Errorf("%v: %v", what, err)
 			}
@@ -125,7 +121,7 @@ func lossyBreak(e *env) {
 		} {
 			r := by()
 			w.once(what)
-			if err := c.Break(e.within(patience), r); err != nil {
+			if err := c.Break(e.within(patience), r, leasehold.BreakOptions{}); err != nil {
 				e.Errorf("%s, %v: %v", name, what, err)
 			}
 			if item := e.item(); !e.isFree(item) {

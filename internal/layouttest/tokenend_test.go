@@ -37,7 +37,7 @@ func TestGrantsMakeNoRecordThatItsLibraryRejects(t *testing.T) { // 2^53-2 is th
 					t.Fatal(err)
 				}
 				next(t, w, c, first)
-				for r, err := range c.List(t.Context()) {
+				for r, err := range c.List(t.Context(), leasehold.ListOptions{}) {
 					if err != nil {
 						t.Errorf("%+v: %v", r, err)
 					}
@@ -110,7 +110,7 @@ func TestLastTokenHasASentenceOfItsOwn(t *testing.T) {
 				_, err := other.TryAcquire(t.Context(), "job")
 				const want = " in table locks is at the last fencing token, 2^53-2: choose another key or, once nobody holds this one, " +
 					"delete its record: tokens begin anew then, below the tokens that targets have seen"
-				if err == nil || !strings.HasSuffix(err.Error(), want) || !errors.Is(err, leasehold.ErrRecord) {
+				if err == nil || !strings.HasSuffix(err.Error(), want) || !errors.As(err, new(*leasehold.RecordError)) {
 					t.Errorf("%v", err)
 				}
 				_ = c.Close(t.Context())

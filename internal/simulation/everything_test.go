@@ -187,10 +187,10 @@ func (c *process) putsDown(r *worker) {
 	what, how := "release with data", leasehold.ReleaseOption(leasehold.WithData([]byte(r.name)))
 	switch r.IntN(3) {
 	case 0:
-		what, how = "release, kept", leasehold.KeepOnRelease()
+		what, how = "release, kept", leasehold.DeleteOnRelease(false)
 	case 1:
 		if !c.plan.keeps {
-			what, how = "release, deleted", leasehold.DeleteOnRelease()
+			what, how = "release, deleted", leasehold.DeleteOnRelease(true)
 		}
 	}
 	if lock.Release(c.asks(ctx, what), how) == nil {

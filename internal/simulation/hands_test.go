@@ -9,6 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
+	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
@@ -34,7 +35,7 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 		c.rest(r, 3000)
 		ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 		if record, err := c.client.Get(c.asks(ctx, "get"), keyNames[r.IntN(len(keyNames))]); err == nil && !record.Released && s.happens(broke, r.trouble()) {
-			if c.client.Break(c.asks(ctx, "break"), record) == nil {
+			if c.client.Break(c.asks(ctx, "break"), record, leasehold.BreakOptions{}) == nil {
 				s.brokeAndTold(record.Grant)
 			}
 		}

@@ -228,7 +228,7 @@ func asCommand(s *stage, of leasehold.Record) verdict {
 		return verdict{}
 	}
 	switch found := holders.New(s.far, "locks", s.proto, s.layout.Capabilities(), locks).Observe(s.Context(), []leasehold.Record{of})[0]; {
-	case errors.Is(found.Err, leasehold.ErrRecord):
+	case errors.As(found.Err, new(*leasehold.RecordError)):
 		return verdict{what: "damaged"}
 	case found.Gone, found.Record.Released:
 		return verdict{what: "free"}
@@ -399,7 +399,7 @@ func (s *stage) listed() ([]leasehold.Record, error) {
 		return nil, err
 	}
 	var all []leasehold.Record
-	for r, err := range locks.List(context.Background()) {
+	for r, err := range locks.List(context.Background(), leasehold.ListOptions{}) {
 		if err != nil {
 			return nil, err
 		}

@@ -99,14 +99,10 @@ func (t *Table) Record(ctx context.Context, key protocol.Key) (leasehold.Record,
 
 // Break implements Source.
 func (t *Table) Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error {
-	var opts []leasehold.BreakOption
-	if reason != "" && t.caps.KeepOnRelease {
-		opts = append(opts, leasehold.WithReason(reason))
+	if !t.caps.KeepOnRelease {
+		reason = ""
 	}
-	if unrenewed {
-		opts = append(opts, leasehold.IfUnrenewed())
-	}
-	if err := t.locks.Break(ctx, r, opts...); err != nil {
+	if err := t.locks.Break(ctx, r, leasehold.BreakOptions{Reason: reason, IfUnrenewed: unrenewed}); err != nil {
 		return fmt.Errorf("break: %w", err)
 	}
 	return nil

@@ -125,7 +125,7 @@ var kinds = []struct {
 	{"not_found", matches(election.ErrNoLeader), true},
 	{"not_found", matches(election.ErrLeaderDead), true},
 	{"changed", didNothing(leasehold.ErrChanged), true},
-	{"bad_record", matches(leasehold.ErrRecord), false},
+	{"bad_record", is[*leasehold.RecordError], false},
 	{"no_table", noTable, false},
 	{"unsupported", matches(errors.ErrUnsupported), false},
 	{"untold", matches(leasehold.ErrHolderUntold), false},

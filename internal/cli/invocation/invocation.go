@@ -233,13 +233,9 @@ func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(lea
 	if err != nil {
 		return nil
 	}
-	var opts []leasehold.ListOption
-	if prefix != "" {
-		opts = append(opts, leasehold.ListPrefix(prefix))
-	}
 	seen := map[string]bool{}
 	var keys []cobra.Completion
-	for r, err := range t.Locks.List(ctx, opts...) {
+	for r, err := range t.Locks.List(ctx, leasehold.ListOptions{Prefix: prefix}) {
 		key := r.Key.Partition
 		if ctx.Err() != nil || len(keys) == completionKeys {
 			break

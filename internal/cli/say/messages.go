@@ -181,7 +181,7 @@ func (m *Messages) failure(err error) Error {
 	if !strings.HasPrefix(m.where, "table ") { // the library does not know of files
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
-	if errors.Is(err, leasehold.ErrRecord) {
+	if errors.As(err, new(*leasehold.RecordError)) {
 		text = strings.Replace(text, "leasehold break", "leasehold break"+m.storeFlags, 1)
 	}
 	kind, _ := failure.Kind(err)

@@ -80,7 +80,7 @@ func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, rec
 	var bad, ended error
 	err := m.watch(ctx, by, records, wording.Count(held, "holder", "holders"), func(_ int, found holders.Observation) error {
 		switch {
-		case errors.Is(found.Err, leasehold.ErrRecord):
+		case errors.As(found.Err, new(*leasehold.RecordError)):
 			m.Fail(found.Err)
 			bad = found.Err
 			return nil

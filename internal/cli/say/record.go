@@ -63,7 +63,7 @@ func Observed(table, region string, o holders.Observation) Record {
 		return r
 	}
 	r.Until = o.Beat.Until
-	if written := o.Record.WrittenAt(); !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // when it was written, which is before it was observed
+	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // when it was written, which is before it was observed
 		r.Until = written.Add(o.Record.Lease)
 	}
 	return r
@@ -155,9 +155,9 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	var renewed, released time.Time
 	switch {
 	case rec.Released:
-		released = rec.WrittenAt()
+		released = rec.WrittenAt
 	case rec.Version != rec.Grant:
-		renewed = rec.WrittenAt()
+		renewed = rec.WrittenAt
 	}
 	suspended := "" // what has passed says nothing
 	if rec.NoQueueUntil.After(now) {
@@ -184,9 +184,9 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 		{"renewedAt", at(renewed)},
 		{"releasedAt", at(released)},
 		{"expiresAt", at(rec.ExpiresAt)},
-		{"former", formerText(rec.Former(), at)},
+		{"former", formerText(rec.Former, at)},
 		{"done", doneText(rec.Done, at)},
-		{"waiting", waitingText(rec.Waiting, at)},
+		{"waiting", waitingText(rec, at)},
 		{"noQueueUntil", suspended},
 		{"broken", brokenText(rec.Broken, at)},
 		{"data", dataText(rec.Data)},
@@ -252,9 +252,9 @@ func moment(t time.Time) string {
 }
 
 // waitingText lists the waiters in the queue, the next one first; empty if there are none.
-func waitingText(queue []leasehold.Waiter, at func(time.Time) string) string {
+func waitingText(r leasehold.Record, at func(time.Time) string) string {
 	var each []string
-	for _, w := range queue {
+	for _, w := range r.Waiting {
 		each = append(each, wording.Owner(w.Owner)+" since "+at(w.Since))
 	}
 	return strings.Join(each, ", ")
@@ -287,7 +287,7 @@ func workText(d *leasehold.Done) string {
 }
 
 // formerText describes the previous holder and how its grant ended; empty if unknown.
-func formerText(f *leasehold.Former, at func(time.Time) string) string {
+func formerText(f *leasehold.End, at func(time.Time) string) string {
 	if f == nil {
 		return ""
 	}
@@ -298,15 +298,15 @@ func formerText(f *leasehold.Former, at func(time.Time) string) string {
 	if f.Token != 0 {
 		parts = append(parts, fmt.Sprintf("token %d", f.Token))
 	}
-	if until := at(f.Until); until != "" {
+	if until := at(f.At); until != "" {
 		parts = append(parts, "until "+until)
 	}
-	return strings.Join(append(parts, f.Ended), ", ")
+	return strings.Join(append(parts, f.How), ", ")
 }
 
 // brokenText describes the break of a grant with the grant's token; empty if none was
 // broken.
-func brokenText(b *leasehold.Broken, at func(time.Time) string) string {
+func brokenText(b *leasehold.End, at func(time.Time) string) string {
 	switch {
 	case b == nil:
 		return ""
@@ -317,7 +317,7 @@ func brokenText(b *leasehold.Broken, at func(time.Time) string) string {
 }
 
 // breakText describes a break: the operator, the time and the reason.
-func breakText(b *leasehold.Broken, at func(time.Time) string) string {
+func breakText(b *leasehold.End, at func(time.Time) string) string {
 	text := "by " + wording.Owner(b.By) + " at " + at(b.At)
 	if b.Reason != "" {
 		text += ": " + visible.Word(b.Reason)

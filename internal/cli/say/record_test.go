@@ -29,9 +29,15 @@ func TestWorkOfPeriodIsNamedByItsStart(t *testing.T) {
 }
 
 func TestWaitersAreShownInOrderWithTheirTimes(t *testing.T) {
-	line := []leasehold.Waiter{{Owner: "ann/abcdefghijklmnopqrstuvwxyz", Since: time.UnixMilli(1)}, {Owner: "carl/abcdefghijklmnopqrstuvwxyz", Since: time.UnixMilli(2)}}
+	var r leasehold.Record
+	for i, owner := range []string{"ann/abcdefghijklmnopqrstuvwxyz", "carl/abcdefghijklmnopqrstuvwxyz"} {
+		r.Waiting = append(r.Waiting, struct {
+			Owner string
+			Since time.Time
+		}{owner, time.UnixMilli(int64(i + 1))})
+	}
 	at := func(t time.Time) string { return t.UTC().Format("05.000") }
-	if got, want := waitingText(line, at), "ann/abcd since 00.001, carl/abcd since 00.002"; got != want {
+	if got, want := waitingText(r, at), "ann/abcd since 00.001, carl/abcd since 00.002"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

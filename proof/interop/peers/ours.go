@@ -194,7 +194,7 @@ func (o *ours) acquire(ctx context.Context, r Request) (Reply, error) {
 		opts = append(opts, leasehold.IfExists())
 	}
 	if r.KeepOnRelease {
-		opts = append(opts, leasehold.KeepOnRelease())
+		opts = append(opts, leasehold.DeleteOnRelease(false))
 	}
 	if o.manual {
 		opts = append(opts, leasehold.WithoutRenewal())
@@ -251,20 +251,16 @@ func release(ctx context.Context, lock *leasehold.Lock, r Request) error {
 	switch {
 	case r.Keep == nil:
 	case *r.Keep:
-		opts = append(opts, leasehold.KeepOnRelease())
+		opts = append(opts, leasehold.DeleteOnRelease(false))
 	default:
-		opts = append(opts, leasehold.DeleteOnRelease())
+		opts = append(opts, leasehold.DeleteOnRelease(true))
 	}
 	return lock.Release(ctx, opts...)
 }
 
 func (o *ours) list(ctx context.Context, r Request) (Reply, error) {
-	var opts []leasehold.ListOption
-	if r.Key != "" {
-		opts = append(opts, leasehold.ListPartition(r.Key))
-	}
 	var out Reply
-	for found, err := range o.client.List(ctx, opts...) {
+	for found, err := range o.client.List(ctx, leasehold.ListOptions{Partition: r.Key}) {
 		if err != nil {
 			return out, err
 		}

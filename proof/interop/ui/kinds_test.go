@@ -112,7 +112,7 @@ func TestPageQuotesNamesOfOthersInSentences(t *testing.T) {
 	}
 	p.to("?lock=job")
 	p.Wait(inLock(`"` + speech + "/"))
-	if err := locks.Break(t.Context(), lock.Record(), lib.WithReason(speech)); err != nil {
+	if err := locks.Break(t.Context(), lock.Record(), lib.BreakOptions{Reason: speech}); err != nil {
 		t.Fatal(err)
 	}
 	p.Wait(inLock(`was broken by "`+speech+"/", `": "`+speech+`"`))

@@ -155,13 +155,13 @@ var operations = []operation{
 	{name: "Client.Close", op: "release", writes: true, ends: "job, left", do: func(ctx context.Context, s *scene) error { return s.c.Close(ctx) },
 		again: func(ctx context.Context, s *scene) error { return acquired(s.other.Acquire(ctx, "job")) }},
 	{name: "Client.Break", op: "break", key: "theirs", writes: true, do: func(ctx context.Context, s *scene) error {
-		return s.c.Break(ctx, s.theirs.Record())
+		return s.c.Break(ctx, s.theirs.Record(), leasehold.BreakOptions{})
 	}},
 	{name: "Client.Get", op: "get", key: "theirs", reads: true, do: func(ctx context.Context, s *scene) error {
 		return acquired(s.c.Get(ctx, "theirs"))
 	}},
 	{name: "Client.List", op: "list", reads: true, do: func(ctx context.Context, s *scene) error {
-		for _, err := range s.c.List(ctx) {
+		for _, err := range s.c.List(ctx, leasehold.ListOptions{}) {
 			if err != nil {
 				return err
 			}

@@ -87,7 +87,7 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 			return to.Write(say.Observed(t.Table, t.Region(), found), c.Now())
 		})
 		switch {
-		case errors.Is(err, leasehold.ErrRecord): // it was reported already
+		case errors.As(err, new(*leasehold.RecordError)): // it was reported already
 			bad = append(bad, err)
 		case err != nil:
 			return err

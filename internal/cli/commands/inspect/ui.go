@@ -80,7 +80,7 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 	return c.OnTable(cmd, c.Settings.Breaker(), func(ctx context.Context, t *store.Table) error {
 		// A table that cannot be read, or that has another layout, is an error now rather
 		// than a page without locks.
-		for _, err := range t.Locks.List(ctx) {
+		for _, err := range t.Locks.List(ctx, leasehold.ListOptions{}) {
 			if err != nil && !holders.IsDamaged(err) {
 				return err
 			}

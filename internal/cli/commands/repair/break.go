@@ -114,24 +114,16 @@ func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.
 		return misuse.Errorf("%s is held by %s: break asks at a terminal, and there is none: to break this grant type leasehold break%s",
 			wording.Key(r.Key), wording.Owner(r.Owner), f.wordsFor(r))
 	}
-	var opts []leasehold.BreakOption
-	if f.reason.Value != "" {
-		opts = append(opts, leasehold.WithReason(f.reason.Value))
-	}
-	if f.token != "" && r.Token == 0 {
-		opts = append(opts, leasehold.IfUnrenewed())
-	}
+	how := leasehold.BreakOptions{Reason: f.reason.Value, IfUnrenewed: f.token != "" && r.Token == 0}
 	if !f.yes {
 		o, err := c.confirmBreak(ctx, t, r)
 		if err != nil {
 			return err
 		}
-		if o.State == holders.Dead {
-			opts = append(opts, leasehold.IfUnrenewed())
-		}
+		how.IfUnrenewed = how.IfUnrenewed || o.State == holders.Dead
 		r = o.Record
 	}
-	switch err := t.Locks.Break(ctx, r, opts...); {
+	switch err := t.Locks.Break(ctx, r, how); {
 	case errors.Is(err, leasehold.ErrHolderUntold): // the grant is broken
 		c.Say.Fail(err)
 	case err != nil:

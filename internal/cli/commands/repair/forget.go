@@ -109,7 +109,7 @@ func readFree(ctx context.Context, t *store.Table, key leasehold.Key) (item prot
 	}
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
-	case errors.Is(err, leasehold.ErrRecord):
+	case errors.As(err, new(*leasehold.RecordError)):
 		return nil, free, failure.Exit(failure.CodeNo, err)
 	case errors.Is(err, leasehold.ErrNotFound), err == nil && r.Released:
 		return nil, free, changed(key)

@@ -167,7 +167,7 @@ func (r *toRewrite) rewrite(ctx context.Context, locks *leasehold.Client) error 
 	}
 	r.result = resultRewritten
 	// A signal must not prevent the release.
-	return lock.Release(context.WithoutCancel(ctx), leasehold.KeepOnRelease())
+	return lock.Release(context.WithoutCancel(ctx), leasehold.DeleteOnRelease(false))
 }
 
 // recordsToRewrite reads the records that need rewriting, in order of key.

@@ -61,7 +61,7 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if err := checkOrder(ctx, c, want); err != nil {
 		return nil, err
 	}
-	return firstOf(c.sought(ctx, want.key(), func() (acquire.Result, error) { return c.acquirer.One(ctx, want.wanted(c)) }))
+	return firstOf(c.searched(ctx, want.key(), func() (acquire.Result, error) { return c.acquirer.One(ctx, want.wanted(c)) }))
 }
 
 // Do is Client.Acquire followed by Lock.Do. An error from before fn was called matches
@@ -77,8 +77,8 @@ func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context
 	return lock.Do(ctx, fn)
 }
 
-// sought runs search and emits its outcome. Close waits for it.
-func (c *Client) sought(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]acquire.Holding, error) {
+// searched runs search and emits its outcome. Close waits for it.
+func (c *Client) searched(ctx context.Context, first Key, search func() (acquire.Result, error)) ([]acquire.Holding, error) {
 	if !c.env.Enter() {
 		return nil, c.afterClose("acquire", first)
 	}
@@ -98,7 +98,7 @@ func firstOf(held []acquire.Holding, err error) (*Lock, error) {
 	return lockOf(held[0].(*hold.Lock).First()), nil
 }
 
-// wanted returns what package seek needs to know of the request.
+// wanted returns what package acquire needs to know of the request.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		l := newLock(c)
@@ -108,7 +108,7 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted ends a call for which keys were sought. It gives them back if the client is
+// granted ends a call for which keys were wanted. It gives them back if the client is
 // closing: Close may not have seen them.
 func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
 	if err != nil {
@@ -169,7 +169,7 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	if neverFree {
 		return nil, deadlock
 	}
-	return firstOf(c.sought(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
+	return firstOf(c.searched(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
 }
 
 // refuses returns why a grant is not shared with a request that belongs to it.

@@ -139,7 +139,7 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		return nil, c.errorf("acquire", wants[0].key(), "%w", attempts.Cause(ctx))
 	}
 	shared := map[Key]*hold.Lock{}
-	var sought []*acquire.Want
+	var wanted []*acquire.Want
 	for _, want := range wants {
 		want.InOrder = true
 		if h := c.holds.Of(ctx, want.Key); h != nil {
@@ -152,12 +152,12 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 		if err := checkOrder(ctx, c, want); err != nil {
 			return nil, err
 		}
-		sought = append(sought, want.wanted(c))
+		wanted = append(wanted, want.wanted(c))
 	}
-	slices.SortFunc(sought, func(a, b *acquire.Want) int { return a.Key.Compare(b.Key) })
+	slices.SortFunc(wanted, func(a, b *acquire.Want) int { return a.Key.Compare(b.Key) })
 	granted := map[Key]*hold.Lock{}
-	if len(sought) > 0 {
-		all, err := c.sought(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.All(ctx, sought) })
+	if len(wanted) > 0 {
+		all, err := c.searched(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.All(ctx, wanted) })
 		if err != nil {
 			return nil, err
 		}

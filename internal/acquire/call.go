@@ -21,7 +21,7 @@ type Result struct {
 	Local    bool         // another goroutine has handed the key over
 }
 
-// One seeks a key: first in the local queue, and then the key itself.
+// One acquires a key: first in the local queue, and then the key itself.
 func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	began := c.Now()
 	given, err := c.awaitTurn(ctx, want, began)
@@ -36,7 +36,7 @@ func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	return call.run(ctx, call.first)
 }
 
-// First seeks the first of the keys that is free. It waits in the local queues of all.
+// First acquires the first of the keys that is free. It waits in the local queues of all.
 func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -49,7 +49,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, call.first)
 }
 
-// All seeks all keys, which are in order, or none.
+// All acquires all keys, which are in order, or none.
 func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -59,7 +59,7 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, call.all)
 }
 
-// call seeks keys for one caller, on a goroutine of its own. So the caller can leave at once
+// call acquires keys for one caller, on a goroutine of its own. So the caller can leave at once
 // when its context ends, and the call undoes what it has sent.
 type call struct {
 	c      *Acquirer
@@ -70,7 +70,7 @@ type call struct {
 	began  decide.Instant
 
 	parts   []*waiter     // one for each key, in the order given
-	waiters []*waiter     // those that are sought now: all parts or, if all keys are wanted, one after the other
+	waiters []*waiter     // those that are wanted now: all parts or, if all keys are wanted, one after the other
 	turns   chan turn     // for the turns of several keys
 	delay   time.Duration // at first, so that other processes can go first
 

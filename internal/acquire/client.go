@@ -58,7 +58,7 @@ type Holding interface {
 	GiveBack() // releases it, as its caller has left
 }
 
-// Want describes one key that a call seeks, and the terms of its grant.
+// Want describes one key that a call wants, and the terms of its grant.
 type Want struct {
 	Key        protocol.Key
 	Timing     lease.Timing
@@ -70,7 +70,7 @@ type Want struct {
 	Delete     bool // what is freed is deleted
 	Once       protocol.Once
 
-	OneOfSeveral bool // sought with others: never handed over
+	OneOfSeveral bool // wanted with others: never handed over
 	InOrder      bool // one of several that are taken in the order of their keys
 
 	// Hold begins to hold what was granted. It is called at once, also for a caller who

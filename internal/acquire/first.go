@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// first seeks the first of the keys that is free, and gives up the others.
+// first acquires the first of the keys that is free, and gives up the others.
 func (w *call) first() {
 	attempts.Wait(w.ctx, w.delay)
 	for _, of := range w.parts {

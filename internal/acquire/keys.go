@@ -15,7 +15,7 @@ import (
 )
 
 // Keys is what one client knows of keys that it does not hold: who waits for them here, and
-// which of its attempts may still be granted them. Those who seek a key and those who
+// which of its attempts may still be granted them. Those who acquire a key and those who
 // release one share it.
 type Keys struct {
 	*core.Env
@@ -88,7 +88,7 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 }
 
 // Left holds the records of keys that this client has handed to others, as it left them. A
-// call that seeks such a key again begins with that record: a grant would be rejected, and
+// call that wants such a key again begins with that record: a grant would be rejected, and
 // show the same. It is safe for concurrent use, and the zero Left is empty.
 type Left struct {
 	mu      sync.Mutex

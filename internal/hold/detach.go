@@ -111,7 +111,7 @@ func (c *Holds) isUnclaimed(h *Lock) bool {
 
 // detachAgain detaches a grant whose Resume was answered when its caller had left, or the
 // client was closing: a later Resume on this client resumes it. It is not given back, as what
-// was sought by Acquire is: whoever has detached it may still work under it, and believes it
+// was granted to Acquire is: whoever has detached it may still work under it, and believes it
 // until its lease ends.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)

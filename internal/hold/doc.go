@@ -17,7 +17,7 @@
 //	                  another client in the record's queue ────────────► handed over
 //
 // Trust in a [Lock] ends once, before anything is sent that frees its key: its contexts
-// end, it is forgotten by [Client.Locks], and what comes later changes nothing. A lock that
+// end, it is forgotten by [Holds.Locks], and what comes later changes nothing. A lock that
 // was lost before its release began is lost: the release finds out what it may still free.
 //
 // # What each request does, and what its failure means
@@ -62,6 +62,6 @@
 //
 // # What it does not know
 //
-// How keys are sought (package acquire, whose [seek.Keeper] the client is); which options there
+// How keys are acquired (package acquire, whose [acquire.Keeper] the client is); which options there
 // are; the errors and events of users, which package core has interfaces for.
 package hold

@@ -200,7 +200,7 @@ func (f *freeing) longestPause() time.Duration {
 	return max(time.Second, f.h.lease.Root().Duration()/15)
 }
 
-// end ends the release whose turn it is: the next in the queue may seek the key.
+// end ends the release whose turn it is: the next in the queue may acquire the key.
 func (f *freeing) end(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
 	repeated := f.repeat(err)
@@ -209,7 +209,7 @@ func (f *freeing) end(err error) {
 	f.r.end(err)
 }
 
-// passTurn lets the next in the local queue seek the key.
+// passTurn lets the next in the local queue acquire the key.
 func (f *freeing) passTurn() {
 	if f.hasQueue() {
 		f.h.c.keys.Local.PassQueued(f.h.key, f.h)

@@ -216,7 +216,7 @@ func (h *Lock) held() time.Duration {
 	return h.lasted
 }
 
-// passTurn lets the next in the local queue seek the key.
+// passTurn lets the next in the local queue acquire the key.
 func (h *Lock) passTurn() { h.c.keys.Local.Pass(h.key, h) }
 
 // naming adds the lock to an error that names none.

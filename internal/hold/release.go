@@ -17,7 +17,7 @@ import (
 type Terms struct {
 	Delete  bool // the record goes, else it is kept, marked released
 	Changes protocol.Changes
-	Done    bool // what the lock was sought for is done once, and is done: the release stores that
+	Done    bool // what the lock was acquired for is done once, and is done: the release stores that
 }
 
 // Release frees the keys, each by a write of its own. terms are those of each handle.

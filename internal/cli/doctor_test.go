@@ -229,6 +229,21 @@ func TestDoctorWritesBelowAllowedPrefix(t *testing.T) {
 	is(t, f.doctor(0, "--prefix", "svc/"), "lock", "ok", "acquired svc/leasehold-doctor/")
 }
 
+func TestDoctorRepeatsThrottledRequests(t *testing.T) {
+	t.Parallel()
+	var seen sync.Map
+	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+		if _, again := seen.LoadOrStore(op, true); !again {
+			refuse(w, "ProvisionedThroughputExceededException", "too many requests")
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+	lines := f.doctor(0)
+	is(t, lines, "table", "ok", "fits layout native")
+	is(t, lines, "rights", "ok", "all that holding locks needs")
+}
+
 func TestDoctorEndsWithoutReader(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)

@@ -190,7 +190,7 @@ func openFile(ctx context.Context, path string, options ...boltstore.Option) (lo
 		return nil, misuse.Errorf("%s is no longer a store: %v", path, boltstore.ErrEmpty)
 	case errors.Is(err, boltstore.ErrBusy):
 		return nil, failure.Like(err, fmt.Sprintf("%s was busy for %s: another process keeps it locked: end that process, or continue it if it was stopped; fuser(1) names it",
-			path, wording.Age(time.Since(began))))
+			path, wording.Age(time.Since(began).Round(time.Second))))
 	case exists && (errors.Is(err, bolterrors.ErrInvalid) || errors.Is(err, bolterrors.ErrVersionMismatch) || errors.Is(err, bolterrors.ErrChecksum)):
 		return nil, misuse.Errorf("%s is not a leasehold store: %s", path, another)
 	case disked:

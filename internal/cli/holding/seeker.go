@@ -139,20 +139,14 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	wait.tries(w.NoWait)
 	h := &Hold{seeker: s, renewals: newRenewals(s.user.Say, s.store.Where())}
 	follow := func(e leasehold.Event) {
-		if e.Kind == leasehold.EventWaiting && s.saw != nil {
-			s.saw(*e.Holder)
-		}
-		due := e.Kind != leasehold.EventWaiting || wait.noteHolder(*e.Holder, e.Position, all)
-		wait.putOff(nil) // a newer event, or the end of the wait, replaces it
+		wait.saw(e, all)
 		switch {
-		case !due:
-			wait.putOff(func(holdersSeen int) { s.user.Say.ClientEvent(e, s.user.Now(), holdersSeen) })
-			return
-		case e.Kind != leasehold.EventWaiting && w.Detached: // the grant contains all other information
-			return
+		case e.Kind == leasehold.EventWaiting && s.saw != nil:
+			s.saw(*e.Holder)
+		case e.Kind != leasehold.EventWaiting && !w.Detached: // the grant contains all other information
+			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
+			h.renewals.event(e)
 		}
-		s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
-		h.renewals.event(e)
 	}
 	s.follow.Store(&follow)
 

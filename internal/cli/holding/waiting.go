@@ -26,29 +26,28 @@ const (
 
 // wait reports the holder of a key while the command waits for it. On a terminal it rewrites
 // one line every second. Elsewhere it writes one line when the wait begins and then one a
-// minute, however often the holder changes, and one more for another place in the queue; events
-// are as rare.
+// minute, however often the holder changes, and one more for another place in the queue. Each
+// such report is an event, too, on a terminal as well.
 //
 // That holds for a process, however often it waits: terms of an election may change every
 // second.
 type wait struct {
-	say *say.Messages
-	now func() time.Time
+	say  *say.Messages
+	now  func() time.Time
+	tell func(e leasehold.Event, holdersSeen int) // writes an event
 
 	mu      sync.Mutex
-	key     leasehold.Key
-	holder  *leasehold.Record
-	place   int      // in the record's queue, from 1; 0 if it is not there
-	all     *allHeld // all the holders, with holder among them; nil if holder holds the key
+	event   leasehold.Event // the last one of the wait, with the holder; zero before the first
+	over    bool            // the call that event is of has ended, as by a grant
+	place   int             // in the record's queue, from 1; 0 if it is not there
+	all     *allHeld        // all the holders, with holder among them; nil if holder holds the key
 	grants  map[leasehold.Key]string
 	former  string    // the grant of this process's last term; empty for none
 	checks  bool      // the key was seen with that grant, and this was reported
 	holders int       // seen so far
 	trying  bool      // -n: a holder is waited for only if it looks dead
 	seenAt  time.Time // when a holder was seen first; zero before that
-	line    told      // by the last line that is not rewritten
-	event   told      // by the last event
-	put     func()    // writes the event of a position that was not reported yet; nil if it was
+	told    told      // by the last event, and by the last line that is not rewritten
 
 	stop func() // ends what start began
 }
@@ -78,8 +77,9 @@ func (s *told) due(place int, now time.Time) bool {
 // for the first. former is the grant of the term that the earlier one has led to, empty for none.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
+	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
 	if earlier != nil {
-		w.line, w.event = earlier.line, earlier.event
+		w.told = earlier.told
 	}
 	return w
 }
@@ -90,7 +90,6 @@ func (w *wait) start() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		w.report()
-		w.writePut()
 	})
 }
 
@@ -99,7 +98,7 @@ func (w *wait) tries(nonblock bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.trying = nonblock
-	if w.holder != nil {
+	if w.event.Holder != nil {
 		w.seenAt = w.now()
 	}
 }
@@ -109,12 +108,22 @@ func (w *wait) end() {
 	w.say.Clear()
 }
 
-// noteHolder records who holds the key, or one of its permits. A holder of a
-// permit is not reported before all permits were seen held, as another may be
-// free. It returns whether it is time to write an event.
-func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool) {
+// saw records an event of the client. A waiting event has the holder of the key, or of one of
+// its permits: that is not reported before all permits were seen held, as another may be free.
+// The end of a call ends the reports until the next waiting event.
+func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	switch e.Kind {
+	case leasehold.EventWaiting:
+		w.over = false
+	case leasehold.EventGranted, leasehold.EventDone, leasehold.EventGaveUp:
+		w.over = true
+		return
+	default:
+		return
+	}
+	r, place := *e.Holder, e.Position
 	grant := holders.GrantOf(r)
 	if w.grants[r.Key] != grant {
 		w.grants[r.Key] = grant
@@ -125,42 +134,20 @@ func (w *wait) noteHolder(r leasehold.Record, place int, all *allHeld) (due bool
 			w.checks = true
 			w.say.Text("checking whether the former grant of %s to this process is still current", wording.Key(r.Key))
 		}
-		return false
+		return
 	}
 	if all != nil {
 		if !all.add(r) {
-			return false
+			return
 		}
 		place = 0 // it stands in several queues, and none is shown
 	}
-	w.key, w.holder, w.place, w.all = r.Key, &r, place, all
-	now := w.now()
-	if w.trying { // most tries are over at once
-		if w.seenAt.IsZero() {
-			w.seenAt = now
-		}
-		return false
+	w.event, w.place, w.all = e, place, all
+	if w.seenAt.IsZero() {
+		w.seenAt = w.now()
 	}
-	w.report()
-	return w.event.due(place, now)
-}
-
-// putOff keeps an event that was not due, until its position may be reported; nil drops
-// it. write is called by this wait, until it is over.
-func (w *wait) putOff(write func(holdersSeen int)) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.put = nil
-	if write != nil && w.holder != nil && !w.trying && w.place > 0 && w.place != w.event.place {
-		w.put = func() { write(w.holders) }
-	}
-}
-
-// writePut writes the event that was put off, if it is due. w.mu is held.
-func (w *wait) writePut() {
-	if w.put != nil && w.event.due(w.place, w.now()) {
-		w.put()
-		w.put = nil
+	if !w.trying { // most tries are over at once
+		w.report()
 	}
 }
 
@@ -169,22 +156,26 @@ func (w *wait) writePut() {
 func (w *wait) holdersSeen() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.holder == nil && !w.checks {
+	if w.event.Holder == nil && !w.checks {
 		return 0
 	}
 	return w.holders
 }
 
-// report writes the lines that are due. w.mu is held.
+// report writes the line and the event that are due. w.mu is held.
 func (w *wait) report() {
 	now := w.now()
-	if w.holder == nil || w.trying && now.Sub(w.seenAt) < tryingAfter {
+	if w.event.Holder == nil || w.over || w.trying && now.Sub(w.seenAt) < tryingAfter {
 		return
 	}
+	due := w.told.due(w.place, now)
 	if w.say.Rewrites() {
 		w.say.Rewrite(w.text(now))
-	} else if w.line.due(w.place, now) {
+	} else if due {
 		w.say.Text("%s", w.text(now))
+	}
+	if due && !w.trying { // -n reports no wait to programs
+		w.tell(w.event, w.holders)
 	}
 }
 
@@ -192,14 +183,15 @@ func (w *wait) text(now time.Time) string {
 	if w.all != nil {
 		return "waiting: " + w.all.String()
 	}
-	line := "waiting for " + wording.Key(w.key) + ", held by " + wording.Owner(w.holder.Owner)
-	if !w.holder.GrantedAt.IsZero() {
-		line += " for " + wording.Age(now.Sub(w.holder.GrantedAt))
+	holder := w.event.Holder
+	line := "waiting for " + wording.Key(holder.Key) + ", held by " + wording.Owner(holder.Owner)
+	if !holder.GrantedAt.IsZero() {
+		line += " for " + wording.Age(now.Sub(holder.GrantedAt))
 	}
 	if w.place > 0 {
 		line += fmt.Sprintf(", number %d in the queue", w.place)
 	}
-	if says := visible.Remark(w.holder.Data); says != "" {
+	if says := visible.Remark(holder.Data); says != "" {
 		line += ": " + visible.Word(says)
 	}
 	if w.trying {

@@ -22,25 +22,45 @@ func userAt(w io.Writer, now func() time.Time) User {
 	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
 }
 
+// see records a waiting event. It returns how many events the wait has written so far.
+func (w *wait) see(r leasehold.Record, place int, all *allHeld, told *[]int) int {
+	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) }
+	w.saw(leasehold.Event{Kind: leasehold.EventWaiting, Holder: &r, Position: place}, all)
+	return len(*told)
+}
+
 func TestWaitIsReportedOnceAMinuteHoweverOftenHolderChanges(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
-	events := 0
+	var told []int
 	const minutes = 5
 	for i := range minutes * 600 { // ten holders a second
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		if w.noteHolder(r, 0, nil) {
-			events++
-		}
+		w.see(r, 0, nil, &told)
 		now = now.Add(time.Second / 10)
 	}
-	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || events != minutes {
-		t.Errorf("%d lines and %d events in %d minutes", lines, events, minutes)
+	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || len(told) != minutes {
+		t.Errorf("%d lines and %d events in %d minutes", lines, len(told), minutes)
 	}
 	if w.holdersSeen() != minutes*600 {
 		t.Errorf("%d holders", w.holdersSeen())
 	}
+}
+
+func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var stderr bytes.Buffer
+		var told []int
+		w := newWait(userAt(&stderr, time.Now), nil, "")
+		w.start()
+		w.see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 0, nil, &told)
+		time.Sleep(5*time.Minute + 30*time.Second)
+		w.end()
+		if lines := strings.Count(stderr.String(), "waiting for k, held by o"); lines != 6 || len(told) != 6 {
+			t.Errorf("%d lines and %d events in five minutes", lines, len(told))
+		}
+	})
 }
 
 func TestElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
@@ -48,23 +68,21 @@ func TestElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	user := userAt(&stderr, func() time.Time { return now })
 	var w *wait
-	events := 0
+	var told []int
 	const minutes = 3
 	for i := range minutes * 30 { // a term every two seconds
 		w = newWait(user, w, "")
 		w.start()
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: fmt.Sprint("owner", i), Grant: fmt.Sprint(i), Lease: time.Second}
-		if w.noteHolder(r, 0, nil) {
-			events++
-		}
+		w.see(r, 0, nil, &told)
 		if seen := w.holdersSeen(); seen != 1 {
 			t.Errorf("term %d: %d holders were waited for", i, seen)
 		}
 		w.end()
 		now = now.Add(2 * time.Second)
 	}
-	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || events != minutes {
-		t.Errorf("%d lines and %d events in %d minutes", lines, events, minutes)
+	if lines := strings.Count(stderr.String(), "waiting for k, held by "); lines != minutes || len(told) != minutes {
+		t.Errorf("%d lines and %d events in %d minutes", lines, len(told), minutes)
 	}
 }
 
@@ -73,10 +91,11 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	keys := leasehold.Keys("k/1", "k/2")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
 	w := newWait(userAt(&stderr, time.Now), nil, "")
+	var told []int
 	for i, key := range keys {
 		r := leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}
-		if due := w.noteHolder(r, 0, permits); due != (i == 1) || (w.holdersSeen() > 0) != due {
-			t.Errorf("permit %d: an event is due: %v, %d holders were waited for", i+1, due, w.holdersSeen())
+		if n := w.see(r, 0, permits, &told); n != i || (w.holdersSeen() > 0) != (n > 0) {
+			t.Errorf("permit %d: %d events, %d holders were waited for", i+1, n, w.holdersSeen())
 		}
 	}
 }
@@ -89,7 +108,7 @@ func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
 		strings.Repeat("a", 200): "held by o\n",
 	} {
 		var stderr bytes.Buffer
-		newWait(userAt(&stderr, time.Now), nil, "").noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Data: []byte(data)}, 0, nil)
+		newWait(userAt(&stderr, time.Now), nil, "").see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Data: []byte(data)}, 0, nil, new([]int))
 		if got := stderr.String(); !strings.HasSuffix(got, want) {
 			t.Errorf("%q", got)
 		}
@@ -99,7 +118,7 @@ func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
 func TestWaiterIsToldItsPlaceInTheQueue(t *testing.T) {
 	var stderr bytes.Buffer
 	w := newWait(userAt(&stderr, time.Now), nil, "")
-	w.noteHolder(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil)
+	w.see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil, new([]int))
 	if got := stderr.String(); !strings.Contains(got, "waiting for k, held by o, number 3 in the queue") {
 		t.Error(got)
 	}
@@ -129,12 +148,10 @@ func TestPlaceInQueueIsToldAtMostOnceASecond(t *testing.T) {
 			begin := time.Unix(1e9, 0)
 			now := begin
 			w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
-			events := 0
+			var told []int
 			for _, s := range c {
 				now = begin.Add(s.at)
-				if w.noteHolder(r, s.place, nil) {
-					events++
-				}
+				events := w.see(r, s.place, nil, &told)
 				if lines := strings.Count(stderr.String(), "waiting for k"); events != s.events || lines != s.events {
 					t.Errorf("after %v: %d events and %d lines, want %d", s.at, events, lines, s.events)
 				}
@@ -143,7 +160,6 @@ func TestPlaceInQueueIsToldAtMostOnceASecond(t *testing.T) {
 	}
 }
 
-// The line may then show an old position, and no event corrects it.
 func TestPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
@@ -152,25 +168,23 @@ func TestPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
 		w := newWait(userAt(&stderr, time.Now), nil, "")
 		w.start()
 		for _, place := range []int{4, 3, 2} {
-			if w.noteHolder(r, place, nil) {
-				told = append(told, place)
-				continue
-			}
-			w.putOff(func(int) { told = append(told, place) })
+			w.see(r, place, nil, &told)
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if !slices.Equal(told, []int{4, 2}) {
 			t.Errorf("told %v", told)
 		}
-		if w.noteHolder(r, 1, nil); strings.Count(stderr.String(), "waiting for k") != 3 {
+		if w.see(r, 1, nil, &told); strings.Count(stderr.String(), "waiting for k") != 3 {
 			t.Errorf("it says %s", &stderr)
 		}
-		w.noteHolder(r, 5, nil)
-		w.putOff(func(int) { t.Error("told though the wait was over") })
-		w.putOff(nil)
+		w.see(r, 5, nil, &told)
+		w.saw(leasehold.Event{Kind: leasehold.EventGranted}, nil)
 		time.Sleep(5 * time.Second)
 		w.end()
+		if !slices.Equal(told, []int{4, 2, 1}) {
+			t.Errorf("told %v, though the wait was over", told)
+		}
 	})
 }
 
@@ -179,8 +193,9 @@ func TestWaitForFormerGrantOfOwnIsACheck(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "own")
 	key := leasehold.Key{Partition: "k"}
+	var told []int
 	for range 100 {
-		if w.noteHolder(leasehold.Record{Key: key, Owner: "me", Grant: "own", Lease: time.Second}, 0, nil) {
+		if w.see(leasehold.Record{Key: key, Owner: "me", Grant: "own", Lease: time.Second}, 0, nil, &told) > 0 {
 			t.Error("an event says that it waits")
 		}
 		now = now.Add(time.Second)
@@ -188,7 +203,7 @@ func TestWaitForFormerGrantOfOwnIsACheck(t *testing.T) {
 	if got, want := stderr.String(), "leasehold: checking whether the former grant of k to this process is still current\n"; got != want || w.holdersSeen() != 1 {
 		t.Errorf("%d holders: %s", w.holdersSeen(), got)
 	}
-	if !w.noteHolder(leasehold.Record{Key: key, Owner: "other", Grant: "other", Lease: time.Second}, 0, nil) || !strings.Contains(stderr.String(), "waiting for k, held by other") {
+	if w.see(leasehold.Record{Key: key, Owner: "other", Grant: "other", Lease: time.Second}, 0, nil, &told) != 1 || !strings.Contains(stderr.String(), "waiting for k, held by other") {
 		t.Errorf("another holder is not waited for: %s", &stderr)
 	}
 }
@@ -199,16 +214,14 @@ func TestPositionsInSeveralQueuesAreNoNews(t *testing.T) {
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
-	events := 0
+	var told []int
 	for i, place := range []int{4, 3, 2, 1, 3} {
 		key := leasehold.Keys("k/0", "k/1")[i%2]
-		if w.noteHolder(leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}, place, permits) {
-			events++
-		}
+		w.see(leasehold.Record{Key: key, Owner: "o", Grant: fmt.Sprint(i), Lease: time.Second}, place, permits, &told)
 		now = now.Add(2 * time.Second)
 	}
-	if n := strings.Count(stderr.String(), "waiting"); n != 1 || events != 1 {
-		t.Errorf("%d lines, %d events: %s", n, events, &stderr)
+	if n := strings.Count(stderr.String(), "waiting"); n != 1 || len(told) != 1 {
+		t.Errorf("%d lines, %d events: %s", n, len(told), &stderr)
 	}
 }
 

@@ -12,26 +12,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
-// Acquire blocks until the key is granted or ctx ends. TryAcquire does not wait for a live
-// holder.
+// Acquire blocks until the key is granted or ctx ends; a *HeldError then contains the
+// holder. ctx bounds only the wait: the lock is held until it is released or lost.
+// Client.Do and Lock.Bind end the work with ctx, too. If ctx belongs to a lock of the same
+// key, waiting could never end: the error is ErrDeadlock, unless Reentrant is given.
 //
-// ctx bounds only the wait: the lock is held until it is released or lost. Client.Do and
-// Lock.Bind end the work with ctx, too. If ctx ends first, the error matches
-// context.Cause(ctx) and ctx.Err() and, if a holder was seen, is a *HeldError. If ctx
-// belongs to a lock of the same key, waiting could never end: the error is ErrDeadlock,
-// unless Reentrant is given.
-//
-// In the native layout all calls that wait stand in one queue, in the key's record, and the
-// first of them is granted the key by the write that releases it. So the key is never free
-// while others wait, and TryAcquire is refused. A key that was handed over has half of the
-// former holder's lease (3 s to 10 s) until its first renewal, after a tenth of that: call
-// Lock.Renew first if the work counts back from Lock.TrustedUntil. In other layouts waiters
-// read the record every Config.PollMax.
+// In the native layout all waiting calls stand in one queue, in the key's record. The write
+// that releases the key grants it to the first of them, so the key is never free while
+// others wait, and TryAcquire is refused. Such a grant has half of the former holder's
+// lease (3 s to 10 s) until its first renewal: call Lock.Renew first if the work counts
+// back from Lock.TrustedUntil. In other layouts waiters poll the record (Config.PollMax).
 //
 // Failed requests are retried until ctx ends; the error then contains the last failure. So
 // are refused credentials, if DynamoDB has accepted this client before, and denied
-// requests, if it has answered a request of this wait. Any other refusal ends the wait with
-// an *OpError.
+// requests, if it has answered this wait before. Any other refusal is returned as an
+// *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(key, opts)
 	if err != nil {
@@ -40,9 +35,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	return c.acquireOne(ctx, want)
 }
 
-// TryAcquire is Acquire with NoWait: it returns the lock, or a *HeldError if the holder is
-// live. It observes a holder that appears dead for the rest of its lease, and takes the key
-// over; NoWaitEvenIfDead refuses at once then, too.
+// TryAcquire is Acquire with NoWait: it returns a *HeldError if the holder is live.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
@@ -133,14 +126,12 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found acquir
 	return nil
 }
 
-// AcquireAny acquires the first of keys, in the order given, that is free. While none is
+// AcquireAny acquires the first of keys that is free, in the order given. While none is
 // free it polls them all, with one read for up to 100 keys. Options apply to every key.
-// With NoWait it returns a *HeldError of the first held key, unless a holder appears dead:
-// then it takes over that key as soon as possible.
-//
-// A key that ctx already holds is left out, or its grant is shared with Reentrant. The
-// error is ErrDeadlock if no key is left, or if each sorts below a key of a Group that ctx
-// belongs to, so that waiting could deadlock; with NoWait that order does not matter.
+// With NoWait it takes over the first key whose holder turns out to be dead, or returns a
+// *HeldError of the first held key. A key that ctx already holds is left out or, with
+// Reentrant, its grant is shared. The error is ErrDeadlock if no key is left, or if waiting
+// for each could deadlock as in AcquireAll.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {

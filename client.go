@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Client acquires and holds locks in one table. It is safe for concurrent use; one per
-// process and table is enough.
+// Client acquires and holds locks in one table. It is safe for concurrent use; a process
+// needs one per table.
 type Client struct {
 	cfg      Config
 	env      *core.Env
@@ -41,12 +41,9 @@ type Client struct {
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every
-// problem of cfg. A nil *dynamodb.Client is an error, too.
-//
-// The SDK renews credentials of db that have an expiry. It never reads a credentials file a
-// second time: if yours may be rewritten while locks are held, call Invalidate of the
-// aws.CredentialsCache after DynamoDB has refused them, as an example of Config.OnEvent
-// does.
+// problem of cfg; a nil *dynamodb.Client is one, too. If a credentials file may be
+// rewritten while locks are held, invalidate the SDK's cache as an example of
+// Config.OnEvent does: the SDK does not read the file again.
 func New(db DB, cfg Config) (*Client, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = layout.Native{}
@@ -146,10 +143,10 @@ func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told = true
 }
 
-// Close ends the client. Calls that wait for a key return ErrClosed, and so do later
-// calls. Every lock's context ends with the cause ErrClosed. Each lock is released
-// once no function in Do runs under it: those with the least trust left go first, and
-// at most 128 at a time. Errors are joined. Once ctx has ended and
-// Config.ReleaseGrace has passed, locks that are still held are left to their leases.
-// A second Close waits for the first until its own ctx ends, and returns the same.
+// Close ends the client. Calls that wait for a key, and later calls, return ErrClosed;
+// every lock's context ends with that cause. Each lock is released once no function in Do
+// runs under it, at most 128 at a time, those with the least trust left first. Errors are
+// joined. Once ctx has ended and Config.ReleaseGrace has passed, the remaining locks are
+// left to their leases. A second Close waits for the first until its own ctx ends, and
+// returns the same.
 func (c *Client) Close(ctx context.Context) error { return c.holds.Close(ctx) }

@@ -21,8 +21,8 @@ import (
 )
 
 // DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it, and so
-// does any wrapper that keeps the SDK's signatures (DAX, tracing, rate limiting). It must
-// be safe for concurrent use. No method will ever be added to it.
+// does any wrapper with the SDK's signatures (DAX, tracing, rate limiting) that is safe for
+// concurrent use. No method will ever be added to it.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -34,11 +34,10 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Forever as Config.Retention keeps released records until they are deleted by hand.
+// Forever as Config.Retention keeps released records until they are deleted.
 const Forever time.Duration = -1
 
-// Config configures a Client. Only Table is required. In every other field, zero
-// means the default.
+// Config configures a Client. Zero means the default in every field but Table.
 type Config struct {
 	// Table is the lock table's name or ARN. Required.
 	Table string
@@ -56,76 +55,64 @@ type Config struct {
 
 	// RenewEvery is the time between renewals. At most a third of Lease - Margin - MaxSkew.
 	// Default Lease/4 (5 s), or that third if it is less. A failed renewal is retried until
-	// trust ends.
-	//
-	// Up to 128 renewals are in flight, the lock with the least trust left first. The SDK's
-	// HTTP client keeps 10 idle connections: with hundreds of locks, set its
-	// MaxIdleConnsPerHost to 128. The log says so once, from ten locks per connection.
+	// trust ends. Up to 128 renewals are in flight: with hundreds of locks, set
+	// MaxIdleConnsPerHost of the SDK's HTTP client to 128 (default 10), as the log says
+	// once from ten locks per connection.
 	RenewEvery time.Duration
 
-	// Margin is how much earlier than its lease expires a holder stops trusting it.
-	// It must cover how far two clocks drift apart within a lease, and the time
-	// that work needs to stop. Default Lease/10 (2 s).
+	// Margin is how much earlier than its lease expires a holder stops trusting it. It must
+	// cover how far two clocks drift apart within a lease, and the time that work needs to
+	// stop. Default Lease/10 (2 s).
 	Margin time.Duration
 
 	// MaxSkew is the most by which this machine's wall clock may ever be wrong. A client
-	// that has just started then takes over a dead holder, if that set MaxSkew too, once
-	// the lease has ended by the clock and MaxSkew has passed: it need not observe the
-	// holder for a lease. Its own locks are trusted for MaxSkew less. If a clock is wrong
-	// by more, two clients may hold one lock: fence what must not happen twice. Native
-	// layout only; layouts with an expiry time have a MaxSkew of their own. Default 0: wall
-	// clocks do not count. leasehold doctor measures what is honest.
+	// that has just started then takes over a dead holder, if that set MaxSkew too, MaxSkew
+	// after the lease has ended by the clock: it need not observe the holder for a lease.
+	// Its own locks are trusted for MaxSkew less. If a clock is wrong by more, two clients
+	// may hold one lock: fence what must not happen twice. Native layout only; layouts with
+	// an expiry time have a MaxSkew of their own. Default 0: wall clocks do not count.
+	// leasehold doctor measures it.
 	MaxSkew time.Duration
 
-	// PollMax is the longest mean pause between two reads of a waiter in a layout without a
-	// queue, or while the queue is suspended. The mean is the age of the grant, from 25 ms up
-	// to 250 ms, and after five seconds a twentieth of it. Each pause is random, from half of
-	// the mean to one and a half times as much. Default 500 ms.
+	// PollMax is the longest mean pause between two reads of a waiter, in a layout without
+	// a queue or while the queue is suspended. Young grants are polled more often, from
+	// every 25 ms on. Each pause is random, by up to half of the mean. Default 500 ms.
 	PollMax time.Duration
 
-	// DeleteOnRelease deletes the record on release, and with it the mark of work that was
-	// done (Once, Every), so that it is done again. A lock that was acquired with Once or
-	// Every keeps its record; another lock of the same key does not. By default the record
-	// is kept and marked released, if the layout can: data stays, and tokens continue to
-	// grow.
+	// DeleteOnRelease deletes the record on release. By default it is kept and marked
+	// released, if the layout can: data stays, and tokens continue to grow. A lock of Once
+	// or Every always keeps its record; another lock of the same key deletes it with the
+	// mark, and the work is done again.
 	DeleteOnRelease bool
 
-	// Retention is how long after its release a record is kept before DynamoDB's TTL may
-	// delete it. Default 7 days for a record without data or attributes, otherwise Forever.
-	// A value set here applies to both, but never to a record that has the mark of Once or
-	// Every, or that may have it because a call that gave up freed it. Not with
-	// DeleteOnRelease.
+	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
+	// Default 7 days, and Forever for a record with data or attributes. A record that has
+	// the mark of Once or Every, or may have it, is always kept. Not with DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long Release, Do and Close may continue after their context has
-	// ended. Default 2 s. A release that stores a mark (Once, Every) may take until the
-	// lease has ended, whatever its context.
+	// ended. Default 2 s. A release with MarkDone may take until the lease has ended.
 	ReleaseGrace time.Duration
 
-	// SharedLease renews one record for all locks of this client, instead of one per lock.
-	// It is for thousands of locks. Set it on every client of a table or on none. Native
-	// layout only. Not with WithLease, WithoutRenewal and Detach.
+	// SharedLease renews one record, the session, for all locks of this client, instead of
+	// one record per lock. It is for thousands of locks. Set it on every client of a table
+	// or on none. Native layout only. Not with WithLease, WithoutRenewal and Detach.
 	//
-	// All locks are trusted while that record, the session, is renewed. Each lock's own
-	// record has a lease of an hour, for libraries that do not know sessions, and is
-	// renewed every twenty minutes. Break notifies the session, so that the holder learns
-	// of it at the next renewal. A late request of a cancelled Acquire may block a key
-	// until this client has released it: for seconds, or two minutes if the request was
-	// late by minutes.
-	//
-	// Close frees all locks by one write to the session, which TTL may delete after seven
-	// days, whatever Retention. The locks' own records stay until the next grant, and TTL does
-	// not delete them.
+	// Each lock's own record has a lease of an hour, for libraries that do not know
+	// sessions, and is renewed every twenty minutes. A late request of a cancelled Acquire
+	// may block a key until this client has released it, two minutes at most. Close frees
+	// all locks by one write to the session, which TTL may delete after seven days. The
+	// locks' own records stay until the next grant.
 	SharedLease bool
 
 	// Logger receives lost locks and failing renewals as Warn (renewals in one line per ten
 	// seconds), renewals that succeed again as Info, and all events as Debug. Default
-	// slog.Default(). For silence: slog.New(slog.DiscardHandler).
+	// slog.Default(), for silence slog.New(slog.DiscardHandler).
 	Logger *slog.Logger
 
 	// OnEvent is called for every event, with the caller's context, on the goroutine where
-	// it happens: from many goroutines at once. It must not block. Do not release the
-	// event's lock in it: that would deadlock.
+	// it happens: from many at once. It must not block, nor release the event's lock, which
+	// would deadlock.
 	OnEvent func(context.Context, Event)
 }
 

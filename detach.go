@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
-// Grant is a detached lock as plain data, for another process. Its JSON has "table", "key",
-// "sortKey", "owner", "token", "grant", "versions", "leaseMs" and "trustedUntil". It can be
-// resumed once.
+// Grant is a detached lock as plain data, for another process. It can be resumed once. Its
+// JSON has "table", "key", "sortKey", "owner", "token", "grant", "versions", "leaseMs",
+// "trustedUntil".
 type Grant struct {
 	Table        string
 	Key          Key
@@ -79,12 +79,10 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends
 // with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
-// expires. Nothing is sent, unless another client has handed the key over and
-// it has not been renewed since: then Detach renews it first, while it is trusted, or
-// returns an error.
-//
-// A resumed lock cannot be released with MarkDone, so the next call does the work again:
-// release a lock of Once or Every where it was acquired.
+// expires. Detach sends nothing, except for a grant that another client has handed over and
+// that was not renewed since: it is renewed first, while it is trusted. A resumed lock
+// cannot be released with MarkDone, so the next call does the work again: release a lock of
+// Once or Every where it was acquired.
 func (l *Lock) Detach() (Grant, error) {
 	switch h := l.h.Lock(); {
 	case l.Err() != nil: // the handle's error says so
@@ -101,11 +99,10 @@ func (l *Lock) Detach() (Grant, error) {
 	}, nil
 }
 
-// Resume resumes the grant that Lock.Detach returned, in this process or another, by one
-// renewal. The error is ErrLost if it has expired and was taken over, or was resumed
-// elsewhere; ErrUnknownOutcome if ctx ended without an answer: call it again on the same
-// client, which remembers its attempts; ErrClosed if the client is closed meanwhile: the
-// grant is left to its lease.
+// Resume resumes the grant that Lock.Detach returned by one renewal. The error is ErrLost
+// if the key was taken over, or the grant resumed elsewhere. After ErrUnknownOutcome call
+// it again on the same client, which remembers its attempts. If the client is closed
+// meanwhile, the grant is left to its lease.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	r := hold.Renewal{Lease: g.Lease}
 	if err := noneNil(c, "resume", g.Key, opts); err != nil {

@@ -34,32 +34,25 @@
 //
 // # What is not promised
 //
-//   - A lock without fencing cannot guarantee exclusion in an asynchronous
-//     network: a write of a holder may still be on its way when its lease
-//     expires. Write through Commit or Guards, or have the target compare
-//     [Lock.Token], which is safe while the lock's record is kept.
+//   - A lock without fencing cannot guarantee exclusion in an asynchronous network: a write
+//     of a holder may still be on its way when its lease expires. Write through Commit or
+//     Guards, or have the target compare [Lock.Token].
 //   - Two regions of an eventually consistent global table can both grant.
-//   - With Config.MaxSkew the second promise rests on what wall clocks show: one that is
-//     wrong by more lets two clients hold one lock. Commits stay safe.
-//   - Machines whose clocks all stop, as a suspended guest's may, learn late
-//     that they have lost.
-//   - [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up by request that
-//     the holder stops first. Commits stay safe.
+//   - With Config.MaxSkew, a wall clock that is wrong by more lets two clients hold one
+//     lock. [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up promise 2 by
+//     request. Commits stay safe.
+//   - Machines whose clocks all stop, as a suspended guest's may, learn late that they have
+//     lost.
 //
 // # When a call fails
 //
 // [ErrHeld]: another client holds the key. [ErrLost]: the lock is gone, and the writes of a
-// Commit have not been applied. [ErrUnknownOutcome]: a write may have been applied, or may
-// still be. If ctx ended a call, the error matches context.Cause(ctx) and ctx.Err(). Lost
-// replies and throttling are retried within the bounds of the call. The SDK's own retries
-// are off: a repeated write must carry a new version.
+// Commit have not been applied. [ErrUnknownOutcome]: no answer came in time, and a write may
+// have been applied, or may still be. If ctx ended a call, the error matches
+// context.Cause(ctx) and ctx.Err(). Lost replies and throttling are retried within the
+// bounds of the call. The SDK's own retries are off: a repeated write must carry a new
+// version.
 //
-// # Read on
-//
-//   - docs/internals/protocol.md: the states of a record, every request, and what each
-//     answer means
-//   - docs/guarantees.md: the promises, and the test of each
-//   - docs/recipes.md: elections, semaphores, read/write locks, and tests of code
-//     that holds locks
-//   - the examples below, which run as tests
+// The states of a record and every request are in docs/internals/protocol.md, the promises
+// with their tests in docs/guarantees.md. The examples below run as tests.
 package leasehold

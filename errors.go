@@ -37,17 +37,15 @@ var (
 	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, under a shared lease: the grant is broken
 )
 
-// HeldError is returned when another client holds the key. It matches ErrHeld, and also the
-// error that ended the wait.
+// HeldError is returned when another client holds the key. It matches ErrHeld and Err.
 type HeldError struct {
 	Table  string
 	Key    Key
 	Holder Record // the last one read
 
-	// Err is the error that ended the wait: it matches context.Cause(ctx) and ctx.Err(). It
-	// is nil without a wait, as in TryAcquire. It also contains the *OpError of a failed
-	// last request, as the holder may have released the key since, and of several keys the
-	// *RecordError of one that could not be read.
+	// Err is the error that ended the wait, or nil without a wait, as in TryAcquire. It
+	// contains the *OpError of a failed last request, as the holder may have released the
+	// key since, and of several keys the *RecordError of one that could not be read.
 	Err error
 }
 
@@ -92,8 +90,8 @@ func holderName(r Record) string {
 
 func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 
-// DoneError is returned when a call with Once or Every was not granted the key, since its
-// work is done. It matches ErrDone.
+// DoneError is returned by a call with Once or Every whose work is done. It matches
+// ErrDone.
 type DoneError struct {
 	Table string
 	Key   Key
@@ -199,7 +197,7 @@ func (e *CommitError) Error() string {
 func (e *CommitError) Unwrap() error { return e.Err }
 
 // ChangedError is returned by Break when the record has changed since it was read. Nothing
-// was freed, unless the error also matches ErrUnknownOutcome. It matches ErrChanged.
+// was freed, unless ErrUnknownOutcome matches, too. It matches ErrChanged.
 type ChangedError struct {
 	Table string
 	Now   Record // what Break found
@@ -216,8 +214,8 @@ func (e *ChangedError) Error() string {
 func (e *ChangedError) Unwrap() error { return ErrChanged }
 
 // RecordError is returned when the item of a key cannot be read as a lock of the layout.
-// Such an item is never treated as free, and never overwritten. Of a released record only
-// the release mark, the kind and the token are read.
+// Such an item is never treated as free, and never overwritten. Of a released one only the
+// release mark, the kind and the token are read.
 type RecordError struct {
 	Table     string
 	Key       Key
@@ -244,9 +242,9 @@ func (e *RecordError) Error() string {
 // damagedAdvice is the advice about a damaged record. The command puts the key into it.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
-// UnsupportedError is returned when the layout, as it is configured, lacks a feature for
-// every key. If Layout is empty, the table lacks it. Nothing was sent, unless by the caller
-// of GuardError. It matches errors.ErrUnsupported.
+// UnsupportedError is returned when the layout as configured or, if Layout is empty, the
+// table lacks a feature for every key. Nothing was sent, unless by the caller of
+// GuardError. It matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {
@@ -271,10 +269,9 @@ func (c *Client) checkTransactions() error {
 
 func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
-// OpError is returned when a request to DynamoDB fails. It names the operation: "acquire"
-// for every call that acquires.
+// OpError is returned when a request to DynamoDB fails.
 type OpError struct {
-	Op    string // "acquire", "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "holders", "resize", "forget", "step down"
+	Op    string // "acquire" (every call that acquires), "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "holders", "resize", "forget", "step down"
 	Table string
 	Key   Key   // empty if the operation is not for one key
 	Err   error // the SDK's

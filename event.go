@@ -23,9 +23,9 @@ const (
 
 // Event reports one thing that has happened. Fields that do not apply are zero.
 //
-// Held can be summed up: the time of each grant is in one event, its loss or else its first
-// release. To sum up Requests, leave out EventThrottled: the event that ends the call
-// counts them too.
+// Held can be summed up: each grant's is in one event, its loss or else its first release.
+// To sum up Requests, leave out EventThrottled: the event that ends the call counts them
+// too.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock

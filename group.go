@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
-// Group is several locks held under one context, from Client.AcquireAll. Its methods are
-// safe for concurrent use. The zero Group is not usable.
+// Group is several locks held under one context. Its methods are safe for concurrent use.
+// The zero Group is not usable.
 type Group struct {
 	g     hold.Group
 	locks []*Lock // in order of first mention
@@ -121,15 +121,15 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // A key given twice counts once. Options apply to every key, WithSortKey to keys without a
 // sort key.
 //
-// It acquires the keys one after the other, in sorted order, one write each, and renews the
-// acquired ones while it waits for others. If it loses one meanwhile, it releases all and
-// begins again. With NoWait the error is a *HeldError of the first key, in sorted order,
-// with a live holder. After an error no key is held: AcquireAll releases them before it
-// returns, within Config.ReleaseGrace.
+// It acquires one key after the other in sorted order, with one write each, and renews
+// those it has while it waits for the next. If it loses one, it releases all and begins
+// again. With NoWait the error is a *HeldError of the first key, in that order, with a live
+// holder. After an error no key is held: AcquireAll releases them before it returns, within
+// Config.ReleaseGrace.
 //
-// If ctx belongs to a lock of one of the keys, or to a Group with a key that sorts above
-// one of them, waiting could deadlock: the error is ErrDeadlock. Acquire them all in one
-// call. Reentrant shares the grants of ctx; with NoWait the order does not matter.
+// The error is ErrDeadlock if ctx belongs to a lock of one of the keys, or to a Group with
+// a key that sorts above one of them: acquire them all in one call. Reentrant shares the
+// grants of ctx; with NoWait the order does not matter.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {

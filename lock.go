@@ -14,7 +14,7 @@ import (
 )
 
 // Lock is one grant of one key. Its methods are safe for concurrent use, and cannot change
-// a later grant of the key. The zero Lock is not usable.
+// a later grant. The zero Lock is not usable.
 type Lock struct {
 	c *Client
 	h hold.Handle
@@ -23,18 +23,16 @@ type Lock struct {
 // Key returns the key.
 func (l *Lock) Key() Key { return l.h.Lock().Key() }
 
-// Token returns the fencing token. It is positive, and greater than the token of every
-// earlier grant of the key by leasehold, as long as the record is kept. It fits a signed
-// 64-bit column and a JSON number.
+// Token returns the fencing token. It is positive, fits a signed 64-bit column and a JSON
+// number, and is greater than that of every earlier grant of the key by leasehold, as long
+// as the record is kept.
 func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
 // Context returns a context that ends when the lock is lost, released or detached, or its
-// client is closed. The cause is a *LostError, ErrReleased or ErrClosed. It has the values
-// of Acquire's context, but neither its end nor a deadline.
-//
-// Its Err and Done read the clock, so they are right immediately after a pause of the
-// process. A context that package context derives from it ends only when a timer has fired;
-// Bind returns one that reads the clock too.
+// client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Its Err and Done
+// read the clock, so they are right immediately after a pause of the process. A context
+// that package context derives from it ends only when a timer has fired; Bind returns one
+// that reads the clock too.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
 // Err returns nil while the lock is trusted, and then context.Cause(l.Context()), with the
@@ -64,7 +62,7 @@ func (l *Lock) Bind(ctx context.Context) (_ context.Context, cancel context.Canc
 	return g.Bind(ctx)
 }
 
-// Record returns a copy of the record as this grant wrote it last. It sends nothing.
+// Record returns a copy of the record as this grant wrote it last.
 func (l *Lock) Record() Record { return recordOf(l.h.Lock().Record()).clone() }
 
 // TookOver returns the last record of the dead holder, if this grant took the key over: its
@@ -85,14 +83,10 @@ func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 // continues once the release is answered, or Config.ReleaseGrace has passed. If the lock
 // has already ended, Do does not call fn, and the error matches ErrNotRun.
 //
-// Do returns nil if fn did and the lock was held until then. If the lock was lost the error
-// matches ErrLost, and fn's error as well. A failed release is logged and reported as an
-// event, but not returned: the work is done, and a retry of fn would do it twice. The
-// client repeats the release until the lease has ended, which frees the key.
-//
-// With Once or Every, Do returns that error: the record may not have the mark, and then the
-// work is done again. Do waits until the mark is stored, the lease has ended or the client
-// is closed, whatever ctx.
+// Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A
+// failed release is only logged and reported as an event: the work is done, and a retry of
+// fn would do it twice. With Once or Every, Do releases with MarkDone if fn returned nil,
+// and returns its error: without the mark the work is done again.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) error {
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
@@ -118,8 +112,7 @@ func (l *Lock) warned(asked []warning) []hold.Warning {
 
 // Renew renews now, and changes data, attributes or lease if opts say so. It is needed only
 // with WithoutRenewal or to store something. Failures are retried until ctx or the trust
-// ends. If ctx ends while an attempt has no answer, the error is ErrUnknownOutcome: the
-// lease may be renewed, and the data stored. If ctx has ended before, nothing is sent.
+// ends. If ctx has ended before, nothing is sent.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
 	var r hold.Renewal
@@ -148,25 +141,21 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 
 // Release frees the key. The lock's context ends before the write is sent. Release returns
 // nil if the key was freed, ErrLost if the lock had been lost before, and ErrUnknownOutcome
-// if a write had no reply: the key may be free. After any other error it is still held. The
-// client repeats a failed release in the background, and Close once more, until the lease
-// has ended, unless DynamoDB has rejected it for good. Call Release again to wait for that.
-// A ctx that has ended shortens Release to Config.ReleaseGrace, but does not prevent it.
+// if a write had no reply: the key may be free. After any other error it is still held.
 //
-// With MarkDone, Release waits until the mark is stored, the lease has ended, or Close has
-// given up, whatever ctx: until the lease ends no other client can do the work.
+// The client repeats a failed release in the background, and Close once more, until the
+// lease has ended (with Config.SharedLease: until the key is free) or DynamoDB has rejected
+// it for good. Call Release again to wait for that. A ctx that has ended shortens Release
+// to Config.ReleaseGrace.
 //
 // If other handles share the grant (Reentrant), it ends this handle alone, and sends
-// nothing. Data and attributes to store are an error then, unless the record has them.
-//
-// With Config.SharedLease the lease is still renewed, and a failed release is repeated
-// until the key is free.
+// nothing. Data and attributes that the record does not have are an error then.
 func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return l.group().Release(ctx, opts...)
 }
 
-// Release is Lock.Release for all locks, in parallel. It joins the errors in the order of
-// Locks, and may be called again. Options apply to every lock.
+// Release is Lock.Release for all locks, in parallel, with opts for each. It joins the
+// errors in the order of Locks, and may be called again.
 func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	terms, err := g.terms(opts)
 	if err != nil {
@@ -194,29 +183,25 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 // takes at most 99 writes, 98 under Config.SharedLease. Without writes it only checks the
 // grant.
 //
-// Commit returns nil if the writes have landed, once. It returns ErrLost if the grant had
-// ended: then the lock's context ends as well. It returns a *CommitError if one of the
-// writes failed, for example by its own condition: then the lock is still held. In both
-// cases nothing was written, or will be. It returns ErrUnknownOutcome if no reply settled
-// it: the writes may have landed, or may still while the grant is current. Read what they
-// were to change. An error that matches ErrUnknownOutcome matches neither ErrLost nor
-// *CommitError. After any other error the request was refused or never sent, and has
-// written nothing.
+// It returns nil if the writes have landed, once; ErrLost if the grant had ended: then the
+// lock's context ends as well; and a *CommitError if one of the writes failed, for example
+// by its own condition: then the lock is still held. After ErrUnknownOutcome, which matches
+// neither, the writes may have landed, or may still while the grant is current: read what
+// they were to change. After any other error nothing was written, or will be.
 //
 // Conflicts and throttling are retried under one idempotency token while the lock is
-// trusted, lost replies until ctx ends, for at most five minutes. When ctx ends Commit
-// returns at once. Commits of one lock take turns, and so do requests of all locks under a
-// shared lease. A write to the lock's own record is an error before anything is sent. The
-// caller's IAM policy must allow dynamodb:ConditionCheckItem on the lock table. A table that
-// package regions knows to be strongly consistent across Regions has no transactions: Commit
-// returns an *UnsupportedError.
+// trusted, lost replies until ctx ends, for at most five minutes. Commits of one lock take
+// turns, and so do requests of all locks under a shared lease. A write to the lock's own
+// record is an error before anything is sent. The IAM policy must allow
+// dynamodb:ConditionCheckItem on the lock table. A table that is strongly consistent across
+// Regions has no transactions: package regions returns an *UnsupportedError.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	return l.group().Commit(ctx, writes)
 }
 
-// Commit is Lock.Commit with every lock's guard: at most 100 - len(Guards()) writes. The
-// error ErrLost names the first lock whose guard failed; the others are still held, unless
-// it was their shared lease.
+// Commit is Lock.Commit under every lock: at most 100 - len(Guards()) writes. ErrLost names
+// the first lock whose guard failed; the others are still held, unless it was their shared
+// lease.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	if err := g.locks[0].c.checkTransactions(); err != nil {
 		return err
@@ -226,15 +211,13 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 
 // CommitAndRelease is Commit that frees the key in the same transaction, or by a release
 // that follows if the writes did not land. The context ends before anything is sent. A ctx
-// that has ended shortens the release to Config.ReleaseGrace; it does not skip it.
+// that has ended shortens the release to Config.ReleaseGrace.
 //
-// It returns nil if the writes have landed, and what opts store with them, even if the last
-// of several handles could not free the key afterwards: that is logged and reported as an
-// event. Otherwise it joins the errors of the commit and of the release. ErrUnknownOutcome
-// is about the commit, as in Commit.
-//
-// If other handles share the grant (Reentrant), it releases only this handle and stores no
-// data and no attributes: if opts have others than the record, nothing is committed.
+// It returns nil if the writes, and what opts store, have landed, even if a release that
+// follows fails: that is logged and reported as an event. Otherwise it joins the errors of
+// the commit and of the release; ErrUnknownOutcome is about the commit. If other handles
+// share the grant (Reentrant), only this handle is released, and nothing is committed if
+// opts have other data or attributes than the record.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -252,24 +235,22 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
 // Guards returns the checks that all grants depend on, for a transaction of your own: a
-// ConditionCheck for each lock, in the order of Locks, which fails once the record no
-// longer shows the grant (grant, owner, token, not released) and, under Config.SharedLease,
-// a last one for the shared lease. Use all of them: only together do they fail as soon as a
-// grant has ended. They stay valid across renewals. A transaction may contain an item only
-// once, so locks of one client under a shared lease need one Group.
+// ConditionCheck for each lock, in the order of Locks, and under Config.SharedLease a last
+// one for the shared lease. Use all of them: only together do they fail as soon as a grant
+// has ended. They stay valid across renewals. A transaction may contain an item only once,
+// so locks of one client under a shared lease need one Group.
 //
-// Give such a transaction a ClientRequestToken, or leave that to the SDK, and pass its
-// error to GuardError. A table that is strongly consistent across Regions refuses it.
+// Give the transaction a ClientRequestToken, or leave that to the SDK, and pass its error
+// to GuardError. Tables that are strongly consistent across Regions refuse it.
 func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 
 // GuardError is Group.GuardError of this lock alone.
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// GuardError passes err, the result of a transaction of your own, to the locks. The
-// transaction's items from first on were Guards, all of them in their order. If a guard
-// failed, the context of its lock ends, or of all locks if it was their shared lease, and
-// GuardError returns a *LostError of the first lost lock, which wraps err. Otherwise it
-// returns err, which may be nil.
+// GuardError passes err, the result of a transaction whose items from first on were all of
+// Guards, to the locks. If a guard failed, the context of its lock ends, or of all under
+// their shared lease, and GuardError returns a *LostError of the first lost lock, which
+// wraps err. Otherwise it returns err, which may be nil.
 func (g *Group) GuardError(err error, first int) error {
 	if without := g.locks[0].c.checkTransactions(); without != nil && err != nil {
 		return fmt.Errorf("%w: %w", without, err)
@@ -278,12 +259,11 @@ func (g *Group) GuardError(err error, first int) error {
 }
 
 // Read reads items in one transaction that succeeds only while this grant is current, and
-// so sees everything that earlier holders committed. A plain read may miss a commit of the
-// former holder that is still being carried out. Read takes at most 99 items, 98 under
-// Config.SharedLease, and returns them in the order of gets, nil for a missing one.
-//
-// The error is ErrLost if the grant has ended; the lock's context ends as well. Conflicts,
-// throttling and lost replies are retried until ctx or the trust ends.
+// so sees everything that earlier holders committed; a plain read may miss a commit that is
+// still being carried out. It takes at most 99 items, 98 under Config.SharedLease, and
+// returns them in the order of gets, nil for a missing one. If the grant has ended, the
+// error is ErrLost and the lock's context ends. Failures are retried until ctx or the trust
+// ends.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
 	if err := l.c.checkTransactions(); err != nil {
 		return nil, err

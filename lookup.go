@@ -67,9 +67,8 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 }
 
 // List yields the records of the table, held and released, page by page. The reads are
-// eventually consistent: a record may be seconds old. A *RecordError is about one item, and
-// the listing continues. Any other error ends it. A failed read is retried for about ten
-// seconds at most.
+// eventually consistent: a record may be seconds old. A *RecordError is about one item; any
+// other error ends the listing. Failed requests are retried as in Get.
 func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if opts.Partition != "" && opts.Prefix != "" {
@@ -121,22 +120,19 @@ type Sighting struct {
 	NewGrant bool    // this read is the first that shows this grant
 }
 
-// Watch polls the record of key, and yields the result of each read. It never acquires the
-// key. The first read is sent at once. The pauses grow while nothing changes, up to about
-// Config.PollMax, but Watch reads when the holder will be dead if it does not renew. It
-// ends with ctx.
+// Watch polls the record of key until ctx ends, and yields the result of each read, the
+// first at once. It never acquires the key. The pauses grow to about Config.PollMax while
+// nothing changes, but Watch reads when the holder will be dead if it does not renew.
+// Changes that are faster than the reads may be seen as one.
 //
-// A holder is dead once its record has not changed for one lease, by this process's
-// monotonic clock. Under Config.SharedLease Watch observes the holder's session instead:
-// two reads, not one. In layouts with an expiry time, that time counts. A dead holder that
-// renews, because clocks run apart, is live again. Changes that are faster than the reads
-// may be seen as one.
+// A holder is dead once its record (under Config.SharedLease its session, read as well) has
+// not changed for one lease, by this process's monotonic clock, or its expiry time has
+// passed in layouts that store one. A dead holder that renews, because clocks run apart, is
+// live again.
 //
-// Requests without an answer are repeated for as long as it takes. So are refused
-// credentials, if DynamoDB has accepted the client before, and denied requests, once Watch
-// has yielded. Meanwhile the client reports it with an EventWaitError and in its log, at
-// once and then once a minute. An error that does not pass is yielded with the zero
-// Sighting, and ends the sequence: no such table, ErrClosed, or a *RecordError.
+// Failed requests are retried as in Acquire; EventWaitError and the log report them at once
+// and then once a minute. Other errors, such as ErrClosed or a *RecordError, are yielded
+// with the zero Sighting, and end the sequence.
 func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.Seq2[Sighting, error] {
 	return func(yield func(Sighting, error) bool) {
 		k := Key{Partition: key}
@@ -202,16 +198,15 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // Break frees the grant in r, as Get or List returned it, whatever client holds it. If the
 // record shows another grant by now, nothing is freed and the error is a *ChangedError.
 //
-// The holder learns of it at its next renewal, or its shared lease's. Its Commits fail at
-// once, but its unfenced work may overlap with the next holder's until then. Its LostError,
-// and the record, contain the owner that broke the grant, when and why (Record.Broken);
-// layouts whose free keys have no record cannot store that.
+// The holder learns of it at its next renewal, or its shared lease's. Until then its
+// unfenced work may overlap with the next holder's; its Commits fail at once. Its LostError
+// and Record.Broken say which client broke the grant, when and why, except in layouts whose
+// free keys have no record: a Reason is an *UnsupportedError there.
 //
-// The error is ErrHolderUntold if the grant is broken, but its shared lease could not be
-// notified, for example because its client is of an older version: the holder then learns
-// within twenty minutes. It is ErrUnknownOutcome if ctx ended without an answer. Both that
-// and the *ChangedError or ErrNotFound match if a reply was lost before the record changed:
-// Break may have freed the grant. If ctx has ended before, nothing is sent.
+// After ErrHolderUntold the grant is broken, but its shared lease could not be notified, as
+// when its client is of an older version: the holder learns of it within twenty minutes.
+// After ErrUnknownOutcome Break may have freed the grant, even if *ChangedError or
+// ErrNotFound matches as well. If ctx has ended before, nothing is sent.
 func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	b := breaking.Request{Grant: r.protocol(), Reason: opts.Reason, Unrenewed: opts.IfUnrenewed}
 	key, err := c.checkKey("break", r.Key)
@@ -245,9 +240,9 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
-// the work again. If the record has another mark by now, that stays, and the error matches
-// ErrChanged. The error is ErrUnknownOutcome if ctx ended without an answer: call it again.
-// A holder keeps the key. If ctx has ended before, nothing is sent.
+// the work again. A holder keeps the key. Another mark stays, and the error matches
+// ErrChanged. After ErrUnknownOutcome call it again. If ctx has ended before, nothing is
+// sent.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	marking, ok := c.env.Proto.(protocol.Native)
 	if !ok {

@@ -30,8 +30,7 @@ type KeyOption interface {
 	toGet(*Key)
 }
 
-// RecordOption changes data or attributes of the record, in the same write as the grant,
-// the renewal or the release.
+// RecordOption changes the record in the same write as the grant, renewal or release.
 type RecordOption interface {
 	RenewOption
 	ReleaseOption
@@ -77,23 +76,21 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // still retried, for about ten seconds at most.
 //
 // A holder appears dead if its record was written a lease ago or longer, by the wall
-// clocks. NoWait observes such a holder for the rest of that lease, by the monotonic clock
-// as Acquire does, and takes its key over. It returns the *HeldError as soon as the holder
-// has renewed, or another client has acquired the key. So a wrong clock costs a wait or a
-// refusal, never a lock. Bound the wait by the context, or use NoWaitEvenIfDead.
-//
-// Of several keys NoWait observes dead holders only if no live holder would refuse the
-// call. A holder whose version contains no time, as another library's, counts as live.
+// clocks. NoWait observes such a holder for the rest of that lease, by the monotonic clock,
+// and takes its key over unless it renews: a wrong clock costs a wait or a refusal, never a
+// lock. Bound the wait by ctx, or use NoWaitEvenIfDead. A holder whose record has no time,
+// as another library's, counts as live. Of several keys NoWait observes dead holders only
+// if no live holder would refuse the call.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
-// NoWaitEvenIfDead is NoWait that also returns at once if the holder appears dead. It takes
-// over only a holder that this client has already observed for a lease, over several calls.
-// So a process that calls once, as under cron, never acquires the key of a dead holder.
+// NoWaitEvenIfDead is NoWait that refuses at once if the holder appears dead. It takes over
+// only a holder that this client has observed for a lease, over several calls: a process
+// that calls once, as under cron, never does.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
 
-// Reentrant shares the grant if ctx belongs to a lock of the same key; without it that is
+// Reentrant shares the grant if ctx belongs to a lock of the same key, instead of
 // ErrDeadlock. The Lock returned is another handle on the grant, which is released with its
 // last handle. Each handle has its own expiry warnings. Nothing is sent, so a lease,
 // release policy, data or attributes that the grant does not have are an error.
@@ -104,16 +101,16 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on a goroutine of its own, when less than left remains until
-// trust ends (Lock.TrustedUntil), as when renewals fail. It calls fn once, and again only
-// after a renewal has succeeded. If the lock is lost before, as by Break, it calls fn too;
-// if it is released, it does not. left is 0 or more. More than one warning may be given.
+// WithExpiryWarning calls fn, on a goroutine of its own, when less than left (0 or more)
+// remains until Lock.TrustedUntil, as when renewals fail: once, and again only after a
+// renewal has succeeded. It calls fn if the lock is lost before, as by Break, but not if it
+// is released. More than one may be given.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
 
-// WithoutRenewal disables background renewals. It is for a process that is frozen between
-// calls, as in AWS Lambda: call Renew before Lock.TrustedUntil.
+// WithoutRenewal disables background renewals, for a process that is frozen between calls,
+// as in AWS Lambda: call Renew before Lock.TrustedUntil.
 func WithoutRenewal() AcquireOption { return acquireFunc(func(r *request) { r.Manual = true }) }
 
 type sortKey string
@@ -143,9 +140,9 @@ func (f recordOption) toAcquire(r *request)    { f(&r.Changes) }
 func (f recordOption) toRenew(r *hold.Renewal) { f(&r.Changes) }
 func (f recordOption) toRelease(t *hold.Terms) { f(&t.Changes) }
 
-// WithAttributes sets top-level attributes of the record. A nil value removes the
-// attribute. Others stay, whatever client wrote them. A name that the layout uses is an
-// error before anything is sent.
+// WithAttributes sets top-level attributes of the record, and removes those that are nil.
+// Others stay, whatever client wrote them. A name that the layout uses is an error before
+// anything is sent.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		if c.Attributes == nil {
@@ -156,8 +153,8 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 }
 
 // WithData replaces the record's data; nil removes it. Without it the data stays, whatever
-// client wrote it. With a release that deletes the record, WithData and WithAttributes are
-// an error before anything is sent.
+// client wrote it. A release that deletes the record refuses WithData and WithAttributes
+// before anything is sent.
 func WithData(b []byte) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		c.SetData, c.Data = true, nil
@@ -168,8 +165,8 @@ func WithData(b []byte) RecordOption {
 }
 
 // DeleteOnRelease is an AcquireOption and a ReleaseOption that overrides
-// Config.DeleteOnRelease: the release deletes the record or, with false, keeps it, marked
-// released. Given to a call that acquires, it applies to Do and Close as well.
+// Config.DeleteOnRelease; false keeps the record. Given to a call that acquires, it applies
+// to Do and Close as well.
 type DeleteOnRelease bool
 
 func (yes DeleteOnRelease) toAcquire(r *request) {
@@ -193,31 +190,26 @@ type BreakOptions struct {
 }
 
 // Once acquires the key unless the work that label names is the last that was done under
-// the key. Then the error is a *DoneError: at once, even if the key is held, or behind
-// another goroutine of this client when that releases the key. A label is a commit, a date
-// or the hash of a file, of at most 256 bytes.
+// it. Then the error is a *DoneError: at once, even if another client holds the key, or
+// after a holder of this client has released it. A label is a commit, a date or the hash of
+// a file, of at most 256 bytes.
 //
-// A Do whose function returns nil, CommitAndRelease, or a release with MarkDone marks the
-// work as done. The record keeps the mark until other work is done, and TTL does not delete
-// it. If the function fails, or its process dies, the next call does the work.
-//
-// The writes of CommitAndRelease are applied exactly once, until another label is done. All
-// other work is done at least once: again, if a holder died or lost the lock after its work
-// and before its release, or could not store the mark before its lease ended. Release and
-// Do repeat that write until then, and return nil only if the mark is stored. If handles
-// share a grant (Reentrant), the last handle that was acquired with Once marks the work; it
-// must be the last handle of all, or its Do returns an error.
+// Do marks the work as done if its function returns nil. So do CommitAndRelease, and
+// Release with MarkDone. The record keeps the mark until other work is done. If the
+// function fails, or its process dies, the next call does the work. The writes of
+// CommitAndRelease are applied exactly once, until another label is done; other work is
+// done again if a holder died, or lost the lock, before it had stored the mark.
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
-// error is an *UnsupportedError: use a key per label. A waiter is not handed the key by
-// another goroutine of its client. A detached lock is resumed without Once: MarkDone is an
-// error then.
+// error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
+// the last one acquired with Once marks the work; it must be the last of all, or its Do
+// returns an error. Goroutines of one client do not hand the key over to each other.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every is Once with the period of the call, by this machine's clock, as the label: it
-// acquires the key unless the work of this period, or a later one, is done. A wrong clock
-// moves the edge of the period, and a slow one repeats nothing. Periods are counted from
-// 1970 in UTC: 24 hours are a day in UTC. At least 1 s.
+// refuses if the work of this period, or a later one, is done. Periods of at least 1 s are
+// counted from 1970 in UTC: 24 hours are a day in UTC. A wrong clock moves the edge of the
+// period, and a slow one repeats nothing.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }
@@ -227,7 +219,7 @@ type markDone struct{}
 func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
 // MarkDone marks the work of Once or Every as done; Do and CommitAndRelease do so by
-// themselves. The release is repeated until the lease has ended, and returns nil only if
-// the mark is stored. It is an error if Close or another release has freed the key before
-// without the mark.
+// themselves. Release returns nil only if the mark is stored, and repeats that, whatever
+// ctx, until the lease has ended or Close has given up: until then no other client can do
+// the work. It is an error if the key was freed before without the mark.
 func MarkDone() ReleaseOption { return markDone{} }

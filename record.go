@@ -18,13 +18,9 @@ import (
 
 // Key is struct{ Partition, Sort string }: a lock's partition key and, in a table that has
 // one, its sort key. Its String is for people: do not compare or parse it.
-//
-// A call for one key takes the partition key as a string, and WithSortKey. A call for
-// several keys takes Keys of strings, or a []Key with sort keys. Break takes a Record: it
-// frees that grant, not a later one.
 type Key = protocol.Key
 
-// Keys returns keys without a sort key, for AcquireAll and AcquireAny.
+// Keys returns keys without a sort key.
 func Keys(partitions ...string) []Key {
 	keys := make([]Key, len(partitions))
 	for i, p := range partitions {
@@ -54,9 +50,10 @@ type Record struct {
 	Broken *End  // the last break of one of this key's grants, even if others were made since; nil if unknown
 	Done   *Done // the last work done with Once or Every; nil if unknown
 
-	Waiting []struct { // the queue, its head first; a waiter may have died since
+	// Waiting is the queue, its head first. A waiter may have died since.
+	Waiting []struct {
 		Owner string
-		Since time.Time // by its own clock
+		Since time.Time // by the waiter's clock
 	}
 	NoQueueUntil time.Time // until then nobody joins the queue: a waiter that was handed the key had died; zero if unset
 }
@@ -80,8 +77,7 @@ func recordOf(in protocol.Record) Record {
 	return r
 }
 
-// LogValue returns the record as a group for package slog, without its data and attributes,
-// which may be secret or long.
+// LogValue returns the record for package slog, without its data and attributes.
 func (r Record) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("key", r.Key.String()), slog.String("owner", r.Owner), slog.Int64("token", r.Token),
@@ -264,7 +260,6 @@ func (d Done) MarshalJSON() ([]byte, error) {
 	}{d.Once, formatTime(d.Period), d.Owner, formatTime(d.At), d.Token})
 }
 
-// String returns a line for people.
 func (d *Done) String() string {
 	what := visible.Word(d.Once)
 	if d.Once == "" {

@@ -22,12 +22,12 @@ import (
 )
 
 // Check compares the table with spec: key schema, TTL and status. It also finds
-// global-table replicas with eventual consistency. If it returns no problems,
-// the table fits. The error matches leasehold.ErrTableNotFound if the table does
+// global-table replicas with eventual consistency, and replicas and witnesses that
+// are not active. If it returns no problems, the table fits. The error matches leasehold.ErrTableNotFound if the table does
 // not exist.
 //
 // Problems with TTL and replicas are not fatal: without TTL, released records
-// stay in the table; replicas do no harm while all clients use the same region. A table
+// stay in the table; replicas do no harm while all clients use the same Region. A table
 // that is strongly consistent across Regions can have no TTL, which is no problem then.
 func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	want, err := spec.complete()
@@ -229,14 +229,37 @@ func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// checkReplicas finds replicas with eventual consistency, where two regions can
+// checkReplicas finds replicas with eventual consistency, where two Regions can
 // grant the same key (AWS, Developer Guide, "Global tables: multi-Region eventual
-// consistency").
-func checkReplicas(t *types.TableDescription) []Problem {
-	if len(t.Replicas) == 0 || isStrong(t) {
-		return nil
+// consistency"), and replicas and witnesses that are not ready.
+func checkReplicas(t *types.TableDescription) (problems []Problem) {
+	found := func(format string, args ...any) {
+		problems = append(problems, Problem{About: "replicas", What: fmt.Sprintf(format, args...)})
 	}
-	return []Problem{{About: "replicas", What: fmt.Sprintf(
-		"the table has %d replicas with eventual consistency, so two regions can grant the same key at the same time: use it from one region only, or use a new table with strong consistency",
-		len(t.Replicas))}}
+	if !isStrong(t) {
+		var names []string
+		for _, r := range t.Replicas {
+			names = append(names, aws.ToString(r.RegionName))
+		}
+		if len(names) > 0 {
+			found("the table is eventually consistent with %s, so two Regions can grant the same key at the same time: use it from one Region only, or use a new table with strong consistency",
+				strings.Join(names, ", "))
+		}
+		return problems
+	}
+	for _, r := range t.Replicas {
+		status := string(r.ReplicaStatus)
+		if why := aws.ToString(r.ReplicaStatusDescription); why != "" {
+			status += " (" + why + ")"
+		}
+		if r.ReplicaStatus != types.ReplicaStatusActive {
+			found("the replica in %s is %s, so clients that name it do not fail over: wait until it is ACTIVE, or repair it", aws.ToString(r.RegionName), status)
+		}
+	}
+	for _, w := range t.GlobalTableWitnesses {
+		if w.WitnessStatus != types.WitnessStatusActive {
+			found("the witness in %s is %s, so the table may not outlive the outage of a Region: wait until it is ACTIVE", aws.ToString(w.RegionName), w.WitnessStatus)
+		}
+	}
+	return problems
 }

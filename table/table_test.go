@@ -187,15 +187,21 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 		{name: "TTL elsewhere", about: "ttl", want: `TTL is on for the attribute "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
 		{name: "TTL of another layout", about: "ttl", want: `may be deleted while it is held: set TTL of the layout to "ttl"`, spoil: func(d *describing) { d.ttl.AttributeName = aws.String("ttl") }},
 		{name: "TTL unasked", about: "ttl", want: `TTL is on for the attribute "expiresAt"`, layout: layout.Native{TTL: "-"}, spoil: func(*describing) {}},
-		{name: "a global table", about: "replicas", want: "1 replicas with eventual consistency",
+		{name: "a global table", about: "replicas", want: "the table is eventually consistent with eu-west-1, so two Regions can grant the same key at the same time: use it from one Region only, or use a new table with strong consistency",
 			spoil: func(d *describing) {
 				d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
 			}},
-		{name: "a strong global table", spoil: func(d *describing) {
-			d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1")}}
-			d.table.MultiRegionConsistency = types.MultiRegionConsistencyStrong
-			d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled
-		}},
+		{name: "a strong global table", spoil: func(d *describing) { d.becomeStrong() }},
+		{name: "a replica that is not ready", about: "replicas", want: "the replica in eu-west-1 is REGION_DISABLED (it was switched off), so clients that name it do not fail over: wait until it is ACTIVE, or repair it",
+			spoil: func(d *describing) {
+				d.becomeStrong()
+				d.table.Replicas[0].ReplicaStatus, d.table.Replicas[0].ReplicaStatusDescription = types.ReplicaStatusRegionDisabled, aws.String("it was switched off")
+			}},
+		{name: "a witness that is not ready", about: "replicas", want: "the witness in eu-west-2 is CREATING, so the table may not outlive the outage of a Region: wait until it is ACTIVE",
+			spoil: func(d *describing) {
+				d.becomeStrong()
+				d.table.GlobalTableWitnesses[0].WitnessStatus = types.WitnessStatusCreating
+			}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			db := fitting()
@@ -210,6 +216,14 @@ func TestCheckSaysWhatDoesNotFit(t *testing.T) {
 			}
 		})
 	}
+}
+
+// becomeStrong makes the table one with two replicas and a witness.
+func (d *describing) becomeStrong() {
+	d.table.MultiRegionConsistency = types.MultiRegionConsistencyStrong
+	d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1"), ReplicaStatus: types.ReplicaStatusActive}}
+	d.table.GlobalTableWitnesses = []types.GlobalTableWitnessDescription{{RegionName: aws.String("eu-west-2"), WitnessStatus: types.WitnessStatusActive}}
+	d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled
 }
 
 func TestCreateTurnsNoTTLOnInStrongTable(t *testing.T) {

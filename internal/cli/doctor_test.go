@@ -141,6 +141,18 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 			_, _ = io.WriteString(w, strings.Replace(recorded.Body.String(), from, to, 1))
 		}
 	}
+	// A table that is strongly consistent across Regions has no transactions.
+	strong := func(status string) fault {
+		described := describes(`"TableStatus"`, `"MultiRegionConsistency":"STRONG","Replicas":[{"RegionName":"us-east-2","ReplicaStatus":"`+status+`"}],`+
+			`"GlobalTableWitnesses":[{"RegionName":"us-west-2","WitnessStatus":"ACTIVE"}],"TableStatus"`)
+		return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
+			if strings.HasPrefix(op, "Transact") {
+				refuse(w, "ValidationException", "not supported")
+				return
+			}
+			described(op, w, r, next)
+		}
+	}
 	type says struct{ check, state, text string }
 	for _, c := range []struct {
 		name  string
@@ -175,9 +187,11 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 		{name: "no TTL", spec: table.Spec{Layout: layout.Native{TTL: "-"}}, fault: healthy, code: 1, says: []says{{"ttl", "warning", `turn it on for the attribute "expiresAt"`}}},
 		{name: "another layout's keys", spec: dlm, fault: healthy, code: 1, says: []says{{"keys", "fatal", "this is a table of layout dynamo-dlm"}}},
 		{name: "two Regions", fault: describes(`"TableStatus"`, `"Replicas":[{"RegionName":"us-east-2"}],"TableStatus"`), code: 1,
-			says: []says{{"replicas", "warning", "two regions can grant the same key"}}},
-		{name: "two Regions as one", fault: describes(`"TableStatus"`, `"MultiRegionConsistency":"STRONG","Replicas":[{"RegionName":"us-east-2"}],"TableStatus"`), code: 0,
-			says: []says{{"table", "ok", "fits layout native"}}},
+			says: []says{{"replicas", "warning", "two Regions can grant the same key"}}},
+		{name: "two Regions as one", fault: strong("ACTIVE"), code: 0,
+			says: []says{{"table", "ok", "fits layout native"}, {"consistency", "ok", "strong, with us-east-2 (ACTIVE), the witness us-west-2 (ACTIVE)"}, {"rights", "ok", "all that holding locks needs"}}},
+		{name: "a replica that is not ready", fault: strong("CREATING"), code: 1,
+			says: []says{{"replicas", "warning", "the replica in us-east-2 is CREATING"}, {"consistency", "ok", "strong, with us-east-2 (CREATING)"}}},
 		{name: "no such table", fault: healthy, args: []string{"-t", "other"}, code: 2, says: []says{{"table", "fatal", "leasehold table create"}}},
 		{name: "refused credentials", code: 2, says: []says{{"table", "fatal", "the credentials were refused"}},
 			fault: func(_ string, w http.ResponseWriter, _ *http.Request, _ http.Handler) {

@@ -241,6 +241,21 @@ func TestRecordsNameRegionThatAnswered(t *testing.T) {
 	}
 }
 
+func TestTableCheckFindsRegionWithoutReplica(t *testing.T) {
+	t.Parallel()
+	w := newTwoRegions(t, "STRONG")
+	p := start(t, t.TempDir(), w.env, "table", "check", "--failover", "us-east-2")
+	p.wait()
+	if want := "ok\tconsistency\tstrong, with us-east-2 (ACTIVE)\t\n"; !strings.Contains(p.stdout.String(), want) {
+		t.Errorf("%q is not in %s", want, &p.stdout)
+	}
+	p = start(t, t.TempDir(), w.env, "table", "check", "--failover", "us-west-2")
+	p.ends(1)
+	if want := "warning\tfailover\tno active replica in us-west-2, so no request leaves us-east-1\tname only Regions with an active replica, or add one there\n"; !strings.Contains(p.stdout.String(), want) {
+		t.Errorf("%q is not in %s", want, &p.stdout)
+	}
+}
+
 func TestDoctorAsksEachRegion(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")

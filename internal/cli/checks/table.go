@@ -25,7 +25,8 @@ import (
 // described is the table for table.Check.
 type described struct {
 	table.DB
-	noTTL bool // the caller may not describe the TTL setting
+	table *types.TableDescription // nil if it was not described
+	noTTL bool                    // the caller may not describe the TTL setting
 }
 
 func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTableInput, opts ...func(*dynamodb.Options)) (out *dynamodb.DescribeTableOutput, err error) {
@@ -33,6 +34,9 @@ func (d *described) DescribeTable(ctx context.Context, in *dynamodb.DescribeTabl
 		out, err = d.DB.DescribeTable(ctx, in, opts...)
 		return err
 	})
+	if err == nil {
+		d.table = out.Table
+	}
 	return out, err
 }
 
@@ -76,14 +80,16 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	if known.noTTL {
 		found = append(found, untold("ttl", "DescribeTimeToLive"))
 	}
+	t.isStrong = known.table.MultiRegionConsistency == types.MultiRegionConsistencyStrong
+	replicas := t.replicas(known.table)
 	if len(found) > 0 {
-		return found
+		return append(found, replicas...)
 	}
 	what := fmt.Sprintf("%s in %s fits layout %s", t.Table, t.Location, t.Layout.Name())
 	if t.Created {
 		what += ", made now"
 	}
-	return []Finding{{Check: "table", State: OK, What: what}}
+	return append([]Finding{{Check: "table", State: OK, What: what}}, replicas...)
 }
 
 // untold returns the finding of a check that the caller has no permission for.
@@ -158,6 +164,9 @@ func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
 	for _, r := range t.rights() {
+		if t.isStrong && r.action == "ConditionCheckItem" { // it has no transactions
+			continue
+		}
 		err := attempts.Patiently(ctx, r.try)
 		var unmet *types.ConditionalCheckFailedException
 		var cancelled *types.TransactionCanceledException
@@ -205,6 +214,8 @@ type Subject struct {
 	item   protocol.Item // the key attributes of that lock
 	probe  *probe
 	denied []string // actions that IAM denied
+
+	isStrong bool // the table is strongly consistent across Regions
 }
 
 // New returns the subject. key is the prefix of the key of a lock for trials. New observes
@@ -302,22 +313,4 @@ func (t *Subject) credentials(ctx context.Context) []Finding {
 		f.What += ", temporary, and nothing says until when they are good: loaded again once they are refused"
 	}
 	return []Finding{f}
-}
-
-// regions reports which Regions serve. Only a strongly consistent read or a write shows
-// that: a Region that is cut off from the others may still answer anything else.
-func (t *Subject) regions(ctx context.Context) (found []Finding) {
-	for _, client := range t.Regions() {
-		name := client.Options().Region
-		f := Finding{Check: "region", State: OK, What: name + " serves", Values: map[string]any{"region": name}}
-		err := attempts.Patiently(ctx, func(ctx context.Context) error {
-			_, err := client.GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(t.Table), Key: t.item, ConsistentRead: aws.Bool(true)}, attempts.Once)
-			return err
-		})
-		if err != nil {
-			f.State, f.What, f.Err = Warning, fmt.Sprintf("no strongly consistent read in %s", name), err
-		}
-		found = append(found, f)
-	}
-	return found
 }

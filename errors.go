@@ -258,9 +258,20 @@ func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
-// checkTransactions returns an error if the table is known to have no transactions.
-func (c *Client) checkTransactions() error {
-	if several := c.env.Requests.Regions; several == nil || !several.State(c.cfg.Table).Strong {
+// checkTransactions returns an error if the table is known to have no transactions. If that
+// is being asked, it waits for the answer, for a few seconds at most.
+func (c *Client) checkTransactions(ctx context.Context) error {
+	several := c.env.Requests.Regions
+	if several == nil {
+		return nil
+	}
+	if asking := several.State(c.cfg.Table).Asking; asking != nil {
+		select {
+		case <-asking:
+		case <-ctx.Done():
+		}
+	}
+	if !several.State(c.cfg.Table).Strong {
 		return nil
 	}
 	return &UnsupportedError{Table: c.cfg.Table, Feature: "transactions, as it is strongly consistent across Regions: " +

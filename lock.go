@@ -203,7 +203,7 @@ func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) err
 // the first lock whose guard failed; the others are still held, unless it was their shared
 // lease.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
-	if err := g.locks[0].c.checkTransactions(); err != nil {
+	if err := g.locks[0].c.checkTransactions(ctx); err != nil {
 		return err
 	}
 	return g.g.Commit(ctx, writes)
@@ -228,7 +228,7 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 		opts = append(slices.Clip(opts), MarkDone())
 	}
 	terms, err := g.terms(opts)
-	return g.g.CommitAndRelease(ctx, writes, terms, cmp.Or(g.locks[0].c.checkTransactions(), err))
+	return g.g.CommitAndRelease(ctx, writes, terms, cmp.Or(g.locks[0].c.checkTransactions(ctx), err))
 }
 
 // Guards is Group.Guards of this lock alone: one check, two under Config.SharedLease.
@@ -252,8 +252,10 @@ func (l *Lock) GuardError(err error, first int) error { return l.group().GuardEr
 // their shared lease, and GuardError returns a *LostError of the first lost lock, which
 // wraps err. Otherwise it returns err, which may be nil.
 func (g *Group) GuardError(err error, first int) error {
-	if without := g.locks[0].c.checkTransactions(); without != nil && err != nil {
-		return fmt.Errorf("%w: %w", without, err)
+	if err != nil {
+		if without := g.locks[0].c.checkTransactions(g.locks[0].Context()); without != nil {
+			return fmt.Errorf("%w: %w", without, err)
+		}
 	}
 	return g.g.GuardError(err, first)
 }
@@ -265,7 +267,7 @@ func (g *Group) GuardError(err error, first int) error {
 // error is ErrLost and the lock's context ends. Failures are retried until ctx or the trust
 // ends.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
-	if err := l.c.checkTransactions(); err != nil {
+	if err := l.c.checkTransactions(ctx); err != nil {
 		return nil, err
 	}
 	return l.h.Read(ctx, gets)

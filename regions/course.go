@@ -88,17 +88,12 @@ func (c *course) note(e exchange, mayLeave bool) {
 func (c *course) leave(now time.Duration, why error) {
 	if c.at == 0 {
 		c.probed, c.answers = now, false
-		c.wait = c.nextWait(now)
+		c.wait = min(durations.Times(c.wait, 2), longestHome)
+		if c.back == 0 || durations.Less(now, c.back) > relapse {
+			c.wait = homeAfter
+		}
 	}
 	c.move((c.at+1)%c.regions, why)
-}
-
-// nextWait returns for how long home must answer probes after it failed now.
-func (c *course) nextWait(now time.Duration) time.Duration {
-	if c.back == 0 || durations.Less(now, c.back) > relapse {
-		return homeAfter
-	}
-	return min(durations.Times(c.wait, 2), longestHome)
 }
 
 func (c *course) move(to int, why error) {

@@ -26,24 +26,25 @@ func TestProofNeedsStrongTableInEveryRegion(t *testing.T) {
 	outage := errors.New("no such host")
 	for name, c := range map[string]struct {
 		answers []described
-		want    verdict
+		known   bool
 		why     string
 	}{
-		"strong":                       {[]described{{"a", global(strong, "b", "c"), nil}}, proven, ""},
-		"strong, and shows itself too": {[]described{{"a", global(strong, "a", "b", "c"), nil}}, proven, ""},
-		"eventual":                     {[]described{{"a", global(types.MultiRegionConsistencyEventual, "b", "c"), nil}}, unproven, "it is no global table with multi-Region strong consistency"},
-		"in one Region":                {[]described{{"a", &types.TableDescription{}, nil}}, unproven, "it is no global table with multi-Region strong consistency"},
-		"one Region missing":           {[]described{{"a", global(strong, "b"), nil}}, unproven, "it has no active replica in c"},
-		"one Region not ready":         {[]described{{"a", creating, nil}}, unproven, "it has no active replica in c"},
-		"denied":                       {[]described{{"a", nil, denied}}, unproven, "DescribeTable in a: " + denied.Error()},
-		"home is out":                  {[]described{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, proven, ""},
-		"home denies":                  {[]described{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, proven, ""},
-		"all are out":                  {[]described{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, unknown, ""},
-		"home is out, another denies":  {[]described{{"a", nil, outage}, {"b", nil, denied}}, unproven, "DescribeTable in b: " + denied.Error()},
+		"strong":                       {[]described{{"a", global(strong, "b", "c"), nil}}, true, ""},
+		"strong, and shows itself too": {[]described{{"a", global(strong, "a", "b", "c"), nil}}, true, ""},
+		"eventual":                     {[]described{{"a", global(types.MultiRegionConsistencyEventual, "b", "c"), nil}}, true, "it is no global table with multi-Region strong consistency"},
+		"in one Region":                {[]described{{"a", &types.TableDescription{}, nil}}, true, "it is no global table with multi-Region strong consistency"},
+		"one Region missing":           {[]described{{"a", global(strong, "b"), nil}}, true, "it has no active replica in c"},
+		"one Region not ready":         {[]described{{"a", creating, nil}}, true, "it has no active replica in c"},
+		"denied":                       {[]described{{"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
+		"home is out":                  {[]described{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, true, ""},
+		"home denies":                  {[]described{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, true, ""},
+		"an answer of no DynamoDB":     {[]described{{"a", nil, nil}}, false, ""},
+		"all are out":                  {[]described{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, false, ""},
+		"home is out, another denies":  {[]described{{"a", nil, outage}, {"b", nil, denied}}, true, "DescribeTable in b: " + denied.Error()},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got, why := judgeAll(c.answers, []string{"a", "b", "c"}); got != c.want || why != c.why {
-				t.Errorf("%d %q, want %d %q", got, why, c.want, c.why)
+			if got, want := judge(c.answers, []string{"a", "b", "c"}), (verdict{c.known, c.why}); got != want {
+				t.Errorf("%+v, want %+v", got, want)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -38,11 +39,11 @@ const askEvery = time.Second
 
 // table is what is known of a table.
 type table struct {
-	verdict verdict
-	why     string        // it is unproven
-	asking  bool          // DescribeTable is under way
-	asked   time.Duration // when it was sent last
-	last    map[string]types.AttributeValue
+	verdict  verdict
+	isStrong bool          // across Regions: it has no transactions
+	asking   chan struct{} // closed when it has been described; nil unless DescribeTable is under way
+	asked    time.Duration // when that was sent last
+	last     map[string]types.AttributeValue
 }
 
 // New returns a DB that sends requests to the Region of home, and to those of others when
@@ -75,14 +76,12 @@ func (d *DB) Region() string {
 func (d *DB) State(name string) attempts.RegionState {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	t := d.tables[name]
-	switch {
-	case t == nil:
-		return attempts.RegionState{Region: d.names[0]}
-	case t.verdict != proven:
-		return attempts.RegionState{Region: d.names[0], Stays: t.why}
+	t := d.table(name)
+	s := attempts.RegionState{Region: d.names[0], Stays: t.verdict.why, Strong: t.isStrong, Asking: t.asking}
+	if t.verdict.mayLeave() {
+		s.Region, s.Moves, s.Left = d.names[d.course.at], d.course.moves, d.course.left
 	}
-	return attempts.RegionState{Region: d.names[d.course.at], Moves: d.course.moves, Left: d.course.left, Strong: true}
+	return s
 }
 
 // Options returns the options of the home Region's client.
@@ -90,81 +89,68 @@ func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
 
-// begin returns an exchange with the Region that a request to a table goes to now, and
-// whether that Region's silence lasts one second. The first request asks what kind of table
-// it is, and some bring along a probe of home.
-func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, quick bool) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	now := d.now()
+// table returns what is known of a table. The caller holds mu.
+func (d *DB) table(name string) *table {
 	t := d.tables[name]
 	if t == nil {
 		t = &table{}
-		t.verdict, t.why = canBeProven(name)
+		if strings.HasPrefix(name, "arn:") {
+			t.verdict = verdict{true, "its ARN names one Region: use the table's name"}
+		}
 		d.tables[name] = t
 	}
+	return t
+}
+
+// ask asks every Region what kind of table it is, unless that is known or was asked within
+// the last second. The first answer that proves it suffices. The caller holds mu.
+func (d *DB) ask(name string, t *table) {
+	now := d.now()
+	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
+		return
+	}
+	t.asking, t.asked = make(chan struct{}), now
+	var answers []described // guarded by mu
+	for i, client := range d.clients {
+		go func() {
+			ctx, cancel := context.WithTimeout(context.Background(), attempts.Limit)
+			defer cancel()
+			out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, attempts.Once)
+			if err != nil {
+				out = &dynamodb.DescribeTableOutput{}
+			}
+			d.mu.Lock()
+			defer d.mu.Unlock()
+			answers = append(answers, described{d.names[i], out.Table, err})
+			t.isStrong = t.isStrong || isStrong(out.Table)
+			if v := judge(answers, d.names); t.asking != nil && (v.mayLeave() || len(answers) == len(d.clients)) {
+				t.verdict = v
+				close(t.asking)
+				t.asking = nil
+			}
+		}()
+	}
+}
+
+// begin returns an exchange with the Region that a request to a table goes to now, and
+// whether that Region's silence lasts one second. The first request asks what kind of table
+// it is, and some bring along a probe of home.
+func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	t = d.table(name)
+	d.ask(name, t)
 	if key != nil {
 		t.last = key
 	}
-	if len(d.clients) > 1 && t.verdict == unknown && !t.asking && (t.asked == 0 || durations.Less(now, t.asked) > askEvery) {
-		t.asking, t.asked = true, now
-		go d.prove(name)
-	}
-	e = exchange{moves: d.course.moves, sent: now, brief: key != nil}
-	if t.verdict != proven {
-		return e, false
-	}
-	if t.last != nil && d.course.probes(now) {
-		go d.probe(name, t.last)
-	}
-	e.region = d.course.at
-	return e, d.course.quick && e.brief
-}
-
-// end takes in what became of the exchange. It returns why there is no failover, if the
-// Region does not serve; empty if there is one.
-func (d *DB) end(e exchange, name string) string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	e.ended = d.now()
-	t := d.tables[name]
-	d.course.note(e, t.verdict == proven)
-	if e.outcome() != failed {
-		return ""
-	}
-	return t.why
-}
-
-// prove asks every Region what kind of table it is.
-func (d *DB) prove(name string) {
-	ctx, cancel := context.WithTimeout(context.Background(), attempts.Limit)
-	defer cancel()
-	answered := make(chan described, len(d.clients))
-	for i, client := range d.clients {
-		go func() {
-			out, err := client.DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, once)
-			said := described{region: d.names[i], err: err}
-			if err == nil {
-				said.table = out.Table
-			}
-			answered <- said
-		}()
-	}
-	var answers []described
-	for range d.clients {
-		answers = append(answers, <-answered)
-		v, why := judgeAll(answers, d.names)
-		if v != proven && len(answers) < len(d.clients) {
-			continue
+	e = exchange{moves: d.course.moves, sent: d.now(), brief: key != nil}
+	if t.verdict.mayLeave() {
+		if t.last != nil && d.course.probes(e.sent) {
+			go d.probe(name, t.last)
 		}
-		d.mu.Lock()
-		t := d.tables[name]
-		t.verdict, t.why, t.asking = v, why, false
-		d.mu.Unlock()
-		if v == proven {
-			return // and the requests that are still under way end with ctx
-		}
+		e.region, quick = d.course.at, d.course.quick && e.brief
 	}
+	return e, t, quick
 }
 
 // probe reads a key at home while requests go elsewhere.
@@ -173,22 +159,18 @@ func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	defer cancel()
 	e := exchange{sent: d.now()}
 	e.limit = durations.Sum(e.sent, silence)
-	_, e.err = d.clients[0].GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(name), Key: key, ConsistentRead: aws.Bool(true)}, once)
+	_, e.err = d.clients[0].GetItem(ctx, &dynamodb.GetItemInput{TableName: aws.String(name), Key: key, ConsistentRead: aws.Bool(true)}, attempts.Once)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	e.ended = d.now()
 	d.course.noteProbe(e)
 }
 
-// once turns the SDK's retries off: the next attempt may belong in another Region.
-func once(o *dynamodb.Options) { o.Retryer = aws.NopRetryer{} }
-
 // send sends a request to the Region of its turn.
 func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]types.AttributeValue, in In, optFns []func(*dynamodb.Options),
 	call func(*dynamodb.Client, context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {
-	table := aws.ToString(name)
-	e, quick := d.begin(table, key)
+	e, t, quick := d.begin(aws.ToString(name), key)
 	if quick {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, silence)
@@ -199,8 +181,12 @@ func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]
 	}
 	var out Out
 	out, e.err = call(d.clients[e.region], ctx, in, optFns...)
-	if why := d.end(e, table); why != "" {
-		return out, &stayedError{e.err, fmt.Sprintf("no failover from %s: table %s: %s", d.names[0], table, why)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	e.ended = d.now()
+	d.course.note(e, t.verdict.mayLeave())
+	if e.outcome() == failed && t.verdict.why != "" {
+		return out, &stayedError{e.err, fmt.Sprintf("no failover from %s: table %s: %s", d.names[0], *name, t.verdict.why)}
 	}
 	return out, e.err
 }

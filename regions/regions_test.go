@@ -32,16 +32,17 @@ var names = []string{"us-east-1", "us-east-2", "us-west-2"}
 // world is a table in three Regions. One engine plays their consistency.
 type world struct {
 	*lab.World
-	mode string                              // of consistency, as DescribeTable says it
-	dark [3]atomic.Pointer[lab.Fault]        // how a Region is dark; nil if it serves
-	sent map[string]map[string]*atomic.Int64 // requests, by Region and operation
-	mu   sync.Mutex                          // guards sent
+	mode   string                              // of consistency, as DescribeTable says it
+	status string                              // of the replicas, likewise
+	dark   [3]atomic.Pointer[lab.Fault]        // how a Region is dark; nil if it serves
+	sent   map[string]map[string]*atomic.Int64 // requests, by Region and operation
+	mu     sync.Mutex                          // guards sent
 }
 
 func inRegions(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		test(t, &world{World: w, mode: "STRONG", sent: map[string]map[string]*atomic.Int64{}})
+		test(t, &world{World: w, mode: "STRONG", status: "ACTIVE", sent: map[string]map[string]*atomic.Int64{}})
 		lab.Elapse(10 * time.Second) // for the requests that are served late
 	})
 }
@@ -95,7 +96,7 @@ func (w *world) describe(n int, eventual bool) *http.Response {
 	var replicas []string
 	for i, name := range names {
 		if i != n {
-			replicas = append(replicas, fmt.Sprintf(`{"RegionName":%q,"ReplicaStatus":"ACTIVE"}`, name))
+			replicas = append(replicas, fmt.Sprintf(`{"RegionName":%q,"ReplicaStatus":%q}`, name, w.status))
 		}
 	}
 	body := fmt.Sprintf(`{"Table":{"TableName":"locks","MultiRegionConsistency":%q,"Replicas":[%s]}}`, mode, strings.Join(replicas, ","))

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
@@ -142,6 +143,56 @@ func TestTransactionIsUnsupportedOnStrongTable(t *testing.T) {
 		if !w.IsReleased("a") {
 			t.Error("CommitAndRelease has not freed the key")
 		}
+	})
+}
+
+func TestTransactionWaitsUntilTableHasBeenDescribed(t *testing.T) {
+	for name, ready := range map[string]string{"ready": "ACTIVE", "a replica is not ready": "CREATING"} {
+		t.Run(name, func(t *testing.T) {
+			inRegions(t, func(t *testing.T, w *world) {
+				w.status = ready
+				for n := range names {
+					w.darken(n, func(r *lab.Request) (*http.Response, error) {
+						if r.Op != "DescribeTable" {
+							return r.Send()
+						}
+						time.Sleep(2 * time.Second)
+						return w.describe(n, false), nil
+					})
+				}
+				_, client := w.process(0, lab.Config())
+				lock := w.Acquire(client, "a")
+				var lacks *leasehold.UnsupportedError
+				if err := lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1"))); !errors.As(err, &lacks) {
+					t.Errorf("error %v", err)
+				}
+				if n := w.count(names[0], "TransactWriteItems").Load(); n > 0 {
+					t.Errorf("%d transactions were sent", n)
+				}
+				w.Release(lock)
+			})
+		})
+	}
+}
+
+func TestTransactionIsSentIfNoRegionDescribesTable(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		for n := range names {
+			w.darken(n, func(r *lab.Request) (*http.Response, error) {
+				if r.Op == "DescribeTable" {
+					return lab.Cut(r)
+				}
+				return r.Send()
+			})
+		}
+		w.Work()
+		_, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		began := time.Now()
+		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("n", "1"))); err != nil || time.Since(began) > 4*time.Second {
+			t.Errorf("after %v: %v", time.Since(began), err)
+		}
+		w.Release(lock)
 	})
 }
 

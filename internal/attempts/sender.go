@@ -66,11 +66,12 @@ type Regions interface {
 
 // RegionState is where requests go, and what is known of a table there.
 type RegionState struct {
-	Region string // where requests go
-	Moves  int    // how often that has changed
-	Left   error  // why the Region before was left; nil at home
-	Stays  string // why requests to the table never leave home; empty if they may
-	Strong bool   // the table is known to be strongly consistent across Regions
+	Region string          // where requests go
+	Moves  int             // how often that has changed
+	Left   error           // why the Region before was left; nil at home
+	Stays  string          // why requests to the table never leave home; empty if they may
+	Strong bool            // the table is known to be strongly consistent across Regions
+	Asking <-chan struct{} // closed when the Regions have been asked for that; nil unless they are being asked
 }
 
 // RegionListener is told of changes when a request ends.

@@ -9,7 +9,6 @@ package arguments
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -95,24 +94,6 @@ func (*Text) Type() string { return "string" }
 func (t *Text) Set(text string) error {
 	*t = Text{text, true}
 	return nil
-}
-
-// Number is the value of a flag with a whole number, and whether it was given.
-type Number struct {
-	Value int
-	Given bool
-}
-
-func (n *Number) String() string { return strconv.Itoa(n.Value) }
-
-// Type returns the type of other flags with a whole number.
-func (*Number) Type() string { return "int" }
-
-// Set parses the number.
-func (n *Number) Set(s string) error {
-	value, err := strconv.ParseInt(s, 0, 64)
-	*n = Number{int(value), true}
-	return err
 }
 
 // Data is the value of --data: the text itself, or @FILE.

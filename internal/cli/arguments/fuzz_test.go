@@ -1,6 +1,7 @@
 package arguments_test
 
 import (
+	"maps"
 	"strings"
 	"testing"
 
@@ -28,7 +29,7 @@ func FuzzFlags(f *testing.F) {
 			if err.Error() == "" {
 				t.Errorf("%q is refused without a word", s)
 			}
-		} else if err := again.Set(n.String()); err != nil || n != again {
+		} else if err := again.Set(n.String()); err != nil || !maps.Equal(n, again) {
 			t.Errorf("%q reads as %s, and that as %s, %v", s, &n, &again, err)
 		}
 		if sig, err := process.ParseSignal(s); err == nil && sig <= 0 {

@@ -82,7 +82,7 @@ func (s *Seeker) refuseNested(ctx context.Context) error {
 		w.Keys = free
 		return nil
 	case w.NoWait:
-		return nestedTry(nested)
+		return failure.Like(leasehold.ErrHeld, fmt.Sprintf("%s is held by the leasehold run that started this command", wording.Name(nested)))
 	}
 	return nestedWait(nested)
 }
@@ -119,12 +119,6 @@ func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 // nestedWait returns the error of waiting for a key that an outer run holds.
 func nestedWait(key string) error {
 	return misuse.Errorf("%s is held by the leasehold run that started this command: waiting for it would never end", wording.Name(key))
-}
-
-// nestedTry returns the error of a key that an outer run holds, for a call that does not
-// wait. The key counts as held.
-func nestedTry(key string) error {
-	return failure.Like(leasehold.ErrHeld, fmt.Sprintf("%s is held by the leasehold run that started this command", wording.Name(key)))
 }
 
 // outerValue returns the value of LEASEHOLD_HELD for CMD.

@@ -39,7 +39,6 @@ type Seeker struct {
 	seat    *election.Election                    // an election with locks; nil unless leadership is wanted
 	wait    *wait                                 // the last term's; nil before the first
 	former  string                                // the grant of the last term; empty before the first
-	saw     func(holder leasehold.Record)         // receives the holders that Acquire waits for; nil if not needed
 }
 
 // Seek returns a Seeker. It catches signals until Close is called: they end the wait or are
@@ -49,10 +48,6 @@ func Seek(user User, s *store.Store, w Wanted) *Seeker {
 	signals.Orphaned = user.Orphaned
 	return &Seeker{user: user, store: s, wanted: w, signals: signals}
 }
-
-// TellHolders sets the function that receives the holders that Acquire waits for, from the
-// next Acquire on. It is called once for each holder, with the record that was seen first.
-func (s *Seeker) TellHolders(fn func(holder leasehold.Record)) { s.saw = fn }
 
 // Close releases the Seeker's resources, except those of returned holds.
 func (s *Seeker) Close() {
@@ -141,8 +136,8 @@ func (s *Seeker) ask(ctx context.Context, w Wanted) (*Hold, error) {
 	follow := func(e leasehold.Event) {
 		wait.saw(e, all)
 		switch {
-		case e.Kind == leasehold.EventWaiting && s.saw != nil:
-			s.saw(*e.Holder)
+		case e.Kind == leasehold.EventWaiting && w.Saw != nil:
+			w.Saw(*e.Holder)
 		case e.Kind != leasehold.EventWaiting && !w.Detached: // the grant contains all other information
 			s.user.Say.ClientEvent(e, s.user.Now(), wait.holdersSeen())
 			h.renewals.event(e)
@@ -229,6 +224,7 @@ type Wanted struct {
 	Data     leasehold.RecordOption  // nil if not given
 	Once     leasehold.AcquireOption // the work is done once, for a label or in a period; nil if it is done at each grant
 	Detached bool                    // the grant outlives the command
+	Saw      func(leasehold.Record)  // receives each holder that Acquire waits for, with the record that was seen first; nil if not needed
 }
 
 // keys returns the keys that the user has named.

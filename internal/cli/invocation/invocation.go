@@ -157,7 +157,7 @@ func (in *Invocation) OnStore(cmd *cobra.Command, o store.Opening, fn func(conte
 // failure after a signal is attributed to the signal.
 func (in *Invocation) OnTable(cmd *cobra.Command, cfg leasehold.Config, fn func(context.Context, *store.Table) error) error {
 	return failure.Answer(in.OnStore(cmd, store.Opening{}, func(ctx context.Context, s *store.Store) error {
-		s.Home, s.Meter = requests.Metered(s.Home)
+		s.Home, s.Used = requests.Metered(s.Home)
 		t, err := s.WithLocks(cfg)
 		if err != nil {
 			return err

@@ -4,7 +4,7 @@
 //
 //	Watch ──► Request ──┬─ Health   since when no request was answered: Trouble
 //	                    ├─ Log      a line for each request, with -v
-//	                    ├─ Meter    how many requests there were, and what they used
+//	                    ├─ Metered  how many requests there were, and what they used
 //	                    └─ checks   the connections, the clock and the time of each, for doctor
 //
 // Each request that is sent counts: if the SDK repeats an operation, each attempt is one

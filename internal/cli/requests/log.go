@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
@@ -103,43 +104,27 @@ func (l *Log) keysOf(input any) []leasehold.Key {
 	return keys
 }
 
-// Usage is the total consumption of the answered requests.
-type Usage struct {
-	Requests int
-	Reads    float64 // read units
-}
-
-// Meter counts the requests of a DynamoDB client and their consumption. It is safe for
-// concurrent use.
-type Meter struct {
-	mu   sync.Mutex
-	used Usage
-}
-
-// Metered returns the client with a Meter that counts its requests.
-func Metered(db *dynamodb.Client) (*dynamodb.Client, *Meter) {
-	m := &Meter{}
-	return dynamodb.New(db.Options(), Watch{Units: true, Each: m.count}.Client), m
-}
-
-func (m *Meter) count(r Request) {
-	if r.Code == 0 {
-		return
-	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	m.used.Requests++
-	switch r.Operation {
-	case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan":
-		if r.Units != nil { // the server may not report it
-			m.used.Reads += *r.Units
+// Metered returns a client whose requests are counted, and a function that returns how many
+// were answered so far and the read units that they consumed.
+func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads float64)) {
+	var mu sync.Mutex
+	var requests int
+	var reads float64
+	count := func(r Request) {
+		if r.Code == 0 {
+			return
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		requests++
+		switch r.Operation {
+		case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan":
+			reads += aws.ToFloat64(r.Units) // the server may not report it
 		}
 	}
-}
-
-// Used returns the consumption so far.
-func (m *Meter) Used() Usage {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.used
+	return dynamodb.New(db.Options(), Watch{Units: true, Each: count}.Client), func() (int, float64) {
+		mu.Lock()
+		defer mu.Unlock()
+		return requests, reads
+	}
 }

@@ -31,9 +31,9 @@ type Store struct {
 	AWS     aws.Config       // configuration for DynamoDB
 	Created bool             // the local store's table was created when it was opened
 
-	Health  requests.Health   // health of the requests to the store
-	Trouble *requests.Telling // reports failing requests to the user
-	Meter   *requests.Meter   // counts their consumption; nil if not needed
+	Health  requests.Health                      // health of the requests to the store
+	Trouble *requests.Telling                    // reports failing requests to the user
+	Used    func() (answered int, reads float64) // the requests of a command so far, and the read units that they consumed; nil if not needed
 
 	failover []string    // the Regions that --failover names
 	regions  *regions.DB // nil before the first call of Requests, and without --failover

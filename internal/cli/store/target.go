@@ -3,8 +3,8 @@ package store
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"regexp"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -121,15 +121,22 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// Attributes contains the attribute names given by --attr. It is the value of that flag.
-type Attributes struct{ key, sort, ttl string }
+// attributeRoles are the roles of the attributes that --attr names, each with the field of a
+// layout whose users may choose the name.
+var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
-func (n *Attributes) String() string { return strings.Join(n.pairs(), ",") }
+// Attributes contains the attribute names given by --attr, by role. It is the value of that
+// flag.
+type Attributes map[string]string
 
-// pairs returns ROLE=NAME for each given name.
-func (n *Attributes) pairs() []string {
-	all := []string{"key=" + n.key, "sort=" + n.sort, "ttl=" + n.ttl}
-	return slices.DeleteFunc(all, func(pair string) bool { return strings.IndexByte(pair, '=') == len(pair)-1 })
+func (n *Attributes) String() string {
+	var pairs []string
+	for _, r := range attributeRoles {
+		if name, given := (*n)[r.role]; given {
+			pairs = append(pairs, r.role+"="+name)
+		}
+	}
+	return strings.Join(pairs, ",")
 }
 
 // Type returns the name of the flag's values in the help.
@@ -137,53 +144,43 @@ func (*Attributes) Type() string { return "ROLE=NAME" }
 
 // Set parses one pair or several, and refuses names that no table can have.
 func (n *Attributes) Set(s string) error {
-	for _, pair := range strings.Split(s, ",") {
+	if *n == nil {
+		*n = Attributes{}
+	}
+	for pair := range strings.SplitSeq(s, ",") {
 		role, name, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
+		switch {
+		case !ok || name == "":
 			return errors.New("use ROLE=NAME, such as key=id")
-		}
-		if len(name) > 255 {
+		case len(name) > 255:
 			return errors.New("names of attributes have at most 255 bytes")
-		}
-		switch role {
-		case "key":
-			n.key = name
-		case "sort":
-			n.sort = name
-		case "ttl":
-			n.ttl = name
-		default:
+		case role != "key" && role != "sort" && role != "ttl":
 			return fmt.Errorf("unknown role %q: use key, sort or ttl", role)
 		}
+		(*n)[role] = name
 	}
 	return nil
 }
 
-// apply sets the names in a layout. It also returns the roles whose names are fixed in that
-// layout.
-func (n Attributes) apply(l layout.Layout) (named layout.Layout, fixed []string) {
-	switch l := l.(type) {
-	case layout.Native:
-		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
-		return l, nil
-	case layout.PythonDynamoDBLock:
-		l.PartitionKey, l.SortKey, l.TTL = n.key, n.sort, n.ttl
-		return l, nil
-	case layout.AWSLabs:
-		l.PartitionKey, l.SortKey = n.key, n.sort
-		return l, []string{"ttl"}
-	case layout.Dynamolock:
-		l.PartitionKey, l.SortKey = n.key, n.sort
-		return l, []string{"ttl"}
-	case layout.DynamoDLM:
-		if n.sort == noAttribute { // tables of dynamo-dlm 1.x have no slots
-			l.NoSlots = true
-			return l, []string{"key", "ttl"}
+// apply returns a layout with the names. It refuses a name that is fixed in that layout.
+func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
+	named := reflect.New(reflect.TypeOf(l)).Elem()
+	named.Set(reflect.ValueOf(l))
+	noSlots := named.FieldByName("NoSlots")
+	for _, r := range attributeRoles {
+		name, given := n[r.role]
+		field := named.FieldByName(r.field)
+		switch {
+		case !given:
+		case field.IsValid():
+			field.SetString(name)
+		case r.role == "sort" && name == noAttribute && noSlots.IsValid(): // tables of dynamo-dlm 1.x have no slots
+			noSlots.SetBool(true)
+		default:
+			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %[1]s: leave it out, or use another layout", r.role, name, l.Name())
 		}
-		return l, []string{"key", "sort", "ttl"}
-	default:
-		return l, []string{"key", "sort", "ttl"}
 	}
+	return named.Interface().(layout.Layout), nil
 }
 
 // noAttribute, used as a name, means that the table has no such attribute, as in
@@ -231,16 +228,8 @@ func (s *Settings) RecordLayout() (layout.Layout, error) {
 	if err != nil {
 		return nil, misuse.Errorf("unknown layout %q: use one of %s", name, strings.Join(layout.Names(), ", "))
 	}
-	names := s.Attributes
-	if names == (Attributes{}) {
-		return l, nil
-	}
-	l, fixed := names.apply(l)
-	for _, pair := range names.pairs() {
-		if role, given, _ := strings.Cut(pair, "="); slices.Contains(fixed, role) {
-			return nil, misuse.Errorf("--attr %s=%s: layout %s does not let you choose the name for %s: leave it out, or use another layout",
-				role, given, name, role)
-		}
+	if l, err = s.Attributes.apply(l); err != nil {
+		return nil, err
 	}
 	if _, err := records.Of(l); err != nil {
 		return nil, misuse.Errorf("--attr: %s", strings.ReplaceAll(err.Error(), "layout: "+name+": ", ""))

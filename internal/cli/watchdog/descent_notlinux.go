@@ -2,6 +2,8 @@
 
 package watchdog
 
+import "syscall"
+
 // SeesDescent is false: orphans become children of init, and only processes in CMD's group
 // are seen.
 const SeesDescent = false
@@ -12,10 +14,10 @@ func (Process) kill() {}
 func Began(int) int64 { return 0 }
 
 // All returns CMD's group as one process if any process of it runs. CMD itself was reaped
-// when it ended.
+// when it ended. On Windows it returns none: no signal can be sent to a group.
 func (d Descent) All(group int) ([]Process, error) {
-	if !groupRuns(group) {
-		return nil, nil
+	if err := KillGroup(group, 0); err != nil && err != syscall.EPERM {
+		return nil, nil //nolint:nilerr // there is no such group
 	}
 	return []Process{{PID: group, group: group, Whole: true}}, nil
 }

@@ -21,7 +21,3 @@ func KillGroup(group int, sig syscall.Signal) error {
 }
 
 func ignoreSignals() {}
-
-// groupRuns returns false: Windows has no groups, so processes that CMD leaves running are
-// not seen.
-func groupRuns(int) bool { return false }

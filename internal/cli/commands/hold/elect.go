@@ -118,9 +118,9 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 	}
 	defer stop()
 	f.Keys = []string{key}
+	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
 		answer() // signals are caught by now: a client that gets an answer may send one
-		seeker.TellHolders(func(holder leasehold.Record) { place.Saw(leaderOf(holder)) })
 		for {
 			h, err := seeker.Acquire(cmd.Context())
 			if err != nil {

@@ -76,7 +76,7 @@ its holder dies, or a signal ends it early, the work counts as not done.`,
 	fl := cmd.Flags()
 	waitFlags(fl, &f.wantedFlags)
 	fl.IntVarP(&f.conflictCode, "conflict-exit-code", "E", failure.CodeNotGranted, "exit `CODE` if KEY was not granted")
-	fl.VarP(&f.permits, "permits", "p", "allow `N` at once: hold one of KEY/0 to KEY/N-1")
+	fl.IntVarP(&f.Permits, "permits", "p", 0, "allow `N` at once: hold one of KEY/0 to KEY/N-1")
 	fl.StringArrayVarP(&f.more, "key", "k", nil, "hold `KEY` too; may be repeated")
 	fl.BoolVar(&f.Any, "any", false, "hold only one of several keys, the first free one")
 	f.every.Min = protocol.ShortestPeriod
@@ -127,13 +127,12 @@ func keyAndCommand(cmd *cobra.Command, args []string) error {
 // wantedFlags are the flags about the hold. complete turns them into the Wanted.
 type wantedFlags struct {
 	holding.Wanted
-	more    []string // keys besides KEY
-	permits arguments.Number
-	wait    arguments.Duration
-	lease   arguments.Duration
-	once    arguments.Text     // --once: the work's label
-	every   arguments.Duration // --every: the length of its periods
-	data    arguments.Data
+	more  []string // keys besides KEY
+	wait  arguments.Duration
+	lease arguments.Duration
+	once  arguments.Text     // --once: the work's label
+	every arguments.Duration // --every: the length of its periods
+	data  arguments.Data
 
 	records  store.Records   // what the records of the table look like
 	orphaned <-chan struct{} // closed when the parent has ended, with --die-with-parent; nil otherwise
@@ -165,15 +164,15 @@ func (f *wantedFlags) name(args []string) {
 // checkSeveral refuses contradictory flags.
 func checkSeveral(cmd *cobra.Command, f *wantedFlags) error {
 	keys := f.Keys
-	counted := f.permits.Given
+	counted := cmd.Flags().Changed("permits")
 	broken := slices.IndexFunc(keys, func(key string) bool { return strings.Contains(key, "\n") })
 	switch {
 	case slices.Contains(keys, ""):
 		return misuse.Of(cmd, "KEY is empty")
 	case broken >= 0 && len(keys) > 1 && !f.Any:
 		return misuse.Of(cmd, "KEY %s has a line break, and CMD gets several keys one a line: hold it alone", wording.Name(keys[broken]))
-	case counted && (f.permits.Value < 1 || f.permits.Value > semaphore.MostPermits):
-		return misuse.Of(cmd, "-p %d: use 1 to %d permits", f.permits.Value, semaphore.MostPermits)
+	case counted && (f.Permits < 1 || f.Permits > semaphore.MostPermits):
+		return misuse.Of(cmd, "-p %d: use 1 to %d permits", f.Permits, semaphore.MostPermits)
 	case counted && f.Any:
 		return misuse.Of(cmd, "-p and --any: use one of them")
 	case counted && len(keys) > 1:
@@ -195,7 +194,7 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 		return nil
 	case labelled && periodic:
 		return misuse.Of(cmd, "--every and --once: use one of them")
-	case f.permits.Given || len(f.more) > 0:
+	case f.Permits > 0 || len(f.more) > 0:
 		return misuse.Of(cmd, "%s is for one key: leave it out, or -p and -k", name)
 	case !marks:
 		return misuse.Of(cmd, "%s: records of layout %s do not say what was done: leave it out, or give each day a key of its own", name, f.records.Layout.Name())
@@ -218,7 +217,7 @@ func (c *command) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	if f.NoWait && f.wait.Given {
 		return misuse.Of(cmd, "--nonblock and --wait: use one of them")
 	}
-	f.Permits, f.Wait = f.permits.Value, f.wait.Duration
+	f.Wait = f.wait.Duration
 	f.NoWait = f.NoWait || f.wait.Given && f.Wait == 0
 	if f.Owner, err = c.Settings.Owner(); err != nil {
 		return err

@@ -74,8 +74,8 @@ func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
 	}
 	o := t.Observer(f.check.Duration)
 	if f.check.Given {
-		listed := t.Meter.Used() // so far only the listing
-		o.Reader.MayList(f.Scope, listed.Requests, listed.Reads)
+		answered, reads := t.Used() // so far only the listing
+		o.Reader.MayList(f.Scope, answered, reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
 		return err

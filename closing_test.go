@@ -99,7 +99,7 @@ func TestSharedCommitThatMeetsCloseSaysErrClosed(t *testing.T) {
 
 // A lock ends its lease first, and then the contexts of its handles. Another goroutine may
 // read in between, for long on a busy machine.
-func TestLookWhileALockIsBeingEndedIsToldSo(t *testing.T) {
+func TestReadWhileLockIsEndingReportsItsEnd(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
 		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },

@@ -145,7 +145,7 @@ func TestSmallRequestIsNotKeptWaitingByLargeOnesThatTrickle(t *testing.T) {
 	})
 }
 
-func TestLargeBodyThatFindsNoRoomIsToldToTryAgain(t *testing.T) {
+func TestLargeBodyWithoutRoomIsRejectedAsRetryable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		if err := e.bodies.room.Acquire(t.Context(), fourRoom); err != nil {

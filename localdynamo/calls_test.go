@@ -106,7 +106,7 @@ func TestConditionsLookAtTheItem(t *testing.T) {
 	}
 }
 
-func TestUpdatesChangeWhatTheySay(t *testing.T) {
+func TestUpdateExpressionsChangeNamedAttributes(t *testing.T) {
 	for _, test := range []struct{ update, values, updated string }{
 		{"SET n = n + :v", `":v":{"N":"1"}`, `{"n":{"N":"6"}}`},
 		{"SET n = :v - n", `":v":{"N":"0.5"}`, `{"n":{"N":"-4.5"}}`},
@@ -300,7 +300,7 @@ func TestTransactionReadsOneState(t *testing.T) {
 		`{"Responses":[{"Item":{"m":{"M":{"y":{"L":[{"N":"2"}]}}},"n":{"N":"5"}}},{}]}`)
 }
 
-func TestReturnValuesShowWhatWasAskedFor(t *testing.T) {
+func TestReturnValuesReturnsRequestedImage(t *testing.T) {
 	for returned, attributes := range map[string]string{
 		"NONE":        ``,
 		"ALL_OLD":     `"Attributes":{"id":{"S":"r"},"a":{"N":"1"},"b":{"N":"2"}}`,

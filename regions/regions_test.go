@@ -303,7 +303,7 @@ func TestTableNamedByARNStaysHome(t *testing.T) {
 	})
 }
 
-func TestTableIsAskedForOnceASecondUntilARegionSays(t *testing.T) {
+func TestTableIsDescribedOnceASecondUntilRegionAnswers(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, ways["no connection"])

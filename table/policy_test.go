@@ -443,7 +443,7 @@ func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string
 	return actions
 }
 
-func TestPolicyAllowsWhatTheLibraryCallsAndNoMore(t *testing.T) {
+func TestPolicyAllowsLibrarysActionsAndNoMore(t *testing.T) {
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
 		if err != nil {
@@ -488,7 +488,7 @@ func TestPoliciesCoverEveryMethodOfTheLibrary(t *testing.T) {
 	}
 }
 
-func TestPoliciesAreDisjointFromWhatCreatesATable(t *testing.T) {
+func TestPoliciesDoNotAllowCreatingTable(t *testing.T) {
 	for _, access := range []table.Access{table.Use, table.Operate, table.Read} {
 		for _, action := range policy(t, table.Spec{}, arn, access).Statement[0].Action {
 			if strings.Contains(action, "Table") || strings.Contains(action, "TimeToLive") || strings.Contains(action, "*") {

@@ -100,7 +100,7 @@ func TestCreateAllowsManyCallersAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestCreateRefusesATableThatDoesNotFitAndLeavesItAlone(t *testing.T) {
+func TestCreateRejectsUnsuitableTableUnchanged(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}); err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func attribute(name string, kind types.ScalarAttributeType) types.AttributeDefin
 	return types.AttributeDefinition{AttributeName: aws.String(name), AttributeType: kind}
 }
 
-func TestCheckSaysWhatDoesNotFit(t *testing.T) {
+func TestCheckReportsEveryMismatch(t *testing.T) {
 	fitting := func() describing {
 		return describing{
 			table: &types.TableDescription{
@@ -249,7 +249,7 @@ func TestCheckOfNoTableIsErrTableNotFound(t *testing.T) {
 	}
 }
 
-func TestCheckNamesTheLayoutWhoseTableItIs(t *testing.T) {
+func TestCheckNamesLayoutOfTable(t *testing.T) {
 	db := localdynamo.New().Client()
 	sharing := map[string]string{"native": "native or awslabs or dynamolock", "awslabs": "native or awslabs or dynamolock", "dynamolock": "native or awslabs or dynamolock"}
 	for _, is := range layout.Names() {

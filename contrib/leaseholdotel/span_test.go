@@ -219,7 +219,7 @@ func TestReleaseOfLostLockShowsNoSecondHold(t *testing.T) {
 	})
 }
 
-func TestKeysAreAttributesOnlyOfSpans(t *testing.T) {
+func TestKeysAreAttributesOfSpansOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		rig.OnEvent(t.Context(), leasehold.Event{

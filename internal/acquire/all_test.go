@@ -174,7 +174,7 @@ func TestHolderThatIsLostWhileOthersAreAwaitedIsAcquiredAgain(t *testing.T) {
 	})
 }
 
-func TestAllKeysGrantedToACallerWhoHasJustLeftAreGivenBack(t *testing.T) {
+func TestAcquireAllForCallerThatLeftReleasesAllKeys(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		ctx, leave := context.WithCancel(t.Context())
@@ -220,7 +220,7 @@ func TestTurnsOfKeysToComeAreOthersWhileAllAreTaken(t *testing.T) {
 	})
 }
 
-func TestCallForAllKeysPassesEachTurnOnOnce(t *testing.T) {
+func TestAcquireAllPassesEachTurnOnOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		w.client("other").one("a")

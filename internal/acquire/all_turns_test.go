@@ -99,7 +99,7 @@ func TestWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
 	})
 }
 
-func TestWhoGivesUpOnSeveralKeysIsToldWhichGoroutineHeldOne(t *testing.T) {
+func TestWaiterForSeveralKeysGetsLocalHolderOnGivingUp(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "b")

@@ -29,7 +29,7 @@ func TestTrustInEachKeyCountsFromBeforeItsGrantWasSent(t *testing.T) {
 	})
 }
 
-func TestNothingStaysBelievedWhenAWaitInOrderEndsInASilence(t *testing.T) {
+func TestSilenceInOrderedWaitForgetsObservations(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

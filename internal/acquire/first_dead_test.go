@@ -63,7 +63,7 @@ func TestHolderThatLooksDeadIsWatchedForALeaseAndTakenOver(t *testing.T) {
 	}
 }
 
-func TestWhatWasWatchedBeforeIsNotWatchedAgain(t *testing.T) {
+func TestObservedHolderIsNotObservedAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
@@ -79,7 +79,7 @@ func TestWhatWasWatchedBeforeIsNotWatchedAgain(t *testing.T) {
 	})
 }
 
-func TestNobodyWhoLooksAliveIsWaitedFor(t *testing.T) {
+func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -199,7 +199,7 @@ func TestLivingHolderAmongSeveralKeysRefusesAtOnce(t *testing.T) {
 	})
 }
 
-func TestOfSeveralKeysOfWhichOneIsEnoughTheDeadOneIsTakenOver(t *testing.T) {
+func TestAcquireAnyTakesOverDeadKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "dead")
 		a, _ := w.Client(lab.Config())
@@ -308,7 +308,7 @@ func TestDeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
 	}
 }
 
-func TestHolderWhoseVersionTellsNoTimeIsNotWaitedFor(t *testing.T) {
+func TestHolderWithoutVersionTimeIsNotWaitedFor(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		w.Release(w.Acquire(a, "job"))

@@ -94,7 +94,7 @@ func TestWaiterThatPausesNotAtAllReadsAndDoesNotWrite(t *testing.T) {
 	})
 }
 
-func TestAfterAGrantThatWasAnsweredPausesGrowAnew(t *testing.T) {
+func TestPausesStartAgainAfterAnsweredGrant(t *testing.T) {
 	for name, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -151,7 +151,7 @@ func TestHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 	})
 }
 
-func TestWithNoWaitTheHolderIsTheAnswer(t *testing.T) {
+func TestNoWaitReturnsHolder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job")
 		c, began := w.client("b"), time.Now()
@@ -163,7 +163,7 @@ func TestWithNoWaitTheHolderIsTheAnswer(t *testing.T) {
 	})
 }
 
-func TestWithNoWaitAndWithoutAnswersACallGivesUpAfterTenSeconds(t *testing.T) {
+func TestNoWaitWithoutAnswersGivesUpAfterTenSeconds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, began := w.client("a"), time.Now()
 		c.wire.fate = func(int, string, func()) error { return errReset }
@@ -249,7 +249,7 @@ func TestGrantThatIsRefusedEndsTheCall(t *testing.T) {
 	})
 }
 
-func TestThrottlingIsToldEachTimeAndOutlasted(t *testing.T) {
+func TestThrottlingIsReportedEachTimeAndRetried(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -266,7 +266,7 @@ func TestThrottlingIsToldEachTimeAndOutlasted(t *testing.T) {
 	})
 }
 
-func TestWhatIsGrantedToACallerWhoHasLeftIsGivenBack(t *testing.T) {
+func TestGrantForCallerThatLeftIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -339,7 +339,7 @@ func TestClosingEndsEveryWait(t *testing.T) {
 	})
 }
 
-func TestIfExistsIsToldThatThereIsNoRecord(t *testing.T) {
+func TestIfExistsReturnsErrNotFoundWithoutRecord(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		if _, err := c.One(t.Context(), c.want("job", func(want *acquire.Want) { want.IfExists = true })); !errors.Is(err, errMissing) {
@@ -360,7 +360,7 @@ func (w *world) damage(key string) {
 	}
 }
 
-func TestOfSeveralKeysTheFirstThatIsFreeIsGranted(t *testing.T) {
+func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		other.one("a")
@@ -382,7 +382,7 @@ func TestOfSeveralKeysTheFirstThatIsFreeIsGranted(t *testing.T) {
 	})
 }
 
-func TestKeyWhoseGrantHadNoAnswerIsStayedWithUntilItHasOne(t *testing.T) {
+func TestUnansweredGrantOfSeveralIsResolvedFirst(t *testing.T) {
 	for name, then := range map[string]error{"at once": nil, "through throttling": &types.ProvisionedThroughputExceededException{}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -423,7 +423,7 @@ func (w *world) underSession(key string) (row string) {
 	return at.Partition
 }
 
-func TestUnreadableSessionKeepsNobodyFromOtherKeys(t *testing.T) {
+func TestUnreadableSessionDoesNotBlockOtherKeys(t *testing.T) {
 	for _, keys := range [][]string{{"a", "b"}, {"b", "a"}} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.underSession("a")
@@ -450,7 +450,7 @@ func TestUnreadableSessionKeepsNobodyFromOtherKeys(t *testing.T) {
 	}
 }
 
-func TestKeyOfSeveralWithoutARecordIsNotToldAsADamagedOne(t *testing.T) {
+func TestMissingRecordOfSeveralIsNotReportedAsDamaged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -487,7 +487,7 @@ func TestKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
 	})
 }
 
-func TestTryIsToldAHolderThatIsKnownThoughAReadHasFailed(t *testing.T) {
+func TestTryReturnsKnownHolderDespiteFailedRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		other.one("a")
@@ -529,7 +529,7 @@ func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
 	})
 }
 
-func TestThrottledReadOfSeveralKeysIsToldOnce(t *testing.T) {
+func TestThrottledReadOfSeveralKeysIsReportedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		a := other.one("a")
@@ -551,7 +551,7 @@ func TestThrottledReadOfSeveralKeysIsToldOnce(t *testing.T) {
 	})
 }
 
-func TestAfterItsTurnHasComeAKeyOfSeveralIsAskedForWithoutALook(t *testing.T) {
+func TestKeyOfSeveralInItsTurnIsAcquiredWithoutBatchRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("a")
 		c := w.client("me")

@@ -228,7 +228,7 @@ func TestGrantAfterTheWaitIsGivenBackFirst(t *testing.T) {
 	})
 }
 
-func TestKeyThatIsHeldAfterALostReplyKeepsNobodyFromTheOthers(t *testing.T) {
+func TestHeldKeyAfterLostReplyDoesNotBlockOtherKeys(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		other := w.Acquire(holder, "b")
@@ -279,7 +279,7 @@ func TestTryForOneOfSeveralNamesUnansweredKeyFirst(t *testing.T) {
 	})
 }
 
-func TestKeyThatIsThrottledKeepsNobodyFromTheOthers(t *testing.T) {
+func TestThrottledKeyDoesNotBlockOtherKeys(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -297,7 +297,7 @@ func TestKeyThatIsThrottledKeepsNobodyFromTheOthers(t *testing.T) {
 	})
 }
 
-func TestWhatFailsForOneKeyIsRepeatedNoMoreOftenForAnother(t *testing.T) {
+func TestFailureOfOneKeyRepeatsOthersNoMoreOften(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
 		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // keys are read together
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },

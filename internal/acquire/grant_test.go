@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestTryDoesNotTakeASessionForAliveBecauseItWasAMomentAgo(t *testing.T) {
+func TestTryDoesNotTrustFormerLivenessOfSession(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("job")
 		c := w.client("me")

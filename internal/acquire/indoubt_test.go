@@ -115,7 +115,7 @@ func TestGrantThatCannotBeReadIsUndone(t *testing.T) {
 	})
 }
 
-func TestAttemptThatLandsAfterTheReleaseBlocksItsClientNotAtAll(t *testing.T) {
+func TestAttemptThatLandsAfterReleaseDoesNotBlockItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))

@@ -15,7 +15,7 @@ import (
 )
 
 // A writer of a key stores there what keeps its waiters busy, if anything does.
-func TestWaiterReadsNoMoreThanEach25msWhateverIsStored(t *testing.T) {
+func TestWaiterReadsAtMostEvery25msOnAnyRecord(t *testing.T) {
 	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("1"), "recordVersionNumber": lab.Str("v"),
@@ -103,7 +103,7 @@ func TestWaiterReadsNoMoreThanEach25msWhateverIsStored(t *testing.T) {
 
 // A principal that may write the rows of shared leases can end each of them, and keep a dead one
 // alive; nothing that such a row says does more.
-func TestRowOfASharedLeaseThatIsForgedKeepsNobodyBusy(t *testing.T) {
+func TestForgedSessionRowCausesNoExtraRequests(t *testing.T) {
 	id := "abcdefghijklmnopqrstuvwxyz"
 	mallory := lab.Str("mallory/" + id)
 	for name, forged := range map[string]map[string]types.AttributeValue{

@@ -49,7 +49,7 @@ func TestRecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock:
 	})
 }
 
-func TestTryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others never do: their try-lock starts anew each time
+func TestTryTakesOverHolderObservedForLease(t *testing.T) { // others never do: their try-lock starts anew each time
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -74,7 +74,7 @@ func TestTryTakesOverWhatItsClientWatchedForALease(t *testing.T) { // others nev
 	})
 }
 
-func TestForeignHolderWithACopiedTokenIsWaitedForLikeAnyOther(t *testing.T) {
+func TestForeignHolderWithCopiedTokenIsWaitedFor(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))
@@ -109,7 +109,7 @@ func TestWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
 	})
 }
 
-func TestTryGivesUpBehindACallThatHearsNothing(t *testing.T) {
+func TestTryGivesUpBehindUnansweredCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -162,7 +162,7 @@ func TestQueuedTryIsAnsweredOnceTheHolderIsKnown(t *testing.T) {
 	}
 }
 
-func TestWithoutRenewalAnEndedCallHasCleanedUpWhenItReturns(t *testing.T) {
+func TestWithoutRenewalEndedCallCleansUpBeforeReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))

@@ -49,7 +49,7 @@ func TestKeyHandedToGoneCallerWithoutRenewalIsFreed(t *testing.T) {
 	})
 }
 
-func TestTurnThatComesToACallerWhoLeavesGoesToTheNext(t *testing.T) {
+func TestTurnOfCallerThatLeavesGoesToNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		h := c.one("job")
@@ -78,7 +78,7 @@ func (c *client) join(key string) (turn func() bool) {
 	}
 }
 
-func TestKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
+func TestOmittedKeyOfSeveralPassesItsTurnOnOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("a")
 		other := w.client("other").one("b")
@@ -104,7 +104,7 @@ func TestKeyOfSeveralThatIsLeftOutPassesItsTurnOnOnce(t *testing.T) {
 	})
 }
 
-func TestTryNamesTheKeyWhoseTurnIsStillOtherProcesses(t *testing.T) {
+func TestTryNamesKeyThatOtherProcessesPollFirst(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -126,7 +126,7 @@ func TestTryNamesTheKeyWhoseTurnIsStillOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestCallThatEndsWhileOtherProcessesGoFirstAsksForNothing(t *testing.T) {
+func TestCallEndedBehindOtherProcessesSendsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		c.join("b")

@@ -76,7 +76,7 @@ func TestHeadThatReplacesItsGrantLeavesTheQueueToOthers(t *testing.T) {
 }
 
 // Else it would hand the key to itself: nobody waits behind the entry.
-func TestGrantBeforeItsEntryIsSeenRemovesTheEntry(t *testing.T) {
+func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 	for _, landed := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")

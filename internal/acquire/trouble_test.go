@@ -63,7 +63,7 @@ func TestTroubleOfACallThatHasEndedIsNotReported(t *testing.T) {
 	})
 }
 
-func TestAnswerEndsTheTroubleOfAWait(t *testing.T) {
+func TestAnswerEndsReportsOfFailingWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, began := w.client("b"), time.Now()

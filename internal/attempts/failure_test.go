@@ -156,7 +156,7 @@ func TestErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
 	})
 }
 
-func TestClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
+func TestClientWithoutCredentialsFailsAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		p.failFor(0)
@@ -172,7 +172,7 @@ func TestClientThatNeverHadCredentialsIsToldSoAtOnce(t *testing.T) {
 	})
 }
 
-func TestServerErrorOfWhoGivesCredentialsIsNoOutageOfDynamoDB(t *testing.T) {
+func TestCredentialServersErrorIsNoDynamoDBOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.OutageConfig())

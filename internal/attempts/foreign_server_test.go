@@ -132,7 +132,7 @@ func TestServerThatDoesNotAnswerAsDynamoDBIsCalledThat(t *testing.T) {
 	}
 }
 
-func TestServerThatSpeaksFirstIsNotDynamoDB(t *testing.T) {
+func TestServerThatSendsFirstIsNotDynamoDB(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newPipes()
 		defer network.Close()

@@ -46,7 +46,7 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
-func TestReplyHasTheBoundsOfDynamoDBs(t *testing.T) {
+func TestReplySizeIsBoundedAsDynamoDBs(t *testing.T) {
 	for name, body := range map[string]func(http.ResponseWriter){
 		"a body without end": func(w http.ResponseWriter) {
 			_, err := io.WriteString(w, `{"Item":{"a":{"S":"`)
@@ -148,7 +148,7 @@ func TestBatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
 	}
 }
 
-func TestReplyWithoutWhatDynamoDBAlwaysSendsIsForeign(t *testing.T) {
+func TestReplyWithoutMandatoryFieldsIsForeign(t *testing.T) {
 	s := senderTo(t, `{}`)
 	for name, ask := range map[string]func() error{
 		"a write": func() error { return s.Write(t.Context(), protocol.NewUpdate(keyItem), Limit).Err },
@@ -199,7 +199,7 @@ func FuzzAReplyEndsInItsBounds(f *testing.F) {
 
 // A reply that came before the request was sent is not its answer, and net/http reports it
 // in words of its own.
-func TestServerThatSpeaksBeforeItIsAskedIsForeign(t *testing.T) {
+func TestServerThatSendsBeforeRequestIsForeign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()

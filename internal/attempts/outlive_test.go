@@ -16,7 +16,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestResultThatComesAsTheWaitEndsIsTheOneThatCounts(t *testing.T) {
+func TestResultAtEndOfWaitCounts(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -41,7 +41,7 @@ func TestWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestWriteWithoutAnAnswerIsNotWaitedForAnyLonger(t *testing.T) {
+func TestUnansweredWriteIsNotWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

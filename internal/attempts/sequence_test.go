@@ -296,7 +296,7 @@ func TestSequenceWhoseTurnsAreOverEnds(t *testing.T) {
 	}
 }
 
-func TestSequenceThatHasNoTurnAtAllEndsWithTheReasonAlone(t *testing.T) {
+func TestSequenceWithoutTurnReturnsOnlyReason(t *testing.T) {
 	errOver := errors.New("over")
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		var q Sequence[numbered]
@@ -339,7 +339,7 @@ func TestRequestThatFailedIsLoggedAndAConditionThatFailedIsNot(t *testing.T) {
 	}
 }
 
-func TestThrottlingAndConflictsAreTold(t *testing.T) {
+func TestThrottlingAndConflictsAreReported(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{throttled, dropped, conflict}
@@ -367,7 +367,7 @@ func TestEngineThatShowsNoItemIsAsked(t *testing.T) {
 	}
 }
 
-func TestConditionThatFailedOnWhatCannotBeReadIsUnanswered(t *testing.T) {
+func TestFailedConditionWithUnreadableItemIsUnanswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}

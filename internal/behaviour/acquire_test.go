@@ -215,7 +215,7 @@ func TestDamagedRecordIsNeverTakenForFree(t *testing.T) {
 	})
 }
 
-func TestReleasedRecordIsGrantedWhateverElseOfItIsDamaged(t *testing.T) {
+func TestReleasedRecordIsGrantedDespiteDamage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, change := range map[string]map[string]types.AttributeValue{
@@ -250,7 +250,7 @@ func TestReleasedRecordIsGrantedWhateverElseOfItIsDamaged(t *testing.T) {
 	})
 }
 
-func TestHeldRecordMayNotBeCollectedWhateverTheTTLIsCalledHere(t *testing.T) {
+func TestHeldRecordIsNeverCollectedUnderAnyTTLName(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		usual, _ := w.Client(lab.Config())
 		for _, name := range []string{"-", "ttl"} {
@@ -381,7 +381,7 @@ func TestWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
 	})
 }
 
-func TestWaiterWhoseContextEndsReturnsAtOnceAndLeavesNothing(t *testing.T) {
+func TestWaiterReturnsAtOnceAndLeavesNothingAtContextEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -159,7 +159,7 @@ func TestDeadHoldersKeysAreTakenOverTogether(t *testing.T) {
 	})
 }
 
-func TestKeysTakenInOrderAreRenewedUntilTheLastIsHad(t *testing.T) {
+func TestAcquireAllRenewsKeysUntilLastIsAcquired(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{"renewed": nil, "by hand": {leasehold.WithoutRenewal()}} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

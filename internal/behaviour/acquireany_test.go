@@ -98,7 +98,7 @@ func TestDeadHoldersKeyIsTakenOverAmongSeveral(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyGrantsOneKeyWhateverRepliesAreLost(t *testing.T) {
+func TestAcquireAnyGrantsOneKeyDespiteLostReplies(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
@@ -197,7 +197,7 @@ func TestKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
 	})
 }
 
-func TestTryForOneOfSeveralTakesWhatADeadSessionHeld(t *testing.T) {
+func TestNoWaitAnyTakesOverKeyOfDeadSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
@@ -267,7 +267,7 @@ func TestAcquireAnyPassesSessionThatCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestTryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) {
+func TestNoWaitAnyReportsSilenceAfterFreedKey(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },
@@ -308,7 +308,7 @@ func TestTryForOneOfSeveralSaysSoWhenAFreedKeyIsFollowedBySilence(t *testing.T) 
 	}
 }
 
-func TestAcquireAnyOutOfOrderIsADeadlock(t *testing.T) {
+func TestAcquireAnyOutOfOrderIsDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())

@@ -51,7 +51,7 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 	})
 }
 
-func TestHolderIsToldWhoBrokeItsGrantAndWhy(t *testing.T) {
+func TestLostErrorOfBrokenGrantNamesOperatorAndReason(t *testing.T) {
 	says := regexp.MustCompile(`^leasehold: lost job in table locks \(token \d+\) at [0-9:.]+: broken by operator/[a-z2-7]{4} at 0\d:\d\d:\d\d: "the disk\\nis full"(; the record shows a later grant, of test/[a-z2-7]{4})?$`)
 	for name, tc := range map[string]struct {
 		after  func(*lab.World, *leasehold.Client)
@@ -108,7 +108,7 @@ func TestHolderIsToldWhoBrokeItsGrantAndWhy(t *testing.T) {
 	}
 }
 
-func TestBreakIsToldToTheHolderOfThatGrantAlone(t *testing.T) {
+func TestBreakNotifiesOnlyHolderOfThatGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		op, _ := w.Client(lab.Config())

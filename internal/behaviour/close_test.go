@@ -50,7 +50,7 @@ func TestFunctionThatDoesNotReturnHoldsUpItsOwnLockOnly(t *testing.T) {
 	}
 }
 
-func TestFunctionThatReturnsWhenAskedCostsASharedLeaseNothing(t *testing.T) {
+func TestCloseUnderSharedLeaseWaitsForFunctionInTwoRequests(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -164,7 +164,7 @@ func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock
 	})
 }
 
-func TestCloseLeavesToItsLeaseWhatDoesNotStop(t *testing.T) {
+func TestCloseLeavesLockOfRunningFunctionToItsLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		stop := make(chan struct{})
@@ -242,7 +242,7 @@ func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
 	}
 }
 
-func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
+func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -277,7 +277,7 @@ func TestCloseDoesNotWaitForWhatHearsNothing(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForWhatIsBeingUndone(t *testing.T) {
+func TestCloseWaitsForUndoInProgress(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Slow(time.Second))

@@ -48,7 +48,7 @@ func TestCommitIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestCommitWithoutWritesAsksWhetherTheGrantStands(t *testing.T) {
+func TestCommitWithoutWritesChecksGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -104,7 +104,7 @@ func TestCommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 	}
 }
 
-func TestCommitReportsLossOnceAndGivesTheNextItsTurn(t *testing.T) {
+func TestCommitReportsLossOnceAndUnblocksNext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var told atomic.Int32
 		cfg := lab.Config()
@@ -210,7 +210,7 @@ func TestCommitThatIsRefusedHasWrittenNothing(t *testing.T) {
 	})
 }
 
-func TestCommitOfALockThatIsOverSendsNothing(t *testing.T) {
+func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 	for name, over := range map[string]struct {
 		by   func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock)
 		want error

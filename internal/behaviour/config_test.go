@@ -69,7 +69,7 @@ func TestNewRefusesABadConfig(t *testing.T) {
 	}
 }
 
-func TestNewTakesWhatIsJustWithinItsLimits(t *testing.T) {
+func TestNewAcceptsValuesAtItsLimits(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{
 		"the shortest lease":          {Lease: time.Second},
 		"the least trust":             {Lease: time.Second, Margin: 500 * time.Millisecond},
@@ -83,7 +83,7 @@ func TestNewTakesWhatIsJustWithinItsLimits(t *testing.T) {
 	}
 }
 
-func TestErrorsOfDynamoDBNameTheTableAndWhatToDo(t *testing.T) {
+func TestDynamoDBErrorsNameTableAndAdvice(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		fault lab.Fault
@@ -153,7 +153,7 @@ func refuse(code string) lab.Fault {
 	}
 }
 
-func TestContentionIsNoErrorToAWaiter(t *testing.T) { // dynamolock: it surfaces as one
+func TestContentionIsNoErrorForWaiter(t *testing.T) { // dynamolock: it surfaces as one
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

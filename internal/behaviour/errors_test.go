@@ -278,7 +278,7 @@ func TestCallThatWasAlwaysAnsweredKnowsItsOutcome(t *testing.T) {
 	}
 }
 
-func TestLostLockSaysWhatToDoAboutItsRenewals(t *testing.T) {
+func TestLostLockErrorAdvisesOnItsRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -349,7 +349,7 @@ func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
 	})
 }
 
-func TestErrorsShowWhatOthersWroteAndDoNotAct(t *testing.T) {
+func TestErrorsEscapeTextOfOtherClients(t *testing.T) {
 	const acts = "\x1b]0;x\a\u009b2J\u202e\u2028\ufeff\U000e0041\xff\r"
 	key := leasehold.Key{Partition: "k" + acts, Sort: "s" + acts}
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)

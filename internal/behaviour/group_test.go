@@ -150,7 +150,7 @@ func TestDoOfAGroupReleasesTheOthersOfALockThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForNoFunctionOfAGroupThatWasNotRun(t *testing.T) {
+func TestCloseDoesNotWaitForGroupFunctionThatWasNotRun(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		outer := w.Acquire(c, "a")
@@ -171,7 +171,7 @@ func TestCloseWaitsForNoFunctionOfAGroupThatWasNotRun(t *testing.T) {
 	})
 }
 
-func TestDoReportsALockThatOnlyItsReleaseFindsLost(t *testing.T) {
+func TestDoReportsLossFoundByItsRelease(t *testing.T) {
 	for _, keys := range [][]leasehold.Key{leasehold.Keys("a"), leasehold.Keys("a", "b")} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, _ := w.Client(lab.Config())

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGuardHoldsWhileItsGrantStands(t *testing.T) {
+func TestGuardHoldsWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -57,7 +57,7 @@ func TestGuardThatFailedEndsTheLock(t *testing.T) {
 	})
 }
 
-func TestReadSeesTheGrantStanding(t *testing.T) {
+func TestReadChecksGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -183,7 +183,7 @@ func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
 	})
 }
 
-func TestFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
+func TestFirstReadAfterPauseShowsTruth(t *testing.T) {
 	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
 		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
 		"Context.Err":   func(l *leasehold.Lock, _ context.Context) error { return l.Context().Err() },
@@ -226,7 +226,7 @@ func TestFirstLookAfterAPauseIsToldTheTruth(t *testing.T) {
 	}
 }
 
-func TestLossIsAPauseOnlyIfNoRenewalWasBegun(t *testing.T) {
+func TestLossIsPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

@@ -117,7 +117,7 @@ func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
 }
 
 // Another has done work under the key since. Whether ours was stored before, nobody knows.
-func TestMarkOfAnotherIsNoAnswerToARelease(t *testing.T) {
+func TestMarkOfAnotherHolderDoesNotAnswerRelease(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
 		"that deleted": {leasehold.DeleteOnRelease(true)},
@@ -217,7 +217,7 @@ func TestReleaseOfALostLockMarksNothing(t *testing.T) {
 }
 
 // The release that repeats one which said that the work is done says so too.
-func TestReleaseThatRepeatsOneWithAMarkStoresIt(t *testing.T) {
+func TestRepeatedReleaseStoresMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		l := w.Acquire(c, "job", leasehold.Once("mon"))

@@ -64,7 +64,7 @@ func forEachBoundedWay(t *testing.T, cfg leasehold.Config, test func(t *testing.
 	}
 }
 
-func TestDeadHoldersLockIsHadOnceItsLeaseHasEndedByTheClock(t *testing.T) {
+func TestDeadHoldersLockIsAcquiredOnceLeaseEndsByClock(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
 	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		lab.Elapse(lease + skew - time.Millisecond)
@@ -98,7 +98,7 @@ func TestWaiterThatHasJustBegunWaitsForTheEndAlone(t *testing.T) {
 	})
 }
 
-func TestTryWatchesWhoLooksDeadForWhatIsLeftOfMaxSkew(t *testing.T) {
+func TestTryObservesDeadHolderForRestOfMaxSkew(t *testing.T) {
 	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -139,7 +139,7 @@ func TestClientWithoutMaxSkewObservesForALease(t *testing.T) {
 }
 
 // Clients without MaxSkew renew a record and leave attributes that they do not know.
-func TestEndIsBelievedOfTheVersionAloneThatItNames(t *testing.T) {
+func TestLeaseEndCountsOnlyForVersionItNames(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
 			c, _ := w.Client(lab.Config())
@@ -183,7 +183,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-func TestEndThatIsWrittenIsReadAfterTheAttemptBegan(t *testing.T) {
+func TestLeaseEndIsComputedAfterAttemptBegan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
 		var pauses bool // once the wall clock has been read

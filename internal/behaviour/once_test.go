@@ -176,7 +176,7 @@ func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
 
 // The period is the one at the call: a client that waited beyond its end does not do the work
 // of the next period instead.
-func TestWaitOverTheEndOfAPeriodStillAsksForThatPeriod(t *testing.T) {
+func TestPeriodIsThatOfTheCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -303,7 +303,7 @@ func TestMarkIsNeverDeletedByTTL(t *testing.T) {
 	}
 }
 
-func TestClientThatDeletesRecordsKeepsThoseWithAMark(t *testing.T) {
+func TestClientThatDeletesRecordsKeepsMarkedOnes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = true
@@ -546,7 +546,7 @@ func TestKeyIsNotHandedToAGoroutineWhoseWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestMarkIsStoredWhoeverComesNext(t *testing.T) {
+func TestMarkIsStoredDespiteNextHolder(t *testing.T) {
 	for name, other := range map[string]bool{"another goroutine": false, "the head of the queue": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -632,7 +632,7 @@ func TestOnceWaitsInTheQueue(t *testing.T) {
 }
 
 // The head of the queue is handed the key by a write that does not read the mark.
-func TestHeadWhoseWorkIsDoneMeanwhileLeavesTheKeyToThoseBehind(t *testing.T) {
+func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
 	for name, handed := range map[string]bool{"it is handed the key": true, "it still stands in the queue": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -706,7 +706,7 @@ func TestOnceOfHeadThatIsHandedTheKeyReturnsErrDone(t *testing.T) {
 	})
 }
 
-func TestDoWhoseHandleIsNotTheLastSaysThatItsWorkIsNotMarked(t *testing.T) {
+func TestDoOfHandleThatIsNotLastReportsUnmarkedWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs

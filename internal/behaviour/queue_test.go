@@ -205,7 +205,7 @@ func TestHeadTrustsTheKeyFromItsLastLookWithoutIt(t *testing.T) {
 	})
 }
 
-func TestDeadHeadBlocksForShortLeaseAndWholeQueueAsksAgain(t *testing.T) {
+func TestDeadHeadBlocksForShortLeaseThenQueuePolls(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 6, lab.Config())
 		for i := range 5 {
@@ -446,7 +446,7 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 }
 
 // A grant of theirs would write what a hand-over does not: so they write it.
-func TestHeadThatWantsMoreThanAHandOverWritesItsOwnGrant(t *testing.T) {
+func TestHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	shared := lab.Config()
 	shared.SharedLease = true
 	mine := []byte("mine")
@@ -519,7 +519,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 }
 
 // The head may work as soon as it has read the record, even if the reply is lost.
-func TestHandOverWithoutAReplyIsNeverTakenBack(t *testing.T) {
+func TestUnansweredHandOverIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wire.SetFault(lab.Once(lab.Call.HandsOver, lab.LoseReply))
@@ -566,7 +566,7 @@ func TestUnansweredHandOverIsNoAttemptOfItsSender(t *testing.T) {
 	})
 }
 
-func TestJoinWithoutAReplyIsSeenInTheRecord(t *testing.T) {
+func TestUnansweredJoinIsFoundInRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")

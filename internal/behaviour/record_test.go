@@ -108,7 +108,7 @@ func TestRecordIsACopyThatCallersMayChange(t *testing.T) {
 	})
 }
 
-func TestRecordTellsWhenItWasWrittenLast(t *testing.T) {
+func TestRecordShowsWhenItWasWrittenLast(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		is := func(what string, r leasehold.Record, renewed, released bool) {
@@ -145,7 +145,7 @@ func TestRecordTellsWhenItWasWrittenLast(t *testing.T) {
 	})
 }
 
-func TestRecordsJSONTellsForHowLongItHasBeenHeld(t *testing.T) {
+func TestRecordJSONShowsHowLongItIsHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		held := func(what string, r leasehold.Record, want any) {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSharedGrantHonoursWhatIsAskedForOrSaysThatItDoesNot(t *testing.T) {
+func TestSharedGrantAppliesOptionsOrRejectsThem(t *testing.T) {
 	attributes := func(name, value string) leasehold.AcquireOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}

@@ -64,7 +64,7 @@ var waits = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	},
 }
 
-func TestWaitOnADeadEndpointIsToldFirstAndThenOnceAMinute(t *testing.T) {
+func TestWaitOnDeadEndpointIsReportedOnceAMinute(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -111,7 +111,7 @@ func TestWaitOnADeadEndpointIsToldFirstAndThenOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestTryThatMetAHolderHasNotGivenUpAndAWaitBehindOneHas(t *testing.T) {
+func TestGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "job")

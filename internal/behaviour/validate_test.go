@@ -175,7 +175,7 @@ func TestNilOptionOfAReleaseIsAnError(t *testing.T) {
 	})
 }
 
-func TestReleaseThatDeletesRefusesWhatItWouldLose(t *testing.T) {
+func TestDeletingReleaseRejectsDataItWouldLose(t *testing.T) {
 	data := leasehold.WithData([]byte("d"))
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
 	for name, tc := range map[string]struct {

@@ -114,7 +114,7 @@ func TestWatchIsOfOneSortKey(t *testing.T) {
 	})
 }
 
-func TestWatchTellsOfEachReadThatIsThrottledAndOfNoOther(t *testing.T) {
+func TestWatchReportsEachThrottledReadAndNoOther(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault              lab.Fault
 		throttled, failing int // times told

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestBreakLeavesToTTLWhatItFreesAndNotWhatWasLookedAt(t *testing.T) {
+func TestBreakSetsTTLOfFreedRecordOnly(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before []leasehold.AcquireOption
 		store  leasehold.RenewOption

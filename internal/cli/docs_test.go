@@ -238,7 +238,7 @@ func TestShellLinesOfTheGuidesRun(t *testing.T) {
 	}
 }
 
-func TestTreatmentsOfTheGuidesMatchBlocks(t *testing.T) {
+func TestShellLineRulesOfTheGuidesMatchBlocks(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range treatments {

@@ -47,7 +47,7 @@ func TestDifferencesBelongToCases(t *testing.T) {
 	}
 }
 
-func TestRepliesAreToldApart(t *testing.T) {
+func TestRepliesAreClassified(t *testing.T) {
 	reason := func(code, text string, old Item) Reply { return canceled(Reason{code, text, old}) }
 	for _, c := range []struct {
 		name      string

@@ -27,7 +27,7 @@ type wrongTimeError struct{ error }
 func (wrongTimeError) RetryableError() bool { return true }
 func (e wrongTimeError) Unwrap() error      { return e.error }
 
-func TestThrottlingAndConflictsAreToldApart(t *testing.T) {
+func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 	cancelled := func(code string) error {
 		return response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{{Code: aws.String("None")}, {Code: &code}}})
 	}
@@ -50,7 +50,7 @@ func TestThrottlingAndConflictsAreToldApart(t *testing.T) {
 	}
 }
 
-func TestOutageIsWhatDynamoDBSaysItself(t *testing.T) {
+func TestOutageIsOnlyDynamoDBsOwnError(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error
@@ -134,7 +134,7 @@ func TestEveryAnswerIsOneOfThree(t *testing.T) {
 	}
 }
 
-func TestMomentWithoutCredentialsPassesForAClientThatHadSome(t *testing.T) {
+func TestClientOutlastsMomentWithoutCredentials(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool
@@ -171,7 +171,7 @@ func (e agentError) ErrorMessage() string          { return "" }
 func (e agentError) ErrorFault() smithy.ErrorFault { return smithy.FaultUnknown }
 func (e agentError) HTTPStatusCode() int           { return e.code }
 
-func TestAcceptedTellsWhetherCredentialsWereGood(t *testing.T) {
+func TestAcceptedReportsWhetherCredentialsWereGood(t *testing.T) {
 	api := func(status int, code string) error { return response(status, &smithy.GenericAPIError{Code: code}) }
 	for _, tc := range []struct {
 		name string
@@ -199,7 +199,7 @@ func TestAcceptedTellsWhetherCredentialsWereGood(t *testing.T) {
 	}
 }
 
-func TestMissingCredentialsAreToldFromUnavailableOnes(t *testing.T) {
+func TestClassifyMissingVersusUnavailableCredentials(t *testing.T) {
 	provider := func(err error) error {
 		return &smithy.OperationError{OperationName: "UpdateItem", Err: fmt.Errorf("get identity: %w", err)}
 	}

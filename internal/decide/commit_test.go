@@ -8,7 +8,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-func TestTransactionIsCancelledByTheWorstOfItsReasons(t *testing.T) {
+func TestTransactionErrorIsItsWorstReason(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name   string
@@ -51,7 +51,7 @@ func TestTransactionIsCancelledByTheWorstOfItsReasons(t *testing.T) {
 	}
 }
 
-func TestGuardThatFailedCountsForMoreThanWhateverElseWentWrong(t *testing.T) {
+func TestFailedGuardOutranksOtherCancellationReasons(t *testing.T) {
 	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
 		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
 			if got := ClassifyCommit(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {

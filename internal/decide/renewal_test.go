@@ -20,7 +20,7 @@ func TestRenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
 	}
 }
 
-func TestWhenALeaseIsRenewedNext(t *testing.T) {
+func TestLeaseNextRenewal(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct {
 		name      string

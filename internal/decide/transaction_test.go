@@ -18,7 +18,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestCancelledTransactionIsKnownByTheGravestOfItsReasons(t *testing.T) {
+func TestCancelledTransactionIsClassifiedByGravestReason(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error

@@ -16,7 +16,7 @@ func TestTrustEndsAMarginBeforeTheLeaseCountedFromTheSending(t *testing.T) {
 	}
 }
 
-func TestHolderBelievesTheClockThatSaysMoreTimeHasPassed(t *testing.T) {
+func TestHolderCountsByTheFasterClock(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -42,7 +42,7 @@ func TestLeaseForEverDoesNotOverflow(t *testing.T) {
 	}
 }
 
-func TestNoInstantIsTrustedThatAnObserverMayConsiderOver(t *testing.T) {
+func TestTrustEndsBeforeAnyObserverSeesLeaseEnd(t *testing.T) {
 	// The observer cannot see the version before it was sent, and waits for
 	// the whole lease. Rates differ by less than margin/lease.
 	rapid.Check(t, func(t *rapid.T) {

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestWhatMayLandYetIsNamedAndWhatIsShownAlways(t *testing.T) {
+func TestConditionNamesPendingAttemptsAndShownVersion(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

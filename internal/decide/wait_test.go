@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWhatAWaiterDoesNext(t *testing.T) {
+func TestWaiterNextStep(t *testing.T) {
 	const second = time.Second
 	held := View{Known: true, Grant: 10 * second, Dead: DeadByVersion(10*second, 20*second), Looked: 29*second + second/2, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
 	with := func(change func(*View)) View {
@@ -220,7 +220,7 @@ func TestHandOverLeaseIsHalfOfReleasersWithinBounds(t *testing.T) {
 }
 
 // Any waiter may become head unseen: the pauses leave most of the lease that it trusts.
-func TestPauseInQueueIsAtMostQuarterOfWhatIsTrusted(t *testing.T) {
+func TestPauseInQueueIsAtMostQuarterOfTrust(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{
 		{20 * second, 20 * second, second},

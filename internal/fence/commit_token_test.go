@@ -17,7 +17,7 @@ import (
 
 // DynamoDB forgets an idempotency token after ten minutes, as the engine does:
 // a commit sent again under one that it has forgotten is another commit.
-func TestCommitIsNotRepeatedUnderATokenThatGrewOldInSuspend(t *testing.T) {
+func TestCommitIsNotRepeatedUnderTokenAgedInSuspend(t *testing.T) {
 	for name, meanwhile := range map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
 		"the lock had by others": func(w *lab.World) { w.Steal("job") },

@@ -99,7 +99,7 @@ func TestUnansweredCommitIsSettledAfterTrustHasEnded(t *testing.T) {
 	}
 }
 
-func TestCallerThatLeavesIsToldThatTheOutcomeIsUnknown(t *testing.T) {
+func TestCallerThatLeavesGetsUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -188,7 +188,7 @@ func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
 }
 
 // As above, but the first request arrives before its token is taken from it.
-func TestWriteThatFailsBehindARequestThatLandsAfterAllHasLanded(t *testing.T) {
+func TestFailedWriteBehindLateRequestHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},
 		"lost reply":         {nil, lab.LoseReply},

@@ -58,7 +58,7 @@ func newServer(places int, takes time.Duration) *server {
 	return &server{places: make(chan struct{}, places), takes: takes}
 }
 
-func TestCloseOfThousandsKeepsABoundedNumberUnderWay(t *testing.T) {
+func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
 	thousands := 10_000
 	if lab.Race { // make test runs it without the detector
 		thousands = 600
@@ -181,7 +181,7 @@ func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
 	}
 }
 
-func TestCloseSaysWhatTheTroubleIsThoughOneReleaseHadNoAnswer(t *testing.T) {
+func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for _, key := range []string{"unanswered", "b", "c"} {

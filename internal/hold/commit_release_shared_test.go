@@ -114,7 +114,7 @@ func TestCommitThatReleasesASharedHandleEndsItsContextFirst(t *testing.T) {
 	}
 }
 
-func TestGroupOfWhichOneLockIsSharedFreesTheOthersWithItsWrites(t *testing.T) {
+func TestGroupWithSharedLockFreesOthersWithItsWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		if err := s.commitAndRelease(t.Context(), "1"); err != nil {

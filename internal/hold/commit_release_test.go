@@ -32,7 +32,7 @@ func TestCommitThatReleasesGivesNextGoroutineItsTurn(t *testing.T) {
 	})
 }
 
-func TestPlainReleaseAfterACommitHandsTheKeyOver(t *testing.T) {
+func TestReleaseAfterCommitHandsKeyOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -81,7 +81,7 @@ func TestCommitThatReleasedUnseenIsRecognised(t *testing.T) {
 	}
 }
 
-func TestLockIsGivenUpWhateverItsLastCommitComesTo(t *testing.T) {
+func TestLockIsReleasedAfterAnyCommitOutcome(t *testing.T) {
 	type commit func(context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -281,7 +281,7 @@ func TestCommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesIsNotSentOnceTheLeaseHasRunOut(t *testing.T) {
+func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -384,7 +384,7 @@ func TestCommitThatReleasesEndsWithTheLockOfItsContext(t *testing.T) {
 
 // While the lease lasted, nobody else could be granted the key before the commit had freed
 // it: another's grant shows that it was applied.
-func TestKeyThatACommitWithoutAnAnswerReleasedMayBeAnothersByNow(t *testing.T) {
+func TestUnansweredCommitAndReleaseIsProvenByNextGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -120,7 +120,7 @@ func TestOfTwoResumesAtOnceOneIsRefused(t *testing.T) {
 	})
 }
 
-func TestResumeWhoseCallerLeftIsLaidDownForTheNext(t *testing.T) {
+func TestResumeAfterCallerLeftIsKeptForNextResume(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -227,7 +227,7 @@ func TestResumedKeyHasItsLocalQueue(t *testing.T) {
 	})
 }
 
-func TestResumedLockOutsideTheQueueEndsNobodysTurn(t *testing.T) {
+func TestResumedLockOutsideQueueEndsNoTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -284,7 +284,7 @@ func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 }
 
 // While the queue is suspended, the goroutine whose turn it is asks for the key itself.
-func TestResumedLockHandsOverNoTurnOfAnother(t *testing.T) {
+func TestResumedLockPassesNoOtherTurnOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -333,7 +333,7 @@ func TestThrottlingDoesNotSettleAnEarlierResume(t *testing.T) {
 	})
 }
 
-func TestResumeThatIsRefusedSaysWhatBecameOfTheGrant(t *testing.T) {
+func TestRejectedResumeReportsFateOfGrant(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {

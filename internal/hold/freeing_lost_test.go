@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseThatFoundTheLockGoneIsNotSentAgain(t *testing.T) {
+func TestReleaseThatFoundLockGoneIsNotRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -134,7 +134,7 @@ func TestRefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
 	}
 }
 
-func TestReleaseThatLandedUnseenIsKnownToHaveWorkedAfterTheLease(t *testing.T) {
+func TestUnseenReleaseIsRecognisedAfterLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -92,7 +92,7 @@ func TestReleaseThatWasRefusedIsSentAgain(t *testing.T) {
 	}
 }
 
-func TestReleaseDoesNotWaitForOneThatNobodyWaitsForAnyMore(t *testing.T) {
+func TestReleaseDoesNotWaitForAbandonedRelease(t *testing.T) {
 	for name, acquire := range map[string]func(*testing.T, *lab.World, *leasehold.Client) func(context.Context) error{
 		"a lock": func(_ *testing.T, w *lab.World, c *leasehold.Client) func(context.Context) error {
 			l := w.Acquire(c, "job")
@@ -286,7 +286,7 @@ func TestReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
 // records are touched every twenty minutes.
 const touchingSoon = 20 * time.Minute
 
-func TestReleaseThatIsRepeatedAfterItsOwnClientTookTheKeyIsDone(t *testing.T) {
+func TestRepeatedReleaseEndsOnceItsClientAcquiredKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -306,7 +306,7 @@ func TestReleaseThatIsRepeatedAfterItsOwnClientTookTheKeyIsDone(t *testing.T) {
 	})
 }
 
-func TestReleaseFreesWhatAHandOverWithoutAnAnswerHasTaken(t *testing.T) {
+func TestReleaseFreesGrantOfUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

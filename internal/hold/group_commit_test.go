@@ -92,7 +92,7 @@ func TestCommitThatReleasesSeveralLocksIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestSeveralLocksAreFreedWhateverComesOfTheirCommit(t *testing.T) {
+func TestGroupIsReleasedAfterAnyCommitOutcome(t *testing.T) {
 	for name, tc := range map[string]struct {
 		prepare func(w *lab.World, wire *lab.Wire)
 		want    error
@@ -144,7 +144,7 @@ func TestSeveralLocksAreFreedWhateverComesOfTheirCommit(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesSendsNothingMoreForALockItFoundLost(t *testing.T) {
+func TestCommitAndReleaseSendsNoReleaseOfLostLock(t *testing.T) {
 	for _, keys := range [][]leasehold.Key{leasehold.Keys("x"), leasehold.Keys("x", "y")} {
 		t.Run(fmt.Sprintf("%d locks", len(keys)), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -332,7 +332,7 @@ func TestLockThatCommitReleasedUnseenIsNotLostByRelease(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesLandsWhateverBecameOfARenewal(t *testing.T) {
+func TestCommitAndReleaseLandsDespiteFailedRenewal(t *testing.T) {
 	lost := func(*lab.Request) (*http.Response, error) {
 		return nil, lab.ErrReset
 	}

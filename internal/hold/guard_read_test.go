@@ -61,7 +61,7 @@ func TestReadEndsWithItsContextOrTheTrust(t *testing.T) {
 	})
 }
 
-func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestInvalidReadIsRejectedBeforeItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -91,7 +91,7 @@ func TestWhatCanNeverBeReadIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-func TestReadOfTooManyItemsSaysWhatItReadsBeside(t *testing.T) {
+func TestReadOfTooManyItemsErrorNamesReservedItems(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cfg  leasehold.Config
 		said string

@@ -43,7 +43,7 @@ func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
 	})
 }
 
-func TestFailedGuardEndsWhatDependsOnItWhereverTheGuardsStand(t *testing.T) {
+func TestFailedGuardEndsItsLocksAtAnyIndex(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)

@@ -175,7 +175,7 @@ func TestAcquireAllThatGivesUpLeavesTheQueue(t *testing.T) {
 }
 
 // Both may be handed to it at once: one is given back.
-func TestAcquireAnyStandsInTheTwoShortestQueues(t *testing.T) {
+func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		keys := []leasehold.Key{{Partition: "a"}, {Partition: "b"}, {Partition: "c"}}

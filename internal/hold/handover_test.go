@@ -230,7 +230,7 @@ func TestHandOverGivesUpWithTheLease(t *testing.T) {
 	})
 }
 
-func TestHandOverOfWhatWasFreedByHandMeanwhileGrantsNothing(t *testing.T) {
+func TestHandOverOfKeyFreedByHandGrantsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -377,7 +377,7 @@ func TestDataOfUnansweredHandOverIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestHandOverThatIsRefusedGivesTheTurnOn(t *testing.T) {
+func TestRejectedHandOverPassesTurnOn(t *testing.T) {
 	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -517,7 +517,7 @@ func TestKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
 	})
 }
 
-func TestWhatWasResumedIsNotHandedOverToASession(t *testing.T) {
+func TestResumedLockIsNotHandedToSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLostLockSaysWhoHasIt(t *testing.T) {
+func TestLostLockErrorNamesNewHolder(t *testing.T) {
 	for name, tc := range map[string]struct {
 		happens func(w *lab.World)
 		reason  leasehold.LostReason

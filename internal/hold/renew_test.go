@@ -34,7 +34,7 @@ func TestRenewalUnderASharedLeaseHasNoLeaseOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestWhatAClientWithASharedLeaseResumedHasALeaseOfItsOwn(t *testing.T) {
+func TestResumeUnderSharedLeaseHasLeaseOfItsOwn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))
@@ -55,7 +55,7 @@ func TestWhatAClientWithASharedLeaseResumedHasALeaseOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestWhoIsToldOfARenewalMayCommitOrRelease(t *testing.T) {
+func TestRenewedEventMayCommitOrRelease(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, l *leasehold.Lock) error{
 		"commit":  func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) },
 		"renew":   func(ctx context.Context, l *leasehold.Lock) error { return l.Renew(ctx) },

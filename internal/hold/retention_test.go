@@ -72,7 +72,7 @@ func TestDeadSessionsRowOutlivesEveryLateRequest(t *testing.T) {
 	}
 }
 
-func TestWhatTTLMayCollect(t *testing.T) {
+func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 	week, day := 7*24*time.Hour, 24*time.Hour
 	for _, tc := range []struct {
 		name      string
@@ -190,7 +190,7 @@ func TestDataOfGoroutineThatLeftIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestRecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
+func TestRejectedHandOverWithDataLeavesRecordToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -210,7 +210,7 @@ func TestRecordThatAHandOverWithDataWasRefusedForIsLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestRecordThatAHandOverWithoutDataHadNoAnswerForIsLeftToTTL(t *testing.T) {
+func TestUnansweredHandOverWithoutDataLeavesRecordToTTL(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -238,7 +238,7 @@ func TestRecordThatAHandOverWithoutDataHadNoAnswerForIsLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestCloseLeavesTTLTheRowOfItsSessionAndNoneOfItsLocks(t *testing.T) {
+func TestCloseLeavesSessionRowToTTLButNoLockRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")

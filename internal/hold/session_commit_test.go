@@ -94,7 +94,7 @@ func TestCommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
 	})
 }
 
-func TestCommitNamesWhoHasTheLockRatherThanTheEndOfItsSession(t *testing.T) {
+func TestCommitErrorNamesNewHolderBeforeSessionEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -108,7 +108,7 @@ func TestCommitNamesWhoHasTheLockRatherThanTheEndOfItsSession(t *testing.T) {
 	})
 }
 
-func TestReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
+func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -127,7 +127,7 @@ func TestReadUnderASharedLeaseSeesItsSessionStanding(t *testing.T) {
 	})
 }
 
-func TestTokenIsVoidedUnderTheGuardOfTheSessionToo(t *testing.T) {
+func TestIdempotencyTokenIsVoidedUnderSessionGuard(t *testing.T) {
 	// A write fails behind an unanswered request: the guards alone are sent.
 	for name, dead := range map[string]bool{"it stands": false, "it is dead": true} {
 		t.Run(name, func(t *testing.T) {

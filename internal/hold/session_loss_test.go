@@ -30,7 +30,7 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
+func TestLocksEndBeforeEndOfSessionIsReported(t *testing.T) {
 	const locks = 2_500
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
@@ -76,7 +76,7 @@ func TestEveryLockEndsBeforeTheEndOfTheirSessionIsTold(t *testing.T) {
 	})
 }
 
-func TestLockIsLostBeforeItHasHeardOfItsSessionsEnd(t *testing.T) {
+func TestLockIsLostBeforeItIsNotifiedOfSessionEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -176,7 +176,7 @@ func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
 	})
 }
 
-func TestFirstLookAfterAPauseIsToldOfTheSession(t *testing.T) {
+func TestFirstReadAfterPauseShowsEndOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var asleep time.Duration // what the monotonic clock did not see
@@ -231,7 +231,7 @@ func TestNoLockOutlivesTrustInItsSessionWhileAnotherIsReported(t *testing.T) {
 	}
 }
 
-func TestLockThatJoinsASessionWhichHasEndedEndsUnasked(t *testing.T) {
+func TestLockThatJoinsEndedSessionEndsWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
@@ -304,7 +304,7 @@ func TestTakeoverUnderASharedLeaseIsNotCalledABreak(t *testing.T) {
 	}
 }
 
-func TestRenewalThatComesAfterASessionsDeathIsNotCalledABreak(t *testing.T) {
+func TestRenewalAfterSessionTakeoverIsNotCalledBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var asleep atomic.Int64 // what no timer knows of

@@ -96,7 +96,7 @@ func TestLockUnderASessionIsTouched(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningComesOnceEachTimeTheSessionRunsShort(t *testing.T) {
+func TestExpiryWarningComesOncePerShortageOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		given := make(chan time.Duration, 9)

@@ -25,7 +25,7 @@ func patient(cfg leasehold.Config) leasehold.Config {
 	return cfg
 }
 
-func TestLockWithOldRecordIsNotTakenOverWhileItsSessionLives(t *testing.T) {
+func TestLockWithOldRecordIsKeptWhileSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")
@@ -59,7 +59,7 @@ func TestLockWithOldRecordIsNotTakenOverWhileItsSessionLives(t *testing.T) {
 	})
 }
 
-func TestTouchThatFailedForHoursIsMadeUpForAndTellsOfABreak(t *testing.T) {
+func TestLateRecordRenewalIsMadeUpAndNoticesBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

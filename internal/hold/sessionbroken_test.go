@@ -79,7 +79,7 @@ func TestBreakReachesHolderAtItsSessionsNextRenewal(t *testing.T) {
 	})
 }
 
-func TestBreakIsHeardThoughRenewalsHaveNoReply(t *testing.T) {
+func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -142,7 +142,7 @@ func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
 	})
 }
 
-func TestGrantWhoseReplyComesAfterItsBreakWasHeardIsLost(t *testing.T) {
+func TestGrantReplyAfterBreakNoticeIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second // renewed each second
@@ -172,7 +172,7 @@ func TestGrantWhoseReplyComesAfterItsBreakWasHeardIsLost(t *testing.T) {
 	})
 }
 
-func TestLookForABreakThatFailsIsRepeated(t *testing.T) {
+func TestFailedReadForBreakIsRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -195,7 +195,7 @@ func TestLookForABreakThatFailsIsRepeated(t *testing.T) {
 	})
 }
 
-func TestToBeToldOfABreakThatNeverWasLosesNothing(t *testing.T) {
+func TestFalseBreakNoticeLosesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The record's own renewal comes at a random time of the twenty minutes after the
 		// look, and looks like one: here after ten.
@@ -221,7 +221,7 @@ func TestToBeToldOfABreakThatNeverWasLosesNothing(t *testing.T) {
 	})
 }
 
-func TestSecondBreakOfAGrantIsHeardAfterAFirstThatNeverLanded(t *testing.T) {
+func TestSecondBreakIsNoticedAfterFirstNeverLanded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -246,7 +246,7 @@ func TestSecondBreakOfAGrantIsHeardAfterAFirstThatNeverLanded(t *testing.T) {
 	})
 }
 
-func TestForgedWordsOfBreaksDoNotKeepASharedLeaseFromBeingRenewed(t *testing.T) {
+func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseFreesAllLocksOfASessionInOneWrite(t *testing.T) {
+func TestCloseFreesSessionsLocksInOneWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		for i := range 20 {
@@ -162,7 +162,7 @@ func TestLockWhoseSessionCloseCouldNotEndIsNotCalledReleased(t *testing.T) {
 	})
 }
 
-func TestWhatCloseSaysOfASessionWhoseRowHasVanished(t *testing.T) {
+func TestCloseReportsVanishedSessionRow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		unheard bool
 		want    error
@@ -208,7 +208,7 @@ func TestCloseDoesNotTakeAnothersMarkOnItsSessionForItsOwn(t *testing.T) {
 	})
 }
 
-func TestCloseSaysNothingOfASessionThatWasLostBefore(t *testing.T) {
+func TestCloseReportsNothingOfSessionLostBefore(t *testing.T) {
 	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(10 * time.Second) },
 		"expired": func(_ *lab.World, wire *lab.Wire) {

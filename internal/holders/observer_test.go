@@ -156,7 +156,7 @@ func (c *checked) close() {
 	}
 }
 
-func TestThousandLiveHoldersAreToldByTwoMoreListings(t *testing.T) {
+func TestThousandHoldersAreFoundLiveByTwoListings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1000, "job/")
@@ -202,7 +202,7 @@ func TestFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
 	})
 }
 
-func TestLocksOfOneSessionAreToldByItsRow(t *testing.T) {
+func TestLocksOfSessionAreNotifiedThroughItsRow(t *testing.T) {
 	for _, prefix := range []string{"", "job/"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newChecked(t, leasehold.Config{SharedLease: true})
@@ -253,7 +253,7 @@ func TestHolderThatIsNotKnownInTimeIsUnknown(t *testing.T) {
 	})
 }
 
-func TestObservationThatIsEndedTellsWhatItKnows(t *testing.T) {
+func TestEndedObservationReturnsItsFindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1, "live/")
@@ -328,7 +328,7 @@ func TestPolicyThatAllowsReadingOnlyIsEnoughToCheck(t *testing.T) {
 	})
 }
 
-func TestForeignGrantIsToldFromTheNext(t *testing.T) {
+func TestForeignGrantIsDistinguishedFromNext(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"

@@ -50,7 +50,7 @@ func TestOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold the 
 	}
 }
 
-func TestOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
+func TestOutageEndingInAnothersGrantIsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.OutageConfig())
 		lock := w.Acquire(c, "job")
@@ -70,7 +70,7 @@ func TestOutageThatEndsInAnothersGrantIsALoss(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterAnOutageClaimsNothing(t *testing.T) {
+func TestReleaseAfterOutageReportsNoSuccess(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock, wire := heldThroughOutage(w)
 		other, _ := w.Client(lab.OutageConfig())
@@ -98,7 +98,7 @@ func TestSilenceIsNoOutage(t *testing.T) {
 	})
 }
 
-func TestFreeingAfterAnOutageClaimsNothing(t *testing.T) {
+func TestFreeingAfterOutageReportsNoSuccess(t *testing.T) {
 	for name, free := range map[string]func(ctx context.Context, g *leasehold.Group) (commit, release error){
 		"a release of all": func(ctx context.Context, g *leasehold.Group) (error, error) {
 			return nil, g.Release(ctx)

@@ -196,7 +196,7 @@ func (w *world) lostBy(t *testing.T, want Reason) {
 	}
 }
 
-func TestLeaseEndsAMarginBeforeItsTimeAndTellsOnce(t *testing.T) {
+func TestLeaseEndsMarginEarlyAndReportsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		time.Sleep(18*time.Second - 1)
@@ -244,7 +244,7 @@ func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
 	})
 }
 
-func TestSuspendedHolderFirstReadsTheTruth(t *testing.T) {
+func TestSuspendedHoldersFirstReadShowsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.suspend(18 * time.Second) // no timer has fired: for timers no time has passed
@@ -255,7 +255,7 @@ func TestSuspendedHolderFirstReadsTheTruth(t *testing.T) {
 	})
 }
 
-func TestLookAfterASuspendBringsTheEndForward(t *testing.T) {
+func TestReadAfterSuspendMovesEndForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(10 * time.Second)
@@ -361,7 +361,7 @@ func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestRenewalIsTrustedNoLongerThanWhatWasSentAfterIt(t *testing.T) {
+func TestRenewalIsTrustedNoLongerThanLaterRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -408,7 +408,7 @@ func TestRenewalNamesThoseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-func TestRecordThatShowsNoneOfOursEndsTheLease(t *testing.T) {
+func TestRecordWithoutOwnAttemptEndsLease(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.overwrite("another's")

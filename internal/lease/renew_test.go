@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestRenewalForACallerWhoHasLeftIsNotSentAndNotASuccess(t *testing.T) {
+func TestRenewalForCallerThatLeftIsNotSentAndFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()

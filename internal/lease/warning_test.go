@@ -78,7 +78,7 @@ func TestWarningThatWasCancelledIsNotGiven(t *testing.T) {
 	})
 }
 
-func TestWarningUnderAParentGoesByTheParent(t *testing.T) {
+func TestWarningUnderParentFollowsParentsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(manual)
 		defer parent.end()

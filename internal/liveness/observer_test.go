@@ -179,7 +179,7 @@ func TestKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
 	}
 }
 
-func TestItemThatCannotBeReadIsAnErrorAndNoHolder(t *testing.T) {
+func TestUnreadableItemIsErrorAndNoHolder(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	odd := protocol.Item{"key": &types.AttributeValueMemberS{Value: "job"}, "owner": &types.AttributeValueMemberN{Value: "1"}}

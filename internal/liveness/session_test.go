@@ -112,7 +112,7 @@ func TestSessionIsNotReadAgainOnceMarkedDead(t *testing.T) {
 	}
 }
 
-func TestSessionWithoutARowIsDeadAfterOneLeaseOfTheObserver(t *testing.T) {
+func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	seen := w.now
@@ -182,7 +182,7 @@ func TestReadThatFailsLetsNoSessionDie(t *testing.T) {
 	}
 }
 
-func TestSessionIsNotReadForACallerWhoHasLeft(t *testing.T) {
+func TestSessionIsNotReadForCallerThatLeft(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -198,7 +198,7 @@ func TestSessionIsNotReadForACallerWhoHasLeft(t *testing.T) {
 	}
 }
 
-func TestSessionWhoseRowCannotBeReadIsDeadForNobody(t *testing.T) {
+func TestUnreadableSessionRowIsNotDead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	for name, seen := range map[string]bool{"it never could": false, "it could before": true} {
@@ -225,7 +225,7 @@ func TestSessionWhoseRowCannotBeReadIsDeadForNobody(t *testing.T) {
 	}
 }
 
-func TestSessionsThatNobodyAsksForAreForgotten(t *testing.T) {
+func TestSessionsWithoutReadersAreForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 1000 {
@@ -240,7 +240,7 @@ func TestSessionsThatNobodyAsksForAreForgotten(t *testing.T) {
 	}
 }
 
-func TestSessionThatIsAskedForIsRememberedAmongManyOthers(t *testing.T) {
+func TestSessionInUseIsRememberedAmongManyOthers(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	first := o.SessionOf(under("asked for"))
@@ -253,7 +253,7 @@ func TestSessionThatIsAskedForIsRememberedAmongManyOthers(t *testing.T) {
 	}
 }
 
-func TestSessionsThatAreNotAskedForAreForgotten(t *testing.T) {
+func TestUnusedSessionsAreForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	for i := range 200 {

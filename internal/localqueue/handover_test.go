@@ -92,7 +92,7 @@ func TestTurnsPassedInQueueHaveNoDelay(t *testing.T) {
 	}
 }
 
-func TestHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
+func TestHolderThatEndsWithoutHandOverDelaysNoWaiter(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	l.Pass(at("key"), held) // for example by a loss
@@ -101,7 +101,7 @@ func TestHolderThatEndsWithoutAHandOverDelaysNobody(t *testing.T) {
 	}
 }
 
-func TestWhoWantsOneOfSeveralKeysSeeksIt(t *testing.T) {
+func TestCallForOneOfSeveralKeysSeeksIt(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{SeeksItself: true})
 	enter(l, "key", "behind")
@@ -114,7 +114,7 @@ func TestWhoWantsOneOfSeveralKeysSeeksIt(t *testing.T) {
 	}
 }
 
-func TestWhatAWaiterForOneOfSeveralTakesCountsAsAHandOver(t *testing.T) {
+func TestWaiterForOneOfSeveralCountsAsHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	var given turn
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
@@ -186,7 +186,7 @@ func TestHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
 
 // A goroutine that has its turn may end its grant at once, on another processor. A grant that
 // ended before the queue knew it would hand the key to nobody.
-func TestSuccessorHasItsTurnOnceTheQueueKnowsItsGrant(t *testing.T) {
+func TestSuccessorHasTurnOnceItsGrantIsKnown(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {

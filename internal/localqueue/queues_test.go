@@ -91,7 +91,7 @@ func waits(t *testing.T, ws ...*waiter) {
 	}
 }
 
-func TestFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
+func TestFirstHasTurnAtOnceAndOthersInOrder(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
@@ -109,7 +109,7 @@ func TestFirstHasItsTurnAtOnceAndTheOthersInTheirOrder(t *testing.T) {
 	}
 }
 
-func TestOnlyWhoseTurnItIsPassesIt(t *testing.T) {
+func TestPassNeedsCurrentTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -125,7 +125,7 @@ func TestOnlyWhoseTurnItIsPassesIt(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestWhoLeavesIsPassedOverAndReturnsTheTurnThatHadCome(t *testing.T) {
+func TestLeavingWaiterIsSkippedAndReturnsItsTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -162,7 +162,7 @@ func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotWaitIsToldTheHolderAsSoonAsItIsKnown(t *testing.T) {
+func TestNoWaitCallerGetsHolderAsSoonAsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -199,7 +199,7 @@ func TestWhoDoesNotWaitIsToldTheHolderAsSoonAsItIsKnown(t *testing.T) {
 	}
 }
 
-func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
+func TestLaterNoWaitCallerGetsHolderAtOnce(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -231,7 +231,7 @@ func TestWhoDoesNotWaitAndComesLaterIsToldAtOnce(t *testing.T) {
 	}
 }
 
-func TestTurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
+func TestTurnOfEndedGrantIsPassedOn(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -239,7 +239,7 @@ func TestTurnWhoseGrantHasEndedAlreadyGoesOn(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
+func TestGrantOutOfTurnTakesNoOtherTurn(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -262,7 +262,7 @@ func TestGrantOutOfTurnTakesTheTurnOfNobody(t *testing.T) {
 	}
 }
 
-func TestTakeTakesTheTurnUnlessItIsTaken(t *testing.T) {
+func TestTakeReturnsFreeTurnOnly(t *testing.T) {
 	l := newQueues(16)
 	b := enter(l, "b", "b")
 	hasTurn(t, b)

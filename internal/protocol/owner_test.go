@@ -41,7 +41,7 @@ func TestVersionsAreUUIDsThatNeverComeBack(t *testing.T) {
 	}
 }
 
-func TestVersionTellsWhenItWasMade(t *testing.T) {
+func TestVersionContainsItsTime(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	v := NewVersion()
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {

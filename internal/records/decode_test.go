@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestGrantOfOursThatHasLostItsTokenIsDamagedAndNotAPeers(t *testing.T) {
+func TestOwnGrantWithoutTokenIsDamagedNotForeign(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		delete(item, "fencingToken")

@@ -37,7 +37,7 @@ func TestMarkIsReadAsItWasStored(t *testing.T) {
 	}
 }
 
-func TestGrantLandsIfWhatItIsForIsNotDone(t *testing.T) {
+func TestOnceGrantLandsIfWorkIsNotDone(t *testing.T) {
 	for _, tc := range []struct {
 		marked, wanted protocol.Once
 		lands          bool

@@ -377,7 +377,7 @@ func TestGoldenRecordIsGrantedOnlyWhenFreeOrDead(t *testing.T) {
 	})
 }
 
-func TestOursLeavesWhatThePeerNeedsInGoldenRecords(t *testing.T) {
+func TestOursKeepsPeersAttributesInGoldenRecords(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
 			return // native writes leases as Java does: it comes after dynamolock has gone

@@ -8,7 +8,7 @@ import (
 )
 
 // While a fleet moves, each of them reads the rows of native.
-func TestRowOfNativesOtherKindsIsNoLockThatAnAttributeHides(t *testing.T) {
+func TestRowOfOtherKindIsNoLockWithHiddenAttribute(t *testing.T) {
 	rows := map[string]protocol.Item{
 		"a shared lease": with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")}),
 	}

@@ -113,7 +113,7 @@ func TestReleasedRecordNeedsOnlyMarkKindAndToken(t *testing.T) {
 	}
 }
 
-func TestTokenIsBelievedOnlyUnderAnOwnerWithAClientID(t *testing.T) {
+func TestTokenCountsOnlyWithOwnerThatHasClientID(t *testing.T) {
 	// The Java client's update mode and dynamolock carry unknown attributes
 	// forward into grants of their own.
 	p := mustProtocol(t, layout.Native{})
@@ -137,7 +137,7 @@ func TestLeaseIsReadInEitherSpelling(t *testing.T) {
 	}
 }
 
-func TestLeaseInSecondsIsReadUpToTheLongestThereIs(t *testing.T) {
+func TestLeaseInSecondsIsReadUpToLongestDuration(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20": 20 * time.Second, "0.5": 500 * time.Millisecond, "1e-10": 1, "0": 0, "-1": 0, "-1e30": 0,
 		"9223372036": 9223372036 * time.Second, "9223372036.854775807": math.MaxInt64, "1e30": math.MaxInt64,

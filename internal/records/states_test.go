@@ -122,7 +122,7 @@ func TestWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
 	})
 }
 
-func TestBreakLandsOnTheGrantLookedAtAlone(t *testing.T) {
+func TestBreakAppliesOnlyToGrantThatWasRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		r := b.record()

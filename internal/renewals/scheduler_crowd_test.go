@@ -248,7 +248,7 @@ func TestLocksWhosePartitionThrottlesCostNoOtherLockItsOwn(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalAfterASlowGrantComesByTheTrustLeft(t *testing.T) {
+func TestFirstRenewalAfterSlowGrantFollowsTrustLeft(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2500*time.Millisecond)))

@@ -119,7 +119,7 @@ func TestHangingAttemptFreesItsPlaceAfterQuarterOfDeadline(t *testing.T) {
 	})
 }
 
-func TestLeasesWithoutAnAnswerHaveHalfOfThePlaces(t *testing.T) {
+func TestUnansweredRenewalsTakeHalfOfSlots(t *testing.T) {
 	inBubble(t, 4, func(t *testing.T, b *table) {
 		var leases []*Lease
 		for range 100 {
@@ -142,7 +142,7 @@ func TestLeasesWithoutAnAnswerHaveHalfOfThePlaces(t *testing.T) {
 	})
 }
 
-func TestLeaseThatWaitsForAWriteOfItsOwnLockTakesNoPlace(t *testing.T) {
+func TestLeaseWaitingForOwnWriteTakesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // after 3 s

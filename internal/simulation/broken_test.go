@@ -89,7 +89,7 @@ func TestSimulationCatchesABrokenCommit(t *testing.T) {
 	)
 }
 
-func TestSimulationCatchesWhatIsBrokenInOddWorlds(t *testing.T) {
+func TestSimulationCatchesBrokenPartsInOddWorlds(t *testing.T) {
 	areFound(t, 500,
 		broken{"a new token for every request, in suspends", []string{"invariant 8"}, tampered(newTokenEveryTime, likewise(suspends))},
 		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
@@ -111,7 +111,7 @@ func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.Tr
 	return errors.Join(g.Commit(ctx, writes), g.Release(ctx, opts...))
 }
 
-func TestSimulationCatchesWhatIsBrokenAmongEverything(t *testing.T) {
+func TestSimulationCatchesBrokenParts(t *testing.T) {
 	meeting := func(f fault, run simulation) simulation { // only this fault
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}

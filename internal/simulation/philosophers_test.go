@@ -21,7 +21,7 @@ const (
 	philosopherFaults = 5 * time.Second // while the network misbehaves
 )
 
-func TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd(t *testing.T) {
+func TestPhilosophersAlwaysEatWithAcquireAll(t *testing.T) {
 	forSeeds(t, philosopherSeeds, simulatePhilosophers)
 }
 

@@ -30,7 +30,7 @@ var worlds = []struct {
 	{"TestSimulationOfQueues", 3, 1, likewise(lines)},
 	{"TestSimulationOfWrongAdviceOnQueues", 1, 1, likewise(wrongAdvice)},
 	{"TestSimulationOfWorkThatIsDoneOnce", 2, 1, likewise(once)},
-	{"TestPhilosophersWhoAcquireAllAlwaysEatInTheEnd", 1, 1, simulatePhilosophers},
+	{"TestPhilosophersAlwaysEatWithAcquireAll", 1, 1, simulatePhilosophers},
 	{"TestSimulationOfElections", 2, 1, simulateEveryElection},
 	{"TestSimulationOfSemaphores", 2, 1, simulateSemaphores},
 	{"TestSimulationOfOddNetworks", 1, 1, likewise(oddNetworks)},

@@ -51,7 +51,7 @@ func placeholders(n int) string {
 	return strings.Join(names, ",")
 }
 
-func TestConditionThatIsWrongIsRefusedInDynamoDBsWords(t *testing.T) {
+func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                     `The expression can not be empty;`,
 		"n = = :v":                             `Syntax error; token: "=", near: "= = :v"`,

@@ -26,7 +26,7 @@ func TestUpdatesAreReadSectionBySection(t *testing.T) {
 	}
 }
 
-func TestUpdateThatIsWrongIsRefusedInDynamoDBsWords(t *testing.T) {
+func TestInvalidUpdateIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	for source, want := range map[string]string{
 		"":                                    `The expression can not be empty;`,
 		"SET":                                 `Syntax error; token: "<EOF>", near: "SET"`,

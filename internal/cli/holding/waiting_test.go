@@ -86,7 +86,7 @@ func TestElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
 	}
 }
 
-func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
+func TestAcquireAnyDoesNotWaitWhilePermitMayBeFree(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
@@ -100,7 +100,7 @@ func TestNobodyIsWaitedForWhileAPermitMayBeFree(t *testing.T) {
 	}
 }
 
-func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
+func TestWaiterIsShownHoldersRemark(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -115,7 +115,7 @@ func TestWhoWaitsIsToldWhatTheHolderSaysOfItsWork(t *testing.T) {
 	}
 }
 
-func TestWaiterIsToldItsPlaceInTheQueue(t *testing.T) {
+func TestWaiterIsNotifiedOfItsQueuePosition(t *testing.T) {
 	var stderr bytes.Buffer
 	w := newWait(userAt(&stderr, time.Now), nil, "")
 	w.see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil, new([]int))
@@ -125,7 +125,7 @@ func TestWaiterIsToldItsPlaceInTheQueue(t *testing.T) {
 }
 
 // The first report may come before the waiter has joined the queue.
-func TestPlaceInQueueIsToldAtMostOnceASecond(t *testing.T) {
+func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 	r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
 	type seen struct {
 		at     time.Duration
@@ -160,7 +160,7 @@ func TestPlaceInQueueIsToldAtMostOnceASecond(t *testing.T) {
 	}
 }
 
-func TestPlaceThatCouldNotBeToldAtOnceIsToldASecondLater(t *testing.T) {
+func TestDeferredQueuePositionIsReportedASecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}

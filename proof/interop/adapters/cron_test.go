@@ -59,7 +59,7 @@ func TestCronsJobsRunInOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestJobOfCronsIsToldThatItsLockIsLost(t *testing.T) {
+func TestGocronJobLearnsThatItsLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var said journal
 		c := cron.New()

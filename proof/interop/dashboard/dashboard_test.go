@@ -168,7 +168,7 @@ var (
 	labelValues = regexp.MustCompile(`^label_values\((.+), (\w+)\)$`)
 )
 
-func TestDashboardQueriesWhatIsExportedAndShowsAllOfIt(t *testing.T) {
+func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 	exported := exported(t)
 	d := readDashboard(t)
 	missing := maps.Clone(exported)

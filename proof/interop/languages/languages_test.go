@@ -132,7 +132,7 @@ func TestProgramHoldsALockUntilItsWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestProgramIsToldThatItsLockIsLost(t *testing.T) {
+func TestProgramLearnsThatItsLockIsLost(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "lost", "report", "-l", "1s")
 		token := strings.TrimPrefix(p.said(`granted \d+`), "granted ")
@@ -156,7 +156,7 @@ func TestProgramThatIsKilledFreesItsLockAtOnce(t *testing.T) {
 	})
 }
 
-func TestProgramThatDoesNotWaitIsToldThatTheKeyIsHeld(t *testing.T) {
+func TestProgramWithoutWaitReportsHeldKey(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		first := m.start(language, "done", "report")
 		first.said(`granted \d+`)

@@ -20,7 +20,7 @@ func TestDynamolockWithoutCheckoutIsNotInstallable(t *testing.T) {
 	}
 }
 
-func TestDynamolockRefusesAFolderThatIsNoCheckout(t *testing.T) {
+func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
 	t.Setenv(Checkout, t.TempDir())
 	if err := Dynamolock.Install(t.Context()); err == nil || errors.Is(err, ErrNotInstallable) || !strings.Contains(err.Error(), "is no checkout of dynamolock") {
 		t.Errorf("error %v", err)

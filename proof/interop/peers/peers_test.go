@@ -106,7 +106,7 @@ func TestPausedPeerAnswersOnceContinued(t *testing.T) {
 	})
 }
 
-func TestPeerSaysWhatItCannotDo(t *testing.T) {
+func TestPeerReportsUnsupportedOperations(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		held := d.Acquire(t, "k")
@@ -185,7 +185,7 @@ func TestMissingToolIsNamedWithHowToGetIt(t *testing.T) {
 	}
 }
 
-func TestClientOfADriverHasNothingOfItsOtherClients(t *testing.T) {
+func TestClientsOfDriverShareNothing(t *testing.T) {
 	runs(t, func(t *testing.T, _ Peer, start func() *Driver) {
 		d := start()
 		other, err := d.Open(Patiently(t))

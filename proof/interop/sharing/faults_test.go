@@ -35,7 +35,7 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 
 // dyndb-mutex treats any error but a failed condition as an acquired lock. It then works
 // beside the holder; the record, and so our Commits, stay.
-func TestDyndbMutexBelievesAnErrorWhileOursKeepsTheRecord(t *testing.T) {
+func TestDyndbMutexTakesErrorForAcquiredLock(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -67,7 +67,7 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 }
 
 // A dynamo-dlm lock that was refused once, without waiting, can never be acquired.
-func TestDynamoDLMCannotUseALockAgainThatWasRefused(t *testing.T) {
+func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 	with(t, peers.DynamoDLM, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -87,7 +87,7 @@ func TestDynamoDLMCannotUseALockAgainThatWasRefused(t *testing.T) {
 
 // Of two dyndb-mutex objects of one name, the second releases the first's lock.
 // A holder of ours is a name that no object has.
-func TestDyndbMutexReleasesWhatItsNamesakeHoldsButNothingOfOurs(t *testing.T) {
+func TestDyndbMutexReleasesNamesakesLockButNotOurs(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
 		byName := peers.Request{Do: "release", Key: "k", Owner: "name"}
@@ -169,7 +169,7 @@ func TestOursWritesAllThatPythonDynamoDBLockNeedsAndLeavesNothing(t *testing.T) 
 
 // The Java client's update carries our attributes into its own grant. Ours does
 // not take that for a grant of ours, and its next token is above all before.
-func TestOursKnowsAGrantOfJavaThatCarriesOurTokenForward(t *testing.T) {
+func TestOursRecognisesJavaGrantWithOurToken(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})

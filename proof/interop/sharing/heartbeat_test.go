@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-func TestPeerAndOursKeepALockForThreeLeasesUnderTheEyesOfAWaiter(t *testing.T) {
+func TestPeerAndOursKeepLockThreeLeasesDespiteWaiter(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			if !first.Heartbeats {

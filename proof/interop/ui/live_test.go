@@ -102,7 +102,7 @@ func TestTakeoverAppearsOnTheTimelineWithBothTokens(t *testing.T) {
 		`.every((w) => [...document.querySelectorAll("#lock table")].at(-1).innerText.includes(w))`)
 }
 
-func TestBreakWorksAndASecondPageSeesIt(t *testing.T) {
+func TestBreakThroughPageIsShownOnSecondPage(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break", "--every", every)
 	h := s.hold("import/7")
@@ -234,7 +234,7 @@ func TestPageWithoutAnswerShowsBannerAndNoHolderExpiring(t *testing.T) {
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 }
 
-func TestPageSaysWhatToDoWhenARestartedServerHasAnotherToken(t *testing.T) {
+func TestPageAdvisesWhenRestartedServerHasAnotherToken(t *testing.T) {
 	s := newScene(t, "native")
 	flags := []string{"--addr", freePort(t)}
 	p := s.ui(flags...)

@@ -83,7 +83,7 @@ func TestHistoryThatNoLockCouldHaveIsRefused(t *testing.T) {
 }
 
 // And what it refuses without a reason hides what it would find.
-func TestHistoryThatALockCouldHaveIsAccepted(t *testing.T) {
+func TestPossibleHistoryIsAccepted(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {
 		model porcupine.Model

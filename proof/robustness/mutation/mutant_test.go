@@ -71,7 +71,7 @@ func TestRulesHaveMutantsInEveryPlace(t *testing.T) {
 	}
 }
 
-func TestMutantOfACaseIsSeenByWhoeverComesToItsSwitch(t *testing.T) {
+func TestMutantOfCaseIsSeenByTestsOfItsSwitch(t *testing.T) {
 	found, err := mutantsIn("p.go", []byte(example))
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestListOfHarmlessMutantsHasReasonsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestShareOfKilledMutantsCountsWhatNobodyHasSeen(t *testing.T) {
+func TestShareOfKilledMutantsCountsUnseenOnes(t *testing.T) {
 	if got := percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}); got != 80 {
 		t.Errorf("%.1f %%", got)
 	}

@@ -47,7 +47,7 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 
 // Of two leasehold runs of one key one has it, and something happens to it. The
 // other's CMD runs next, and the first's does not run beside it.
-func TestCommandsNeverOverlapWhateverIsKilled(t *testing.T) {
+func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
 	binary := buildCommand(t)

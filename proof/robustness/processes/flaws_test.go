@@ -59,7 +59,7 @@ func (c *crew) pause(i int) (goOn func()) {
 
 // A worker whose network is down while another takes over its key. A worker that checks the
 // lock does nothing wrong; the fence protects even against one that does not.
-func TestWorkerThatDoesNotListenIsFoundByWhatItDoes(t *testing.T) {
+func TestWorkerThatIgnoresLossIsFoundByItsWrites(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw

@@ -58,7 +58,7 @@ func TestJournalThatBreaksNothingPasses(t *testing.T) {
 
 // A client that was handed the key has the hand-over lease until its first renewal, which
 // is sent during that.
-func TestWorkerIsEntitledToTheTrustThatItWasToldLast(t *testing.T) {
+func TestWorkerMayWorkUntilLastReportedTrust(t *testing.T) {
 	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()

@@ -43,7 +43,7 @@ PASS
 	}
 }
 
-func TestRatioOfNothingIsAnError(t *testing.T) {
+func TestRatioOfNoRunsIsError(t *testing.T) {
 	if err := compare(strings.NewReader("PASS\n"), &strings.Builder{}); err == nil {
 		t.Error("no error")
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
@@ -31,7 +32,7 @@ type Locks interface {
 
 // Commit is one transaction of writes and guards. doc.go shows its course.
 type Commit struct {
-	sender *attempts.Sender
+	env    *core.Env
 	locks  Locks
 	token  token
 	writes *request // with the guards
@@ -65,13 +66,13 @@ type FailedGuard struct {
 // New prepares a commit of writes, which is sent with ends: the guard of each lock, or
 // its release instead. guards are all guards, in the same order. The condition of a
 // guard is written by internal/records.
-func New(s *attempts.Sender, locks Locks, now func() decide.Instant, writes, ends, guards []types.TransactWriteItem) *Commit {
+func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
 		return &request{in: &dynamodb.TransactWriteItemsInput{TransactItems: items, ClientRequestToken: aws.String(id)}, guards: len(guards)}
 	}
 	return &Commit{
-		sender: s, locks: locks, token: token{now: now},
+		env: env, locks: locks, token: token{env: env},
 		writes: form(slices.Concat(writes, ends)), guards: form(guards),
 	}
 }
@@ -80,9 +81,9 @@ func New(s *attempts.Sender, locks Locks, now func() decide.Instant, writes, end
 // be known. It ends soon after ctx, with the answer to the request in flight. It
 // is called once.
 func (c *Commit) Run(ctx context.Context) Result {
-	c.token.since = c.token.now()
+	c.token.since = c.env.Now()
 	r := c.run(ctx)
-	r.Requests, r.Took = c.requests, c.token.now().Mono-c.token.since.Mono
+	r.Requests, r.Took = c.requests, c.env.Now().Mono-c.token.since.Mono
 	return r
 }
 
@@ -107,9 +108,9 @@ func (c *Commit) run(ctx context.Context) Result {
 			last.Failed = failedGuards(reply, request.guards)
 		case decide.Busy:
 			c.locks.Throttled(err)
-			c.sender.Pause(ctx, &pauses)
+			c.env.Requests.Pause(ctx, &pauses)
 		case decide.Unreachable:
-			c.sender.Pause(ctx, &pauses)
+			c.env.Requests.Pause(ctx, &pauses)
 		}
 		last.Step = decide.NextCommit(reply, decide.Course{
 			Stage: stage, Unanswered: c.unanswered, Trusted: c.locks.Trusted(), Stopped: ctx.Err() != nil || c.token.isOld(),
@@ -147,7 +148,7 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	read := sync.OnceFunc(func() { close(inFlight) })
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), attempts.Limit)
 	defer cancel()
-	reply, err := r.send(ctx, c.sender, &c.token, read)
+	reply, err := r.send(ctx, c.env.Requests, &c.token, read)
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
 	c.answered(err)

@@ -14,8 +14,10 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 	"github.com/leasehold-go/leasehold/internal/fence"
+	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
 // fate is the outcome of one request.
@@ -161,7 +163,7 @@ func (tb *table) commit() *fence.Commit {
 	}
 	one := []types.TransactWriteItem{{}}
 	sender := &attempts.Sender{DB: tb, Chance: func() float64 { return 0 }, Log: slog.New(slog.DiscardHandler)}
-	return fence.New(sender, tb, func() decide.Instant { return decide.Instant{} }, one, one, one)
+	return fence.New(&core.Env{Requests: sender, Machine: machine.Machine{Now: func() decide.Instant { return decide.Instant{} }}}, tb, one, one, one)
 }
 
 // afterwards is the event that follows a script.

@@ -13,6 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/leasehold-go/leasehold/internal/attempts"
+	"github.com/leasehold-go/leasehold/internal/core"
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
@@ -77,11 +78,11 @@ var errTokenOld = errors.New("this request was not sent: its idempotency token i
 // token is the idempotency token of a commit.
 type token struct {
 	since decide.Instant // when its use began
-	now   func() decide.Instant
+	env   *core.Env
 }
 
 // isOld reports whether DynamoDB may soon forget the token.
-func (t *token) isOld() bool { return t.now().Since(t.since) >= tokenUse }
+func (t *token) isOld() bool { return t.env.Now().Since(t.since) >= tokenUse }
 
 // checkWhenSigned has the SDK check the token's age when it has signed a request.
 // A process that was paused may have signed it long after it decided to send it,

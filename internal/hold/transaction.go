@@ -37,7 +37,7 @@ func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.Tra
 		c: holds[0].c, holds: holds, rows: rows, ended: ended, losses: make([]error, len(holds)),
 	}
 	t.ctx, t.stop = t.c.UntilClosing(ctx)
-	t.Commit = fence.New(t.c.Requests, t, t.c.Now, writes, slices.Concat(ends, guards[len(ends):]), guards)
+	t.Commit = fence.New(t.c.Env, t, writes, slices.Concat(ends, guards[len(ends):]), guards)
 	return t
 }
 

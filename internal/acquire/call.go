@@ -1,6 +1,7 @@
 package acquire
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -123,10 +124,7 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	}
 	<-w.done
 	if w.err != nil {
-		at, _ := w.waitsFor()
-		if w.at.Load() == nil {
-			at = w.parts[0]
-		}
+		at := cmp.Or(w.at.Load(), w.parts[0])
 		return Result{At: at.want.Key, Requests: w.requests}, w.err
 	}
 	return Result{Held: w.held, Requests: w.requests}, nil

@@ -278,7 +278,7 @@ func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 	leases := &lease.Leases{Env: c.env}
 	want.Hold = func(_ context.Context, g acquire.Grant) acquire.Holding {
 		h := &holding{c: c, want: want, grant: g, version: g.Version}
-		h.lease = leases.New(lease.Terms{Timing: timing, Manual: true, Key: want.Key}, g.GrantAttempt.Attempt, g.Record, h)
+		h.lease = leases.New(lease.Terms{Timing: timing, Manual: true, Key: want.Key}, g.Attempt, g.Record, h)
 		h.lease.Start()
 		c.mu.Lock()
 		defer c.mu.Unlock()

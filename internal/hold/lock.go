@@ -59,7 +59,7 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 	if h.session != nil {
 		terms.Parent = h.session.lease
 	}
-	h.lease = c.leases.New(terms, g.GrantAttempt.Attempt, g.Record, h)
+	h.lease = c.leases.New(terms, g.Attempt, g.Record, h)
 	h.add(h.ctx, first)
 	first.warn(warnings)
 	h.lease.Start()

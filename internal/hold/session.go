@@ -127,7 +127,7 @@ func (c *Holds) sessionBegun(ctx context.Context, id string, a releaseAttempt, r
 		locks: map[*Lock]struct{}{}, inDoubt: map[protocol.Key]*keyInDoubt{},
 	}
 	terms := lease.Terms{Timing: c.timing, Key: key, Values: s.ctx, Writes: s.naming}
-	s.lease = c.leases.New(terms, a.GrantAttempt.Attempt, record, s)
+	s.lease = c.leases.New(terms, a.Attempt, record, s)
 	s.lease.Start()
 	c.session.Store(s)
 	return s

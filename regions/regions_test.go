@@ -285,6 +285,31 @@ func TestTableThatIsNotProvenStaysHomeBesideOne(t *testing.T) {
 	})
 }
 
+// What a proxy answers to DescribeTable is no proof, whatever it says.
+func TestForeignDescriptionProvesNothing(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		for n := range names {
+			w.darken(n, func(r *lab.Request) (*http.Response, error) {
+				if r.Op != "DescribeTable" {
+					return r.Send()
+				}
+				foreign := w.describe(n, false)
+				foreign.Header = http.Header{"Content-Type": {"application/json"}}
+				return foreign, nil
+			})
+		}
+		db, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		w.darken(0, ways["no connection"])
+		lab.Elapse(10 * time.Second)
+		if db.Region() != names[0] {
+			t.Errorf("requests go to %s", db.Region())
+		}
+		w.lighten(0)
+		w.Release(lock)
+	})
+}
+
 func TestTableNamedByARNStaysHome(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, _ := w.process(0, lab.Config())

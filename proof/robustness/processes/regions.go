@@ -199,6 +199,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 	switch {
 	case q.op == "DescribeTable":
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, _ = io.WriteString(w, r.described(q.TableName))
 		return
 	case strings.HasPrefix(q.op, "Transact"), q.op == "UpdateTimeToLive":

@@ -1,9 +1,9 @@
 // Package cli implements the command leasehold: the tree of its commands, their help and
 // their exit codes.
 //
-//	cli.go        runs a command, and turns its error into an exit code
-//	root.go       flags of every command, their errors, and the order of commands in the help;
-//	              the command help (topics: its texts)
+//	cli.go        runs a command, and turns its error into an exit code; the flags of every
+//	              command, their errors, and the order of commands in the help; the command
+//	              help (topics: its texts)
 //	completion.go completes keys and flags in a shell
 //
 // The commands themselves are in packages below commands, in the groups of the help. The
@@ -14,22 +14,35 @@
 package cli
 
 import (
-	"cmp"
 	"context"
+	_ "embed"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
+	"strings"
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/build"
+	"github.com/leasehold-go/leasehold/internal/cli/commands/hold"
+	"github.com/leasehold-go/leasehold/internal/cli/commands/inspect"
+	"github.com/leasehold-go/leasehold/internal/cli/commands/repair"
+	"github.com/leasehold-go/leasehold/internal/cli/commands/setup"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/invocation"
+	"github.com/leasehold-go/leasehold/internal/cli/misuse"
+	"github.com/leasehold-go/leasehold/internal/cli/say"
+	"github.com/leasehold-go/leasehold/internal/visible"
+	"github.com/leasehold-go/leasehold/layout"
 )
 
 // Main runs the command and returns its exit code.
@@ -38,12 +51,11 @@ func Main(env invocation.Env) int {
 	root := newRoot(in)
 	root.SetArgs(env.Args)
 	root.SetIn(env.Stdin)
-	out := &keepingErrors{Writer: in.Stdout}
-	root.SetOut(out)
+	root.SetOut(in.Stdout)
 	root.SetErr(in.Stderr)
 	cmd, err := root.ExecuteContextC(context.Background())
 	if err == nil {
-		err = out.err
+		err = in.Stdout.Failed // cobra ignores errors when it writes help
 	}
 	// If no process reads standard error, the exit code must still be correct.
 	if broken := make(chan os.Signal, 1); !signal.Ignored(syscall.SIGPIPE) {
@@ -57,19 +69,6 @@ func Main(env invocation.Env) int {
 	}
 	in.Say.EndEvents(in.Now(), code, err)
 	return code
-}
-
-// keepingErrors keeps the first write error, since cobra ignores errors when it writes
-// help.
-type keepingErrors struct {
-	io.Writer
-	err error
-}
-
-func (w *keepingErrors) Write(b []byte) (int, error) {
-	n, err := w.Writer.Write(b)
-	w.err = cmp.Or(w.err, err)
-	return n, err
 }
 
 // exitCode reports the error and returns its exit code.
@@ -137,4 +136,184 @@ func Command() *cobra.Command {
 	root := newRoot(invocation.New(env))
 	root.InitDefaultHelpCmd()
 	return root
+}
+
+// cobra has this setting for the whole process, so it is set before anything runs. The
+// order in newRoot is the order of the help.
+func init() {
+	cobra.EnableCommandSorting = false
+	cobra.AddTemplateFunc("contains", strings.Contains)
+}
+
+// newRoot builds the command tree.
+func newRoot(in *invocation.Invocation) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "leasehold COMMAND [flags]",
+		Short: "Distributed locks on Amazon DynamoDB, for shells and operators",
+		Long: `Distributed locks on Amazon DynamoDB, for shells and operators.
+New here? Try leasehold demo: it needs no AWS and no set-up.`,
+		Example: `  leasehold run nightly-report -- ./report.sh
+  leasehold ls`,
+		Version:           build.This().String(),
+		Args:              cobra.ArbitraryArgs,
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true}, // see completion.go
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error {
+			in.Say.Configure(in.Quiet, in.JSON)
+			return refuseEmpty(cmd)
+		},
+		RunE: arguments.Subcommand,
+	}
+	root.SetHelpTemplate(helpTemplate)
+	root.SetHelpCommand(newHelp(root))
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misuse.Of(cmd, "%s", flagError(cmd, err)) })
+	root.SetVersionTemplate("leasehold {{.Version}}\n")
+	root.Flags().SortFlags = false
+	root.Flags().Bool("version", false, "print the version")
+
+	f := root.PersistentFlags()
+	f.SortFlags = false
+	f.StringVarP(&in.Settings.Table, "table", "t", "", "lock table, `NAME` or ARN")
+	f.StringVar(&in.Settings.File, "file", "", "use the local store in `PATH` instead of DynamoDB: locks among processes on this machine that use PATH")
+	in.Settings.Layout.Value = layout.Native{}.Name()
+	f.Var(&in.Settings.Layout, "layout", "record `LAYOUT`: "+strings.Join(layout.Names(), ", "))
+	f.Var(&in.Settings.Attributes, "attr", "attribute name that differs from the layout's, `ROLE=NAME`; roles: key, sort, ttl")
+	f.StringVar(&in.Settings.Region, "region", "", "AWS `REGION`")
+	f.StringVar(&in.Settings.Failover, "failover", "", "other `REGIONS` of the table, while --region is out")
+	f.StringVar(&in.Settings.Profile, "profile", "", "AWS `PROFILE`")
+	f.StringVar(&in.Settings.Endpoint, "endpoint-url", "", "DynamoDB `URL`, such as that of leasehold local")
+	f.BoolVar(&in.JSON, "json", false, "print JSON")
+	f.BoolVarP(&in.Quiet, "quiet", "q", false, "print errors only; a held KEY is not an error")
+	f.BoolVarP(&in.Verbose, "verbose", "v", false, "log every request: key, attempt, capacity, time, outcome")
+
+	root.AddGroup(
+		&cobra.Group{ID: "hold", Title: "Hold:"},
+		&cobra.Group{ID: "look", Title: "Inspect and repair:"},
+		&cobra.Group{ID: "setup", Title: "Set up:"},
+	)
+	add := func(group string, cmds ...*cobra.Command) {
+		for _, cmd := range cmds {
+			cmd.GroupID = group
+			cmd.Flags().SortFlags = false
+			root.AddCommand(cmd)
+		}
+	}
+	add("hold", hold.Run(in), hold.Acquire(in), hold.Renew(in), hold.Release(in), hold.Elect(in))
+	add("look", inspect.List(in), inspect.Get(in), repair.Break(in), repair.Forget(in), inspect.UI(in), inspect.Doctor(in))
+	add("setup", setup.Table(in), setup.Local(in), setup.Demo(in), newCompletion(in), newVersion(in))
+	root.AddCommand(
+		newTopic("exit-codes", "Meaning of the exit codes", exitCodesText),
+		newTopic("environment", "Variables that leasehold reads, and sets for CMD", environmentText),
+		newJSONTopic(in),
+		newTopic("events", "Events of run and elect, for programs", eventsText),
+	)
+	complete(in, root)
+	return root
+}
+
+// refuseEmpty refuses flags with an empty value. In a script that is usually a variable
+// that was not set, and the command would behave as if the flag were missing.
+func refuseEmpty(cmd *cobra.Command) error {
+	var err error
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		switch {
+		case err != nil, f.Value.Type() != "string", f.Value.String() != "":
+		case f.Name == "data", f.Name == "value": // these may be empty
+		default:
+			err = misuse.Of(cmd, "--%s is empty: give it a value, or leave it out", f.Name)
+		}
+	})
+	return err
+}
+
+// flagError explains in plain words why a flag is unknown or has an invalid value.
+func flagError(cmd *cobra.Command, err error) string {
+	var unknown *pflag.NotExistError
+	if errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "" {
+		return err.Error() + flagSuggestion(cmd, unknown.GetSpecifiedName())
+	}
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err.Error()
+	}
+	flag, value := "--"+bad.GetFlag().Name, visible.Name(bad.GetValue())
+	var number *strconv.NumError
+	switch {
+	case !errors.As(err, &number):
+		return fmt.Sprintf("%s %s: %v", flag, value, bad.Unwrap())
+	case bad.GetFlag().Value.Type() == "bool":
+		return fmt.Sprintf("%s=%s: use true or false, or %s alone", flag, value, flag)
+	case errors.Is(number.Err, strconv.ErrRange):
+		return fmt.Sprintf("%s %s: the number is too large", flag, value)
+	}
+	return fmt.Sprintf("%s %s: use a whole number", flag, value)
+}
+
+// flagSuggestion returns the flags of cmd that name may be a typo for. cobra only suggests
+// commands, so each flag is turned into a command.
+func flagSuggestion(cmd *cobra.Command, name string) string {
+	flags := &cobra.Command{}
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			flags.AddCommand(&cobra.Command{Use: "--" + f.Name, Run: func(*cobra.Command, []string) {}})
+		}
+	})
+	return arguments.Suggestion(flags, "--"+name)
+}
+
+// These are the template of the command help, for cobra, and the texts of the help's
+// topics.
+var (
+	//go:embed topics/help.tmpl
+	helpTemplate string
+	//go:embed topics/exit-codes.txt
+	exitCodesText string
+	//go:embed topics/environment.txt
+	environmentText string
+	//go:embed topics/events.txt
+	eventsText string
+	//go:embed topics/json.txt
+	jsonText string
+)
+
+func newVersion(in *invocation.Invocation) *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version, the commit and the Go version", DisableFlagsInUseLine: true,
+		Args: arguments.None,
+		RunE: func(*cobra.Command, []string) error { return in.Print(build.This(), "leasehold %s\n", build.This()) },
+	}
+}
+
+// newHelp returns the command help, for commands and topics. Cobra's own help exits with 0
+// if a command does not exist.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use: "help [COMMAND]", Short: "Help about a command or a topic", Hidden: true, DisableFlagsInUseLine: true,
+		RunE: func(_ *cobra.Command, args []string) error {
+			found, rest, err := root.Find(args)
+			if err != nil || len(rest) > 0 {
+				return misuse.Of(root, "unknown command or topic %s", visible.Name(strings.Join(args, " ")))
+			}
+			found.InitDefaultHelpFlag()
+			return found.Help()
+		},
+	}
+}
+
+func newTopic(name, short, text string) *cobra.Command {
+	return &cobra.Command{Use: name, Short: short, Long: strings.TrimSuffix(text, "\n")}
+}
+
+// newJSONTopic returns leasehold help json. With --json it prints the schema itself.
+func newJSONTopic(in *invocation.Invocation) *cobra.Command {
+	cmd := newTopic("json", "Output of --json, and the columns in a pipe", jsonText)
+	cmd.SetHelpFunc(func(cmd *cobra.Command, args []string) {
+		if in.JSON {
+			_, _ = cmd.OutOrStdout().Write(say.Schema)
+			return
+		}
+		cmd.Root().HelpFunc()(cmd, args)
+	})
+	return cmd
 }

@@ -7,7 +7,7 @@
 // would fail for that reason (Last), and if a request gets no answer, nothing can be
 // checked (Failed). Before that, a lost or throttled request is sent three times.
 //
-// The checks write one key (package scratch) and always delete it. A failed clean-up is a
+// The checks write one key (store.Unused) and always delete it. A failed clean-up is a
 // finding of its own.
 package checks
 

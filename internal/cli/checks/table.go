@@ -14,7 +14,6 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/attempts"
-	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/decide"
@@ -221,7 +220,7 @@ type Subject struct {
 // New returns the subject. key is the prefix of the key of a lock for trials. New observes
 // the requests of the store.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
-	t := &Subject{Store: s, Lease: lease, key: scratch.Key(s, scratch.Random(key), "doctor"), probe: &probe{}}
+	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error
 	t.item, err = s.Proto.Key(t.key)
 	s.Home = t.probe.watch(s.Home)
@@ -270,7 +269,7 @@ func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Fi
 	defer func() {
 		within, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanTime)
 		defer cancel()
-		if err := scratch.Delete(within, t.Store, t.key); err != nil {
+		if err := t.Delete(within, t.key); err != nil {
 			found = append(found, Finding{
 				Check: cleanUp, State: Warning, What: fmt.Sprintf("the record of %s may be left", t.key),
 				Do: "it locks nothing else; delete it, or leave it to TTL", Err: err,
@@ -279,7 +278,7 @@ func (t *Subject) lock(ctx context.Context, locks *leasehold.Client) (found []Fi
 	}()
 	within, cancel := context.WithTimeout(ctx, cleanTime)
 	defer cancel()
-	lock, err := scratch.Acquire(within, locks, t.key, leasehold.WithoutRenewal())
+	lock, err := locks.Acquire(within, t.key.Partition, leasehold.WithSortKey(t.key.Sort), leasehold.WithoutRenewal())
 	if err != nil {
 		return []Finding{{Check: "lock", State: Fatal, What: "not acquired", Err: err}}
 	}

@@ -26,7 +26,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
-	"github.com/leasehold-go/leasehold/internal/cli/scratch"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/durations"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -62,14 +61,14 @@ type Step struct {
 func (d *Demo) Play(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	name := scratch.Random("leasehold-demo/")
-	d.key, d.target = scratch.Key(d.Store, name, "demo"), scratch.Key(d.Store, name+"/target", "demo")
+	name := store.Unused("leasehold-demo/")
+	d.key, d.target = d.Store.TrialKey(name, "demo"), d.Store.TrialKey(name+"/target", "demo")
 	d.err = d.makeTarget(ctx)
 	err := d.play(ctx)
 	// No other demo uses these keys, so they are deleted whether or not they are held.
 	within, done := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer done()
-	return failure.Answer(errors.Join(err, scratch.Delete(within, d.Store, d.key, d.target)))
+	return failure.Answer(errors.Join(err, d.Store.Delete(within, d.key, d.target)))
 }
 
 // play kills the first holder, stops the second, and continues it after a third has taken
@@ -228,7 +227,7 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 		return err
 	}
 	if d.item, err = d.Store.Proto.Key(d.target); err == nil {
-		_, err = scratch.Acquire(ctx, locks, d.target, leasehold.WithoutRenewal())
+		_, err = locks.Acquire(ctx, d.target.Partition, leasehold.WithSortKey(d.target.Sort), leasehold.WithoutRenewal())
 	}
 	return err
 }

@@ -108,16 +108,19 @@ type News struct {
 	Lasting        bool   // the trouble will hardly pass by itself
 }
 
-// teller reports trouble once it has lasted for some seconds, or at once if it will hardly
-// pass. It reports at most once a minute. It also reports the end of trouble that it has
-// reported.
-type teller struct {
-	told Trouble   // the reported trouble; none if it lasts no time
-	at   time.Time // when trouble was last reported; zero if never
+// Telling reports trouble once it has lasted for some seconds, or at once if it will hardly
+// pass, except while it is paused. It reports at most once a minute. It also reports the end
+// of trouble that it has reported.
+type Telling struct {
+	mu     sync.Mutex // held during a report
+	paused bool
+	told   Trouble   // the reported trouble; none if it lasts no time
+	at     time.Time // when trouble was last reported; zero if never
+	stop   func()
 }
 
 // news returns the report that is due, if any.
-func (t *teller) news(seen Trouble, now time.Time) (n News, due bool) {
+func (t *Telling) news(seen Trouble, now time.Time) (n News, due bool) {
 	switch {
 	case t.told.lasts > 0 && seen.answers != t.told.answers:
 		n = News{Kind: Answered, Lasts: durations.Sum(t.told.lasts, now.Sub(t.at))}
@@ -131,14 +134,6 @@ func (t *teller) news(seen Trouble, now time.Time) (n News, due bool) {
 	return News{Kind: seen.kind(), Lasts: seen.lasts, Reason: seen.reason(), Advice: seen.advice(), Line: seen.Line(), Lasting: seen.nowhere}, true
 }
 
-// Telling reports trouble until it ends, except while it is paused.
-type Telling struct {
-	mu     sync.Mutex // held during a report
-	paused bool
-	teller teller
-	stop   func()
-}
-
 // Tell starts to report trouble with a server by calling tell.
 func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 	t := &Telling{}
@@ -149,7 +144,7 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 		if t.paused {
 			return
 		}
-		if n, due := t.teller.news(seen, time.Now()); due {
+		if n, due := t.news(seen, time.Now()); due {
 			tell(n)
 		}
 	})
@@ -161,7 +156,7 @@ func (h *Health) Tell(server func() Server, tell func(News)) *Telling {
 func (t *Telling) Pause(begin bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.paused, t.teller = begin, teller{at: t.teller.at}
+	t.paused, t.told = begin, Trouble{}
 }
 
 // End stops the reports and waits for one in progress.

@@ -49,7 +49,7 @@ func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
 			Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.eu-wset-1.amazonaws.com", IsNotFound: true},
 		}}}
-		wset, h, told := Server{Location: "eu-wset-1"}, &Health{}, &teller{}
+		wset, h, told := Server{Location: "eu-wset-1"}, &Health{}, &Telling{}
 		h.saw(none)
 		n, due := told.news(h.Trouble(wset), time.Now())
 		if want := "DNS has no host for DynamoDB in eu-wset-1: still trying: no connection to https://dynamodb.eu-wset-1.amazonaws.com/: lookup dynamodb.eu-wset-1.amazonaws.com: no such host: " +
@@ -59,7 +59,7 @@ func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 		if n, due := told.news(h.Trouble(wset), time.Now()); due {
 			t.Errorf("again: %+v", n)
 		}
-		answered, told := &Health{}, &teller{} // the host exists
+		answered, told := &Health{}, &Telling{} // the host exists
 		answered.saw(Request{})
 		answered.saw(none)
 		if n, due := told.news(answered.Trouble(wset), time.Now()); due {
@@ -70,7 +70,7 @@ func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 
 func TestIntermittentTroubleIsReportedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		h, told := &Health{}, &teller{}
+		h, told := &Health{}, &Telling{}
 		var said []string
 		second := func() {
 			time.Sleep(time.Second)

@@ -1,13 +1,18 @@
 package say
 
 import (
+	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 
+	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
@@ -19,6 +24,7 @@ type Output struct {
 	To       io.Writer
 	Terminal bool
 	Coloured bool
+	Failed   error // the last error of Write; nil if none has failed
 }
 
 // To returns the output to a stream. It has colours if they are wanted and the stream is a
@@ -77,6 +83,7 @@ func (o *Output) Show(parts ...any) error {
 // Write shows text. It takes whole texts: a character cut in two is shown as its bytes.
 func (o *Output) Write(text []byte) (int, error) {
 	if err := o.Show(string(text)); err != nil {
+		o.Failed = err
 		return 0, err
 	}
 	return len(text), nil
@@ -124,4 +131,183 @@ func (o *Output) Prose(format string, args ...any) error {
 func IsTerminal(stream any) bool {
 	f, ok := stream.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// Messages writes to stderr, in text or JSON. It is safe for concurrent use.
+type Messages struct {
+	w     *Output
+	width int
+
+	mu          sync.Mutex
+	quiet, json bool
+	table       string       // the table of records in JSON
+	where       string       // the table or file, for error messages
+	storeFlags  string       // the user's flags, for a command that a message contains
+	line        bool         // the cursor is at the end of a line that will be rewritten
+	stream      *eventStream // the stream of --events; nil if events are messages
+}
+
+// NewMessages returns Messages that writes to an output.
+func NewMessages(to *Output) *Messages { return &Messages{w: to, width: to.Columns()} }
+
+// Configure applies --quiet and --json.
+func (m *Messages) Configure(quiet, json bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.quiet, m.json = quiet, json
+}
+
+// SetTable sets the table that later errors concern, its name in messages, and the flags that
+// name it in commands.
+func (m *Messages) SetTable(table, where, flags string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.table, m.where, m.storeFlags = table, where, flags
+}
+
+// Rewrites reports whether a line can be rewritten.
+func (m *Messages) Rewrites() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.w.Terminal && !m.quiet && !m.json
+}
+
+// Note writes a message that is not an error. -q suppresses it.
+func (m *Messages) Note(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.quiet {
+		m.note(fmt.Sprintf(format, args...))
+	}
+}
+
+// Always is Note for a message that -q does not suppress.
+func (m *Messages) Always(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.note(fmt.Sprintf(format, args...))
+}
+
+func (m *Messages) note(text string) {
+	if m.json {
+		m.object(map[string]string{"note": text})
+		return
+	}
+	m.sentence(text)
+}
+
+// Text is Note for messages that --json replaces by an event.
+func (m *Messages) Text(format string, args ...any) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.quiet && !m.json {
+		m.sentence(fmt.Sprintf(format, args...))
+	}
+}
+
+// Tell writes a message that is not an error, as text or as an event under --json. -q
+// suppresses it.
+func (m *Messages) Tell(e Event, format string, args ...any) {
+	m.Event(e)
+	m.Text(format, args...)
+}
+
+// Rewrite writes a line to the terminal. The next message overwrites it.
+func (m *Messages) Rewrite(text string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text = "leasehold: " + visible.Line(text)
+	if r := []rune(text); len(r) >= m.width { // a line that wraps cannot be rewritten
+		text = string(r[:m.width-1])
+	}
+	m.print(text)
+	m.line = true
+}
+
+// Clear removes the line that Rewrite wrote.
+func (m *Messages) Clear() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.print("")
+}
+
+// Event writes an event: to the stream of --events, or as a message under --json.
+func (m *Messages) Event(e Event) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	switch {
+	case m.stream != nil:
+		m.stream.send(e)
+	case m.json && !m.quiet:
+		m.object(e)
+	}
+}
+
+// sentence writes a message. On a terminal it breaks the message at words. The caller must
+// hold m.mu.
+func (m *Messages) sentence(text string) {
+	const head = "leasehold: "
+	text = visible.Line(text)
+	if m.w.Terminal {
+		m.print(wording.Fill(head, text, m.width))
+		return
+	}
+	m.print(head + text + "\n")
+}
+
+// print writes text over the line of Rewrite, if there is one. The caller must hold m.mu.
+func (m *Messages) print(text string) {
+	var before sequence
+	if m.line {
+		m.line, before = false, overLine
+	}
+	_ = m.w.Show(before, text)
+}
+
+func (m *Messages) object(v any) {
+	b, err := json.Marshal(v)
+	if err != nil {
+		b, _ = json.Marshal(map[string]string{"error": "unknown", "message": err.Error()})
+	}
+	m.print(string(b) + "\n")
+}
+
+// Error is an error on stderr under --json.
+type Error struct {
+	Error   string  `json:"error"`
+	Message string  `json:"message"`
+	Record  *Record `json:"record,omitempty"`
+}
+
+// Fail writes errors, even with -q.
+func (m *Messages) Fail(errs ...error) {
+	for _, err := range errs {
+		e := m.failure(err)
+		m.mu.Lock()
+		if m.json {
+			m.object(e)
+		} else {
+			m.sentence(e.Message)
+		}
+		m.mu.Unlock()
+	}
+}
+
+// failure describes an error.
+func (m *Messages) failure(err error) Error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text := failure.Text(err, m.where)
+	if !strings.HasPrefix(m.where, "table ") { // the library does not know of files
+		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
+	}
+	if errors.As(err, new(*leasehold.RecordError)) {
+		text = strings.Replace(text, "leasehold break", "leasehold break"+m.storeFlags, 1)
+	}
+	kind, _ := failure.Kind(err)
+	e := Error{Error: kind, Message: failure.Plain(text)}
+	if r := failure.Record(err); r != nil {
+		e.Record = &Record{Table: m.table, Record: *r}
+	}
+	return e
 }

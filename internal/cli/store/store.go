@@ -3,6 +3,7 @@ package store
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
 
 	"github.com/leasehold-go/leasehold"
+	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/requests"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -239,4 +241,34 @@ func (s *Store) Item(ctx context.Context, key leasehold.Key) (protocol.Item, err
 	default:
 		return item, nil
 	}
+}
+
+// Unused appends random text to prefix, so that no real lock has that key: for the commands
+// that try out a table, doctor and demo.
+func Unused(prefix string) string { return prefix + strings.ToLower(rand.Text()[:8]) }
+
+// TrialKey returns a key of the table. It has the sort key only if the table needs one.
+func (s *Store) TrialKey(partition, sort string) leasehold.Key {
+	key := s.Key(partition, "")
+	if s.Proto.Schema().Sort != "" && key.Sort == "" {
+		key.Sort = sort
+	}
+	return key
+}
+
+// Delete deletes the records of trial keys, even if another client holds them. If that fails,
+// the remaining records do not affect other locks.
+func (s *Store) Delete(ctx context.Context, keys ...leasehold.Key) error {
+	var failed error
+	for _, key := range keys {
+		item, err := s.Proto.Key(key)
+		if err == nil {
+			err = attempts.Patiently(ctx, func(ctx context.Context) error {
+				_, err := s.Requests().DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: aws.String(s.Table), Key: item}, attempts.Once)
+				return err
+			})
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
 }

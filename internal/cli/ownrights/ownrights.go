@@ -4,6 +4,18 @@
 // program's packages are initialized, before any package that reads arguments or variables.
 package ownrights
 
+import "os"
+
 // NotRun is the exit code of a process of leasehold run that did not become CMD, and of a
 // leasehold that did not run CMD. Nothing was done.
 const NotRun = 125
+
+// Windows has no such rights: there all of these are -1.
+func init() {
+	if os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
+		return
+	}
+	_, _ = os.Stderr.WriteString("leasehold: it was started with the rights of another user (set-user-ID or set-group-ID), and would run any program with them: " +
+		"remove that bit (chmod ug-s), and let sudo(8) say who may run what\n")
+	os.Exit(NotRun)
+}

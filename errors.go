@@ -152,7 +152,7 @@ func (e *LostError) Error() string {
 	case LostBroken:
 		switch {
 		case broken:
-		case e.By != nil && e.By.Released && e.By.Token == e.Token: // whoever has the grant may release it, from elsewhere too
+		case e.By != nil && e.By.Released && e.By.Token == e.Token: // another process that has the grant may have released it
 			b.WriteString("the record shows it released")
 		default:
 			b.WriteString("somebody broke or deleted it")

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// openCustomers makes a table of the caller's, with a customer in it.
+// openCustomers creates the application's own table, with one customer in it.
 func openCustomers(ctx context.Context, db *dynamodb.Client) {
 	_, err := db.CreateTable(ctx, &dynamodb.CreateTableInput{
 		TableName:            aws.String("customers"),
@@ -51,8 +51,8 @@ func (c change) updateItem() *dynamodb.UpdateItemInput {
 	}
 }
 
-// A write to a table of one's own that cannot land once the lock was lost, and
-// frees the key as it lands.
+// The write to the application's table frees the key in the same transaction. It cannot
+// land once the lock is lost.
 func ExampleLock_CommitAndRelease() {
 	ctx := context.Background()
 	db := openDB(ctx)

@@ -19,8 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// Metrics of one's own. For Prometheus and OpenTelemetry there are adapters,
-// leaseholdprom and leaseholdotel.
+// An application can count metrics of its own. Adapters exist for Prometheus and
+// OpenTelemetry: leaseholdprom and leaseholdotel.
 func ExampleConfig_OnEvent() {
 	ctx := context.Background()
 	var lost, requests atomic.Int64

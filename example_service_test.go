@@ -41,7 +41,7 @@ func serve(ctx context.Context, locks *leasehold.Client, customer string, work f
 		}
 		select {
 		case <-ctx.Done():
-		case <-time.After(10 * time.Second): // what has failed may fail again at once
+		case <-time.After(10 * time.Second): // another attempt may fail at once, too
 		}
 	}
 }

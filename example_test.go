@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// openDB stands for dynamodb.NewFromConfig(cfg) and a lock table: the embedded
-// engine answers, in this process.
+// openDB replaces dynamodb.NewFromConfig(cfg) and a lock table: the embedded engine answers
+// in this process.
 func openDB(ctx context.Context) *dynamodb.Client {
 	db := localdynamo.New().Client()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
@@ -137,7 +137,7 @@ func ExampleClient_Acquire() {
 	// error: <nil>
 }
 
-// Two functions of one workflow: the first acquires, the last releases.
+// A workflow has two functions: the first acquires the lock, the last releases it.
 func ExampleLock_Detach() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -295,7 +295,7 @@ func ExampleEvery() {
 	// done before
 }
 
-// One deployment for each commit. The release after it says that it is done.
+// Each commit is deployed once. The release marks the deployment as done.
 func ExampleOnce() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})

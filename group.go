@@ -187,8 +187,8 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 	return nil, gone
 }
 
-// newRequests turns keys into requests, in order of first mention, or says what
-// is wrong with one of them before anything is sent.
+// newRequests turns keys into requests, in order of first mention. It returns an error for
+// an invalid key before anything is sent.
 func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("leasehold: acquire in table %s: no keys: name at least one", c.cfg.Table)

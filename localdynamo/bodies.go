@@ -55,7 +55,7 @@ func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error) {
 	size := r.ContentLength
 	if size < 0 {
-		size = maxBody // in chunks: whatever it will be
+		size = maxBody // in chunks, of unknown size
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), largePatience)
 	defer cancel()

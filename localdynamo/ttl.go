@@ -111,8 +111,7 @@ func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	return tx.Delete(key)
 }
 
-// setTTL turns TTL on, or off if attribute is "", and builds the expiry entries
-// anew.
+// setTTL turns TTL on, or off if attribute is "", and rebuilds the expiry entries.
 func (t *table) setTTL(tx Tx, attribute string) error {
 	if err := deleteAll(tx, appendTablePrefix(nil, prefixExpiry, t.Name)); err != nil {
 		return err

@@ -15,7 +15,7 @@ const (
 	noticedLate  = 200 * time.Millisecond // after its end, a silence was a pause of this process
 
 	probeEvery  = 5 * time.Second
-	homeAfter   = 30 * time.Second // of probes that were answered
+	homeAfter   = 30 * time.Second // after so many answered probes
 	relapse     = 2 * time.Minute  // after a return: home that fails in this time is trusted more slowly
 	longestHome = 8 * time.Minute
 )
@@ -29,7 +29,7 @@ type exchange struct {
 	brief         bool // a write, or a strongly consistent read of one item
 }
 
-// outcome is what an exchange says of a Region.
+// outcome is what one exchange shows about a Region.
 type outcome int
 
 const (
@@ -38,7 +38,7 @@ const (
 	failed
 )
 
-// outcome says what an exchange says of its Region.
+// outcome classifies what an exchange shows about its Region.
 func (e exchange) outcome() outcome {
 	reply := decide.Classify(e.err)
 	silent := errors.Is(e.err, context.DeadlineExceeded)

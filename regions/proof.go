@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// verdict says whether requests to a table may leave home.
+// verdict is whether requests to a table may leave the home Region.
 type verdict struct {
 	known bool
 	why   string // they may not; empty if they may
@@ -30,7 +30,7 @@ func isStrong(t *types.TableDescription) bool {
 	return t != nil && t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// judge returns what one Region says of a table in these Regions.
+// judge returns the verdict of one Region's description of a table in these Regions.
 func (d described) judge(regions []string) verdict {
 	switch {
 	case d.err != nil && decide.Classify(d.err).Cause == decide.Refused:

@@ -9,7 +9,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// global is what DescribeTable says of a global table in one Region.
+// global returns DescribeTable's answer for a global table in one Region.
 func global(mode types.MultiRegionConsistency, others ...string) *types.TableDescription {
 	d := &types.TableDescription{MultiRegionConsistency: mode}
 	for _, name := range others {

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/regions"
 )
 
-// seen is what a client says about Regions.
+// seen records the moves that a client reports.
 type seen struct {
 	mu     sync.Mutex
 	events []leasehold.Event

@@ -31,7 +31,7 @@ func Example() {
 	if err := names.Lock(ctx, "issue_example.com"); err != nil {
 		log.Fatal(err)
 	}
-	// Its work can do this to notice a loss.
+	// The work can detect a loss so:
 	if lock, ok := names.Held("issue_example.com"); ok {
 		fmt.Println(lock.Key(), lock.Err())
 	}

@@ -64,7 +64,7 @@ func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics 
 	return metrics
 }
 
-// samples collects a reader: the series by name and attribute value, as in name{value}.
+// samples collects the series of a reader by name and attribute value, such as name{value}.
 func samples(t *testing.T, reader *sdkmetric.ManualReader) map[string]sample {
 	t.Helper()
 	all := map[string]sample{}

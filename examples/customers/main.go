@@ -78,7 +78,7 @@ func work(ctx context.Context, lock *leasehold.Lock, customer string) error {
 			ExpressionAttributeValues: map[string]types.AttributeValue{":n": &types.AttributeValueMemberN{Value: strconv.Itoa(n)}},
 		}}})
 		if err != nil {
-			return err // ErrLost: nothing was written, and another worker goes on
+			return err // ErrLost: nothing was written, and another worker continues
 		}
 		fmt.Printf("%s: invoice %d is paid\n", customer, n)
 	}

@@ -28,8 +28,8 @@ func (w *call) all() {
 	}
 }
 
-// acquireAll takes the keys until all are held, one is refused, or nobody waits. If a key is
-// lost while others are waited for, it gives all back and begins again.
+// acquireAll acquires the keys until all are held, one is refused, or the caller has left.
+// If a key is lost during the wait for others, it releases all and begins again.
 func (w *call) acquireAll() ([]Holding, error) {
 	for {
 		held, err := w.takeInOrder()
@@ -79,7 +79,7 @@ func (w *call) takeInOrder() ([]Holding, error) {
 // of all that are left are read before the key is waited for.
 func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
 	if w.ctx.Err() != nil {
-		return nil, w.ctx.Err() // nobody reads it
+		return nil, w.ctx.Err() // the caller has left
 	}
 	if err := of.recall(); err != nil {
 		return nil, err
@@ -151,7 +151,7 @@ func (w *call) awaitTurn(of *waiter) error {
 	}
 	of.ready = true
 	attempts.Wait(w.ctx, given.Delay)
-	return w.ctx.Err() // nobody reads it
+	return w.ctx.Err() // the caller has left
 }
 
 // keep adds what is held while more keys are acquired.
@@ -161,7 +161,7 @@ func (w *call) keep(h Holding) {
 	w.held = append(w.held, h)
 }
 
-// takeHeld returns what is held, once: whoever has it gives it back.
+// takeHeld returns the holdings once: its caller must release them.
 func (w *call) takeHeld() []Holding {
 	w.mu.Lock()
 	defer w.mu.Unlock()

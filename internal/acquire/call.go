@@ -65,7 +65,7 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 type call struct {
 	c      *Acquirer
 	values context.Context // the caller's values, without its end, for requests that continue after it has left
-	ctx    context.Context // ends when nobody waits
+	ctx    context.Context // ends when the caller leaves
 	cancel context.CancelFunc
 	done   chan struct{} // closed when there is a result
 	began  decide.Instant

@@ -63,7 +63,7 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	if w.parts[0].manual { // see cleanUp; otherwise nobody waits, and no goroutine is needed
+	if w.parts[0].manual { // see cleanUp; otherwise the caller does not wait, and no goroutine is needed
 		done := make(chan struct{})
 		w.c.Detach(func() {
 			undone.Wait()
@@ -81,7 +81,7 @@ func (w *call) acquire() (*waiter, Holding, error) {
 		w.takeTurns()
 		next, wait, look, err := w.next(u)
 		switch {
-		case w.ctx.Err() != nil: // nobody reads the error
+		case w.ctx.Err() != nil: // the caller has left
 		case err != nil:
 			return nil, nil, err
 		case next != nil:
@@ -103,7 +103,7 @@ func (w *call) acquire() (*waiter, Holding, error) {
 			}
 		}
 	}
-	return nil, nil, w.ctx.Err() // nobody reads it
+	return nil, nil, w.ctx.Err() // the caller has left
 }
 
 // next returns the first key that may be asked for now or, if there is none, the pause before

@@ -246,7 +246,7 @@ func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
 	})
 }
 
-// A wait for a dead holder has an end, whatever fails meanwhile.
+// A wait for a dead holder ends even if requests fail meanwhile.
 func TestWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
 	for name, fails := range map[string]func(*lab.Request) bool{
 		"all":    func(*lab.Request) bool { return true },

@@ -38,7 +38,7 @@ func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 func TestDeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
-		time.Sleep(time.Hour) // this proves nothing, as nobody has looked
+		time.Sleep(time.Hour) // this proves nothing, as the client has not read meanwhile
 		c, began := w.client("b"), time.Now()
 		h := c.one("job")
 		if waited := time.Since(began); waited != timing.Lease {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// take sends one grant. A holding ends the waiting. Without one and without an error
-// somebody else has the key.
+// take sends one grant. It returns a holding if the key was granted. If it returns neither
+// a holding nor an error, another client holds the key.
 func (w *waiter) take() (Holding, error) {
 	if a, ok := w.handed(); ok {
 		return w.newHolding(a, *w.seen), nil

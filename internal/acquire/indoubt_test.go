@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// session is a shared lease that nobody renews.
+// session is a shared lease that is never renewed.
 type session struct {
 	lease.Holder
 	owner string
@@ -27,7 +27,7 @@ func (s *session) Names() (id, owner string) { return protocol.ClientID(s.owner)
 func (s *session) Lease() *lease.Lease       { return s.lease }
 func (s *session) Lost(lease.Loss)           { s.lease.End(errors.New("lost")) }
 
-// beginSession begins a session that nobody renews.
+// beginSession begins a session that is never renewed.
 func (c *client) beginSession() acquire.Session {
 	leases := &lease.Leases{Env: c.env}
 	a := lease.Attempt{Version: protocol.NewVersion(), Sent: c.w.now(), Lease: timing.Lease}

@@ -77,7 +77,7 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 // move is decide.Next, but takes nothing over from the client's own locks.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
-	if w.failing == looking { // nobody takes a key over later because it cannot read
+	if w.failing == looking { // a failed read does not delay a takeover
 		view.Looked = now
 	}
 	move, wait := decide.Next(view, now, u)
@@ -176,7 +176,7 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether a version is an attempt of ours that nobody holds.
+// isOurs reports whether a version is an unclaimed attempt of this client.
 func (w *waiter) isOurs(version string) bool {
 	return w.c.IsInDoubt(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
 }

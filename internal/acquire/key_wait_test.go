@@ -49,7 +49,7 @@ func TestRecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock:
 	})
 }
 
-func TestTryTakesOverHolderObservedForLease(t *testing.T) { // others never do: their try-lock starts anew each time
+func TestTryTakesOverHolderObservedForLease(t *testing.T) { // other libraries never do: their try-lock starts the wait again each time
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -24,7 +24,7 @@ type Keys struct {
 	Left    Left
 }
 
-// NewKeys returns a Keys that knows nothing yet.
+// NewKeys returns an empty Keys.
 func NewKeys(env *core.Env) *Keys {
 	return &Keys{Env: env, Local: NewLocalQueues(env.PollMin, env.PollMax)}
 }

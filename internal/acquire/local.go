@@ -46,7 +46,7 @@ func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *p
 // awaitTurn waits for the turn of a key, in a place in its queue. began is when the call did.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
-		return turn{}, nil // at once: nobody is before it
+		return turn{}, nil // at once: no other waiter is before it
 	}
 	p := c.newPlace(ctx, want, nil)
 	c.Local.Join(p)

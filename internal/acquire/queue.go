@@ -202,9 +202,9 @@ func (w *waiter) isSliver(a GrantAttempt) bool {
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
-// queueEntry returns the entry of the waiter as the record was last shown, nil if there is
-// none. After a join that no record has shown it is taken to be at the head: a write that
-// names it there in vain is rejected, and shows where the entry is.
+// queueEntry returns the waiter's entry as the record last showed it, nil if there is none.
+// After a join that no record has shown yet, the entry is assumed to be at the head: a
+// write that names it there wrongly is rejected, and shows where it is.
 func (w *waiter) queueEntry() *protocol.QueueEntry {
 	place := w.queue.place
 	if w.queue.joining {

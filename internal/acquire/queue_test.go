@@ -65,7 +65,7 @@ func TestHeadThatReplacesItsGrantLeavesTheQueueToOthers(t *testing.T) {
 			w.write(c.Native.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
-		c.one("job", func(want *acquire.Want) { // nobody who hands the key over writes its attributes
+		c.one("job", func(want *acquire.Want) { // a hand-over by another client does not write its attributes
 			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
 		})
 		r := w.record("job")
@@ -75,7 +75,7 @@ func TestHeadThatReplacesItsGrantLeavesTheQueueToOthers(t *testing.T) {
 	})
 }
 
-// Else it would hand the key to itself: nobody waits behind the entry.
+// Otherwise the release would hand the key to itself: no waiter is behind the entry.
 func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 	for _, landed := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {

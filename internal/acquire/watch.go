@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Observation looks at a key as a waiter does, for somebody who does not want it. It is for one
-// goroutine.
+// Observation reads a key as a waiter does, for a caller who does not want to acquire it.
+// It is for one goroutine.
 type Observation struct {
 	c   *Acquirer
 	key protocol.Key

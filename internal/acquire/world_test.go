@@ -227,7 +227,7 @@ func (c *client) Report(_ context.Context, e core.Event) {
 	}
 }
 
-// holding is a grant that nobody renews.
+// holding is a grant that is never renewed.
 type holding struct {
 	lease.Holder
 	c     *client
@@ -307,7 +307,7 @@ func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 // left waits until nothing of c is under way.
 func (c *client) left() { c.env.WaitIdle(context.Background()) }
 
-// write sends a write of nobody's.
+// write sends a write that belongs to no client.
 func (w *world) write(write *protocol.Write) {
 	w.Helper()
 	if _, err := w.UpdateItem(w.Context(), write.UpdateItem("locks")); err != nil {
@@ -328,7 +328,7 @@ func (w *world) item(key string) protocol.Item {
 	return out.Item
 }
 
-// owner returns the holder of a key, empty for nobody.
+// owner returns the holder of a key, empty if it is free.
 func (w *world) owner(key string) string {
 	w.Helper()
 	item := w.item(key)

@@ -39,7 +39,7 @@ type operation struct {
 
 	acquires bool          // nil means that a lock is held, and no lock is held otherwise
 	frees    bool          // a nil error means that this client holds nothing
-	writes   bool          // shows says whether something is written, and not who has a key
+	writes   bool          // shows reports whether something is written, not who holds a key
 	breaks   bool          // it gives up the promise that there are never two holders
 	patient  time.Duration // zero for the constant patient
 }
@@ -106,7 +106,7 @@ func (x *trial) mend() {
 	x.armed = false
 }
 
-// always draws the middle: a cell is the same whenever it is played.
+// always draws the middle, so that every run of a cell is the same.
 var always = lab.Chance(func() float64 { return 0.5 })
 
 // client returns a client of another process, on a good network.
@@ -239,7 +239,7 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	return later, ""
 }
 
-// rival is a client that has seen nothing yet.
+// rival is a client that has read nothing yet.
 func (x *trial) rival() *leasehold.Client {
 	cfg := lab.Config()
 	cfg.SharedLease = x.op.cfg != nil && x.op.cfg().SharedLease

@@ -36,9 +36,9 @@ func FailureOf(err error) *Failure {
 	return nil
 }
 
-// After returns the failure as a wait sees it. answered says that DynamoDB has answered
-// an earlier request of the same wait: then a denial may pass, and is retried. It returns
-// nil for nil.
+// After returns the failure as a wait treats it. answered reports whether DynamoDB has
+// answered an earlier request of the same wait: then a denial may pass, and is retried.
+// After returns nil for nil.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}

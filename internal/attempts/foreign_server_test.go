@@ -168,7 +168,7 @@ func TestListingEndsWhenItsKeyDoesNotMoveOn(t *testing.T) {
 	}
 }
 
-// Nothing but its caller ends a listing whose key always moves on: no table is too large.
+// Only its caller ends a listing whose key always moves on: no table is too large.
 func TestListingWithoutEndEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

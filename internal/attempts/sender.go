@@ -74,13 +74,13 @@ type RegionState struct {
 	Asking <-chan struct{} // closed when the Regions have been asked for that; nil unless they are being asked
 }
 
-// RegionListener is told of changes when a request ends.
+// RegionListener is notified of changes when a request ends.
 type RegionListener interface {
 	Moved(context.Context, RegionState)
 	Stays(context.Context, RegionState) // once
 }
 
-// noteRegion tells the listener what has changed.
+// noteRegion reports a change of the Region to the listener.
 func (s *Sender) noteRegion(ctx context.Context) {
 	if s.Regions == nil {
 		return

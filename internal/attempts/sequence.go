@@ -42,7 +42,7 @@ const (
 type Result[A Attempt] struct {
 	Outcome Outcome
 	Attempt A             // the one that was applied; else the last
-	Earlier bool          // the record shows that attempt, whose own reply did not say so
+	Earlier bool          // the record shows that attempt, though its own reply did not
 	Item    protocol.Item // the record as written, or as the failed condition found it; nil if there is none
 	Cause   decide.Cause
 	Outage  bool

@@ -29,8 +29,8 @@ func Clone(attributes map[string]types.AttributeValue) map[string]types.Attribut
 	return out
 }
 
-// cloneValue returns a deep copy of a value; of one that is nil or of no type
-// of DynamoDB's, itself: EmptyIn and the SDK refuse these.
+// cloneValue returns a deep copy of a value. It returns a value that is nil, or of a type
+// that DynamoDB does not have, as it is: EmptyIn and the SDK reject these.
 func cloneValue(v types.AttributeValue) types.AttributeValue {
 	if isNil(v) {
 		return v
@@ -143,8 +143,8 @@ func Bytes(v types.AttributeValue) int {
 	}
 }
 
-// JSON returns attributes as DynamoDB JSON, decoded: what json.Marshal makes of
-// it is in the order of names, as that of the SDK is not.
+// JSON returns attributes as decoded DynamoDB JSON. Unlike the SDK's output, json.Marshal
+// of the result is in the order of names.
 func JSON(attributes map[string]types.AttributeValue) (map[string]any, error) {
 	b, err := attributevalue.MarshalMapJSON(attributes)
 	if err != nil {

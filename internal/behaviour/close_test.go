@@ -139,7 +139,7 @@ func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // dynamolock: close w
 	})
 }
 
-func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock, older awslabs: stops at the first
+func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock and older awslabs stop at the first failure
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for i := range 5 {

@@ -267,7 +267,7 @@ func TestFewIdleConnectionsAreLoggedByTheNumberOfLocks(t *testing.T) {
 	}
 }
 
-// pool is a wire that looks like the SDK's own HTTP client.
+// pool is a wire with the shape of the SDK's own HTTP client.
 type pool struct {
 	*lab.Wire
 	idle int

@@ -93,7 +93,8 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes fu
 
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
-// exponential has sections of lengths that vary: pauses that expect equal ones idle the key.
+// exponential has sections of varying lengths: a client that expects equal ones leaves the
+// key idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }

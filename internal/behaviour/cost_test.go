@@ -141,7 +141,7 @@ var operations = []priced{
 	}},
 }
 
-// Those of a process whose locks share one lease.
+// sharedOperations are the operations of a process whose locks share one lease.
 var sharedOperations = []priced{
 	{"the first `Acquire`", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
 	{"a later `Acquire`", func(w *lab.World, p *process) {

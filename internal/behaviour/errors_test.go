@@ -117,7 +117,7 @@ func TestErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 				continue
 			}
 			if no := (*leasehold.UnsupportedError)(nil); errors.As(err, &no) {
-				continue // whatever the key
+				continue // for any key
 			}
 			if !strings.Contains(err.Error(), "job") {
 				t.Errorf("%s names no key: %v", name, err)

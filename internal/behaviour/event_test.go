@@ -26,7 +26,7 @@ func (l *eventLog) onEvent(_ context.Context, e leasehold.Event) {
 	l.events = append(l.events, e)
 }
 
-// sums are the requests and the times held that the events tell.
+// sums adds up the requests and the held times of the events.
 func (l *eventLog) sums() (requests int, held time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

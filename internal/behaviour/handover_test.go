@@ -23,8 +23,9 @@ func leased(lease time.Duration) leasehold.Config {
 	return cfg
 }
 
-// handed has a holder hand the key to a waiter of another client, which has stood in the
-// queue for a while. It returns the lock, and when the last look left that did not show it.
+// handed has a holder hand the key to a waiter of another client, which has been in the
+// queue for a while. It returns the lock, and when the waiter sent its last read that did
+// not show the hand-over.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined, next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l = inOrderBehind(t, w, holds, 1, waits)

@@ -116,7 +116,8 @@ func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
 	}
 }
 
-// Another has done work under the key since. Whether ours was stored before, nobody knows.
+// Another client has done work under the key since. Whether our mark was stored before is
+// unknown.
 func TestMarkOfAnotherHolderDoesNotAnswerRelease(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
@@ -216,7 +217,7 @@ func TestReleaseOfALostLockMarksNothing(t *testing.T) {
 	}
 }
 
-// The release that repeats one which said that the work is done says so too.
+// A repeated release stores the mark, too.
 func TestRepeatedReleaseStoresMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

@@ -27,7 +27,7 @@ var errFailed = errors.New("failed")
 
 func fails(context.Context, *leasehold.Lock) error { return errFailed }
 
-// isDone fails the test unless err says that label is done.
+// isDone fails the test unless err is a DoneError of label.
 func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	t.Helper()
 	var done *leasehold.DoneError
@@ -599,8 +599,8 @@ func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
 	})
 }
 
-// Three other processes have a worker each, who come back at once: without a place in the queue
-// nobody else is ever granted the key.
+// Three other processes have a worker each that returns at once: without an entry in the
+// queue no other client would ever be granted the key.
 func TestOnceWaitsInTheQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -680,7 +680,7 @@ func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
 func TestOnceOfHeadThatIsHandedTheKeyReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // so its release knows nobody, and frees the key
+		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // so its release finds no waiter, and frees the key
 		var n runs
 		ended := make(chan error, 1)
 		head, wire := w.Client(lab.Config())

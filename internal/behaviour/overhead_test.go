@@ -1,6 +1,7 @@
 //go:build unix && !race
 
-// The race detector allocates for itself, and only Unix says what a process has used.
+// The race detector allocates memory itself, and only Unix reports how much CPU a process
+// has used.
 
 package behaviour_test
 
@@ -161,8 +162,8 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkAcquireAndReleaseBesideTwoBareWrites is played in turns, so that what else the
-// machine does befalls both alike.
+// BenchmarkAcquireAndReleaseBesideTwoBareWrites alternates between both, so that other load
+// of the machine affects both alike.
 func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)

@@ -32,7 +32,7 @@ func TestPanicInOnEventLeavesNoLockWithoutAHandle(t *testing.T) {
 	} {
 		for _, kind := range []leasehold.EventKind{leasehold.EventGranted, leasehold.EventWaiting} {
 			if kind == leasehold.EventWaiting && name != "Acquire" {
-				continue // told on a goroutine of its own, whose panic ends the process
+				continue // called on a goroutine of its own, whose panic ends the process
 			}
 			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {

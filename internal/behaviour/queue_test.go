@@ -128,7 +128,8 @@ func behind(t *testing.T, w *lab.World, holds leasehold.Config, held []leasehold
 	return l
 }
 
-// releaseAll releases the key for each of three waiters, in whatever order they are granted it.
+// releaseAll releases the key for each of three waiters, in the order in which they are
+// granted it.
 func (l *lined) releaseAll() {
 	for range l.got {
 		select {
@@ -549,7 +550,7 @@ func TestUnansweredHandOverIsNoAttemptOfItsSender(t *testing.T) {
 			t.Error(err)
 		}
 		next := <-l.got[0]
-		l.wires[0].SetFault(lab.Cut) // so the record shows the hand-over itself yet
+		l.wires[0].SetFault(lab.Cut) // so the record still shows the hand-over itself
 		l.wire.SetFault(nil)
 		for range 3 {
 			if lock, err := l.holder.TryAcquire(t.Context(), "job"); err == nil || next.Err() != nil {

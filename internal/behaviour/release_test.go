@@ -107,7 +107,7 @@ func TestLockThatExpiredIsReleasedOnce(t *testing.T) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job")
-		k.Boot.Store(int64(time.Hour)) // nobody has looked since
+		k.Boot.Store(int64(time.Hour)) // the lock was not read since
 		wire.SetFault(lab.Cut)
 		wire.Sent()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
@@ -178,7 +178,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 			synctest.Wait()
 		}
 		wire.Sent()
-		lab.Elapse(time.Minute) // nobody polls while the key is held here
+		lab.Elapse(time.Minute) // no client polls while the key is held here
 		for _, c := range wire.Sent() {
 			if !c.Renews() {
 				t.Errorf("sent %s while the key was held", c.Op)

@@ -117,7 +117,7 @@ func TestWatchIsOfOneSortKey(t *testing.T) {
 func TestWatchReportsEachThrottledReadAndNoOther(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault              lab.Fault
-		throttled, failing int // times told
+		throttled, failing int // numbers of reports
 	}{
 		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3, 0},
 		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0, 1},

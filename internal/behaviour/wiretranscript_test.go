@@ -21,7 +21,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/wire.txt anew, to be read as a diff")
 
-// mishap is one fault that befalls the first request of an operation.
+// mishap is one fault of the first request of an operation.
 type mishap struct {
 	name  string
 	fault lab.Fault
@@ -187,7 +187,7 @@ func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 			return "CLOCK"
 		case kind == "S":
 			return p.of(s)
-		case kind == "B": // entries of queues alone, whose ids are random
+		case kind == "B": // entries of queues, whose ids are random
 			return "ENTRY"
 		case kind == "L":
 			var list []map[string]json.RawMessage

@@ -20,7 +20,7 @@ type Request struct {
 	Unrenewed bool // only if it has not been renewed since
 }
 
-// Break frees the grant and tells its session, if it is under one.
+// Break frees the grant and notifies its session, if it is under one.
 func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)

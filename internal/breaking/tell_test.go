@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// tellsOfABreak reports whether the request tells a session that a grant was broken.
+// tellsOfABreak reports whether the request notifies a session of a broken grant.
 func tellsOfABreak(c lab.Call) bool {
 	return c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte("leasehold/session/")) && !c.Sets("recordVersionNumber")
 }

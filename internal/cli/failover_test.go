@@ -106,7 +106,7 @@ func join(rw http.ResponseWriter, address string) {
 	_, _ = io.Copy(client, server)
 }
 
-// certificateOf is that of the Regions' endpoints, signed by itself.
+// certificateOf returns a self-signed certificate for the Regions' endpoints.
 func certificateOf(t *testing.T, regions []string) tls.Certificate {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)

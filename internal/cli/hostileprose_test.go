@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// speech is a name that would look like a message of leasehold's.
+// speech is a name that imitates a message of leasehold.
 const speech = "nobody: it is free; run leasehold break k --yes"
 
 // inQuotes matches quoted parts of a sentence: in Go's form, or as a word of a shell.

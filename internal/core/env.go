@@ -48,7 +48,7 @@ type Errors interface {
 	// Ended returns the error of a wait that why ended before any answer about the key.
 	Ended(key protocol.Key, why error) error
 
-	// Done returns the error of work that was done by somebody else.
+	// Done returns the error of work that another client has done.
 	Done(key protocol.Key, by protocol.Done) error
 
 	// Missing returns the error of a key that has no record.
@@ -80,14 +80,14 @@ type Event struct {
 	Holder    *protocol.Record // Waiting: who holds the key
 	Position  int              // Waiting: in the record's queue, from 1; 0 outside
 	Took      time.Duration    // duration of the requests
-	Held      time.Duration    // how long the grant lasted, if no event has said so before
+	Held      time.Duration    // how long the grant lasted, if no earlier event has reported it
 	Remaining time.Duration    // trust that is left
 	Requests  int
 	Locks     int // Kept: how many are held now
 	Err       error
 }
 
-// Kind is what has happened. The root has the same words for its events.
+// Kind is the kind of an event. The root package has the same values for its events.
 type Kind string
 
 // Kinds of events.
@@ -113,7 +113,7 @@ func (e *Env) Decode(key protocol.Key, item protocol.Item) (protocol.Record, err
 	return e.DecodeBy(e.Proto, key, item)
 }
 
-// DecodeBy is Decode for a row that another protocol has written, as that of a session.
+// DecodeBy is Decode for a row of another protocol, such as a session's.
 func (e *Env) DecodeBy(proto protocol.Protocol, key protocol.Key, item protocol.Item) (protocol.Record, error) {
 	r, err := proto.Decode(item)
 	if err != nil {

@@ -108,7 +108,7 @@ func withoutLoss(err error) error {
 	return rest
 }
 
-// lossless is an error without the losses in it. Their text stays.
+// lossless is an error without its ErrLost. The text stays.
 type lossless struct {
 	text  string
 	parts []error

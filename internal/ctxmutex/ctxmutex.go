@@ -7,7 +7,7 @@ import "context"
 // a context sends to it in a select, and then has it.
 type Mutex chan struct{}
 
-// New returns a Mutex that nobody has.
+// New returns an unlocked Mutex.
 func New() Mutex { return make(Mutex, 1) }
 
 // Lock blocks until m is free, or ctx ends. It returns false if ctx ended first: then the

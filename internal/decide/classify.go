@@ -13,7 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Effect says whether a write was applied, as far as its answer tells.
+// Effect is what an answer proves about a write: whether it was applied.
 type Effect int
 
 // Values of Effect.
@@ -254,8 +254,8 @@ const (
 
 // meaning is the interpretation of an error code.
 type meaning struct {
-	cause  Cause  // None: the status of the answer tells
-	advice string // what is wrong, for people, and what to do
+	cause  Cause  // None if the HTTP status determines it
+	advice string // problem and remedy, for people
 }
 
 var (
@@ -292,8 +292,8 @@ var codes = map[string]meaning{
 	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for it
 }
 
-// Advice describes the problem of a request that was answered, for people, and what to do
-// about it. Empty: only the answer tells.
+// Advice describes the problem of an answered request, for people, and what to do about it.
+// It returns "" if only the answer itself does.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):

@@ -8,12 +8,12 @@ import (
 // Transaction is a classified answer to a TransactWriteItems request.
 type Transaction struct {
 	Effect  Effect
-	Cause   Cause    // the worst of the reasons, or that of the whole request
+	Cause   Cause    // the worst of the reasons, or the cause of the whole request
 	Reasons []Reason // one per item, in the order sent; nil unless the answer has them
 }
 
-// Reason says whether one item cancelled a transaction, and why. Its cause is None
-// if the item did not.
+// Reason is the reason for which one item cancelled a transaction. Its cause is None if the
+// item did not.
 type Reason struct {
 	Cause Cause
 	Old   map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the request did not ask for it

@@ -10,7 +10,7 @@ import (
 type View struct {
 	Known    bool          // an answer has shown the record
 	Free     bool          // the record is absent or released
-	Ours     bool          // the record shows an attempt of this client that nobody holds
+	Ours     bool          // the record shows an unclaimed attempt of this client
 	Grant    time.Duration // when the current grant was first seen, in monotonic time
 	Dead     time.Duration // when the holder is dead if the record does not change, in monotonic time
 	PollMin  time.Duration
@@ -103,9 +103,9 @@ func (j *Joins) Take(now time.Duration) bool {
 	return true
 }
 
-// queuesAtOnce is the number of queues that a call for one of several keys joins at first, and
-// queuesMore the wait after which it joins one more. Each entry costs the holder of that key the
-// time of a hand-over that may be given back.
+// queuesAtOnce is the number of queues that a call for one of several keys joins at first,
+// and queuesMore the wait after which it joins one more. A call that no longer needs a key
+// gives its hand-over back, which delays that key.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second

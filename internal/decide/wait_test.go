@@ -149,8 +149,8 @@ func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
 	}
 }
 
-// The longer the hold, the more rarely somebody looks, and yet nobody comes late by more than a
-// small part of the wait.
+// The longer the hold, the more rarely a waiter reads. Yet no waiter is late by more than a
+// small part of its wait.
 func TestWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{

@@ -44,7 +44,7 @@ func (w *World) Acquire(ctx context.Context, c *leasehold.Client, key string) *l
 	return lock
 }
 
-// Break frees a key whose holder believes in it.
+// Break frees a key while its holder still trusts the lock.
 func (w *World) Break(c *leasehold.Client, key string) {
 	w.T.Helper()
 	r, err := c.Get(w.T.Context(), key)

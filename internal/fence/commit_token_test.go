@@ -84,7 +84,7 @@ func TestCommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
 		}
 		w.WantLog("1")
 
-		// One whose first request was held up has written nothing, and says so.
+		// A commit whose first request was delayed has written nothing, and returns that.
 		keys.pause.Store(int64(11 * time.Minute))
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
 		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {

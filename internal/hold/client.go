@@ -34,7 +34,7 @@ type Holds struct {
 	mu      sync.Mutex // guards what follows; never held across I/O
 	held    map[*Lock]int
 	grants  int                // ever, to put held in order
-	unfreed map[*Lock]struct{} // locks whose release has failed, and is repeated by a timer
+	unfreed map[*Lock]struct{} // locks whose release has failed and is repeated by a timer
 }
 
 // New returns a client that holds nothing; shared: its locks are to be under sessions.

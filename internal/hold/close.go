@@ -164,8 +164,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Of a request that was under way at the end nothing is known: one that was answered
-	// says what the trouble is.
+	// The outcome of a request in flight at the end is unknown: an answered one shows the
+	// cause.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {

@@ -17,9 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// server takes some requests at a time, each for as long as it takes; the others
-// wait for their turn. It keeps what was released, and the most that were sent to
-// it at a time.
+// server processes a limited number of requests at a time; the others wait for their turn.
+// It records the releases, and the most requests that were sent to it at a time.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
@@ -175,7 +174,7 @@ func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
 				if !errors.As(err, &op) {
 					t.Errorf("close: %v", err)
 				}
-				lab.Elapse(3 * time.Second) // what is under way has no answer
+				lab.Elapse(3 * time.Second) // requests in flight have no answer
 			})
 		})
 	}

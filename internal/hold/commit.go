@@ -34,7 +34,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 	return err
 }
 
-// commit runs t in the turn of every lock.
+// commit runs t while no other commit or release of its locks runs.
 func (g *Group) commit(t *transaction) error {
 	defer t.stop()
 	waiting, cancel := g.Bind(t.ctx)
@@ -144,13 +144,13 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		if err != nil {
 			notDone(rs)
 		}
-		c.Detach(func() { // nobody waits for that to know the outcome
+		c.Detach(func() { // the caller does not need it to know the outcome
 			defer leave()
 			left := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() })
 			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
-	for _, r := range rs { // whoever releases another handle after this call is not held up by it
+	for _, r := range rs { // a release of another handle after this call does not wait for it
 		r.drop(limit)
 	}
 	if unknown != nil {
@@ -160,7 +160,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	for i, r := range rs {
 		released[i] = r.wait(limit)
 	}
-	if err == nil { // whatever the outcome of a release that was no part of it
+	if err == nil { // a release that was no part of the commit does not count
 		return nil
 	}
 	return withReleases(err, released)

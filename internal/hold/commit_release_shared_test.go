@@ -209,7 +209,7 @@ func TestHandleWhoseCommitHasNoAnswerHoldsUpNoOther(t *testing.T) {
 		if err := s.commitAndRelease(ctx, "1"); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
 		}
-		s.wire.SetFault(nil) // the request is on its way yet
+		s.wire.SetFault(nil) // the request is still in flight
 		w.Release(s.outer)
 		if !w.IsReleased("job") {
 			t.Error("not free after its last handle")

@@ -68,7 +68,7 @@ func (h *heldKeys) has(holds []*Lock) bool {
 func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
 	inner, cancel := context.WithCancelCause(values)
 	readClock := func() {
-		// The goroutine that ended the lease may not have reached this context yet.
+		// The goroutine that ended the lease may not have ended this context yet.
 		if cause := h.lease.Ended(); cause != nil {
 			cancel(cause)
 		}

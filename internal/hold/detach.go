@@ -93,8 +93,8 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	return h, nil
 }
 
-// claim hands the lock to the caller of Resume, unless the client is closing: Close
-// releases what somebody has, and leaves alone what was resumed for nobody.
+// claim hands the lock to the caller of Resume unless the client is closing: Close releases
+// locks that have a caller, and leaves the others.
 func (c *Holds) claim(h *Lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -188,7 +188,7 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	case attempts.Rejected:
 		return nil, c.notResumed(d, want, res.Item)
 	}
-	if len(earlier) > 0 { // they may still be applied, whatever the outcome of this call
+	if len(earlier) > 0 { // they may still be applied after any outcome of this call
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(attempts.Cause(ctx), res.Err))
 	}
 	return nil, c.notDone(ctx, "resume", want.Key, res, tried)

@@ -46,15 +46,15 @@ type freeing struct {
 	r *release // the release whose turn it is; h.mu guards it
 }
 
-// left is how far a grant has left this client's hands, whatever its record shows.
+// left is how far a grant may have passed out of this client's control.
 type left int
 
 // Values of left, in the order in which they come.
 const (
 	stands     left = iota // every write that was sent names it
-	takeable               // a release has failed: whoever wants the key may have taken it
+	takeable               // a release has failed: another client may have acquired the key
 	maybeFreed             // a commit of unknown outcome may have freed it, with the mark
-	handedOn               // a hand-over was applied: the lock is given up, whatever happens to the grant in hold
+	handedOn               // a hand-over was applied: the lock has ended even if the grant continues
 )
 
 // freeing returns what frees the lock's key, for this release, whose turn it is. If the
@@ -239,7 +239,7 @@ func (f *freeing) repeat(err error) bool {
 	if !repeats {
 		return false
 	}
-	if h.session != nil { // its lease does not end, and what was refused will mostly be refused again
+	if h.session != nil { // its lease does not end, and a rejected release is mostly rejected again
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}
 	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}

@@ -222,9 +222,9 @@ func TestSecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 				handOver = r.Send
 				return lab.Cut(r)
 			}
-			// The next in the queue seeks the key by itself, and just behind its
-			// refusal, by an engine that shows no record with one, comes the
-			// hand-over after all.
+			// The next in the queue seeks the key by itself. Its write is rejected by an
+			// engine that returns no record with a rejection, and then the late hand-over
+			// arrives.
 			wire.SetFault(nil)
 			_, _ = handOver()
 			return lab.Refusal(400, "ConditionalCheckFailedException"), nil

@@ -118,7 +118,7 @@ func TestReleaseDoesNotWaitForAbandonedRelease(t *testing.T) {
 				if err := release(ended); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("without a network: %v", err)
 				}
-				wire.SetFault(nil) // the request that had no answer goes on without one
+				wire.SetFault(nil) // the unanswered request stays unanswered
 				began := time.Now()
 				if err := release(ended); err != nil || time.Since(began) > 100*time.Millisecond {
 					t.Errorf("again: %v after %v", err, time.Since(began))

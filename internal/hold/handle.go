@@ -15,8 +15,8 @@ type Handle struct {
 	// Of is the object that the handle is a part of; hold does not use it.
 	Of any
 
-	// Once is set if the handle was acquired for the work that the grant is for, which is to
-	// be done once: its end says whether it is done.
+	// Once is set if the handle was acquired with Once or Every: its end determines whether
+	// the work is done.
 	Once bool
 
 	h      *Lock
@@ -129,7 +129,8 @@ func (l *Handle) drop() (last bool) {
 	return len(l.h.handles) == 0
 }
 
-// leavesMark reports whether another handle on the grant will say whether the work is done.
+// leavesMark reports whether another handle on the grant determines whether the work is
+// done.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()

@@ -125,7 +125,7 @@ func (f *freeing) handOver() (ended bool) {
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // they can no longer be applied: the record does not show the versions that they name
 		f.left = handedOn
-		if f.handToHead() { // the hand-over has shown whoever joined meanwhile
+		if f.handToHead() { // the hand-over has shown the waiters that joined meanwhile
 			return true
 		}
 	}

@@ -76,7 +76,7 @@ func TestNextGoroutineThatLeftPassesTheKeyOn(t *testing.T) {
 	})
 }
 
-// holdUp is a log handler that lets nobody go on who warns.
+// holdUp is a log handler that blocks every goroutine that logs a warning.
 type holdUp struct {
 	slog.Handler
 	until <-chan struct{}
@@ -89,7 +89,7 @@ func (h holdUp) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// noPool is an HTTP client that says it keeps no connections.
+// noPool is an HTTP client that claims to keep no connections.
 type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }

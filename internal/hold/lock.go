@@ -31,14 +31,14 @@ type Lock struct {
 
 	committing ctxmutex.Mutex // commits exclude each other and the release
 
-	onAsked atomic.Pointer[func()] // called when the holder is asked to step down; nil if nobody listens
+	onAsked atomic.Pointer[func()] // called when the holder is asked to step down; nil if not registered
 
 	mu           sync.Mutex // guards what follows; never held across I/O
 	handles      []*Handle
 	working      int           // functions in Do
 	idle         chan struct{} // closed when there are none; Close waits for it
 	lasted       time.Duration // from the grant to the end of the trust, once that has come
-	heldReported bool          // an event has said so
+	heldReported bool          // an event has reported the held time
 	givenUp      bool          // a release ended the trust, and not a loss, Detach or Close without one
 	release      *release      // the last one that has begun
 	freeing      *freeing      // used by one release at a time

@@ -158,7 +158,7 @@ func TestCloseBoundsMark(t *testing.T) {
 				if took := time.Since(began); err == nil || took > 2100*time.Millisecond {
 					t.Errorf("Do ended %v after Close began: %v", took, err)
 				}
-				lab.Elapse(5 * time.Second) // what was in flight ends
+				lab.Elapse(5 * time.Second) // requests in flight end
 				wire.Sent()
 				lab.Elapse(time.Hour)
 				if n := len(wire.Sent()); n > 0 {
@@ -169,7 +169,7 @@ func TestCloseBoundsMark(t *testing.T) {
 	}
 }
 
-// longLease returns a configuration whose lease nobody wants to wait for.
+// longLease returns a configuration whose lease is too long to wait for.
 func longLease() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = 15 * time.Minute

@@ -140,18 +140,18 @@ type release struct {
 	terms  Terms
 	close  bool             // it is a part of Close: the trust ends with ErrClosed
 	effort *inflight.Effort // limits its requests in flight; nil for no limit
-	again  bool             // it repeats one that failed, with one attempt, and nobody waits for it
+	again  bool             // it repeats a failed release, with one attempt, and has no caller
 	handle *Handle          // the handle that it ends, as others share the grant; nil if it ends the grant
 
 	// Of one that sends requests, from open on:
 	limit context.Context    // context of the call; no request begins after its end
 	ctx   context.Context    // context of its requests
-	cut   context.CancelFunc // ends them, without an answer; otherwise nobody has to call it
+	cut   context.CancelFunc // ends the requests without an answer; otherwise it need not be called
 	done  chan struct{}
 	err   error // once done is closed
 	freed bool  // once done is closed: the record no longer shows the grant
 
-	// Of one whose turn it is:
+	// Fields of the release that may send requests:
 	started decide.Instant
 	refused bool // its last request, for good: a repetition is of no use
 }
@@ -298,8 +298,8 @@ func (r *release) repeat(limit context.Context) error {
 	}
 }
 
-// currentRelease returns the release that is under way or has freed the key. If
-// there is none it begins next. One that nobody waits for is cut short.
+// currentRelease returns the release that is under way or has freed the key, or begins next
+// if there is none. A release without a caller is cut short.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -59,7 +59,7 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 	return h.c.Errors.Failed("renew", h.key, errors.Join(err, f.Err))
 }
 
-// Extended has nothing to do: nobody else is trusted for longer.
+// Extended does nothing: no other lease depends on a lock's.
 func (h *Lock) Extended() {}
 
 // Renewed reports a renewal, and a request to step down.
@@ -132,7 +132,7 @@ type failing struct {
 	locks     map[*row]error // locks whose last renewal failed, with its error
 	attempts  int            // number that failed since the last line
 	logged    time.Time      // when the last line was
-	inEpisode bool           // a line has said that renewals fail, none that they succeed again
+	inEpisode bool           // the log reports failing renewals, and not their recovery yet
 }
 
 // add counts a renewal that failed. The first one is logged at once, later ones are

@@ -85,7 +85,7 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 }
 
 func (r *row) guard() types.TransactWriteItem {
-	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // under whatever version
+	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // at any version
 }
 
 // isIn reports whether item, or a key, is the row. Two spellings of one number
@@ -117,7 +117,7 @@ func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record,
 	if err != nil {
 		return core.Broken, nil, err
 	}
-	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records name nobody
+	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records contain no owner
 	switch {
 	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
 		return core.Replaced, &shown, nil
@@ -144,7 +144,7 @@ func (r *row) lossOf(why lease.Loss) error {
 // ours. err is what else there is to say.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
-	if reason == "" { // somebody else renews under our grant: it was resumed elsewhere
+	if reason == "" { // another process renews this grant: it was resumed there
 		reason = core.Replaced
 	}
 	return r.lostError(reason, by, attempts.Joined(damage, err))

@@ -140,13 +140,13 @@ func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	s.locks[h] = struct{}{}
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
-		s.check(map[string]*Lock{"": h}) // no notice that has arrived yet
+		s.check(map[string]*Lock{"": h}) // notices that have not arrived yet do not count
 	}
 	s.mu.Unlock()
 	switch {
 	case s.lease.IsOver():
-		h.lease.Look() // which ends the lock with the session
-	case h.lease.IsOver(): // and may have left before it joined
+		h.lease.Look() // ends the lock with the session
+	case h.lease.IsOver(): // the lock may have ended before it joined
 		s.leave(h)
 	}
 }
@@ -232,8 +232,8 @@ func (s *session) loseWith(cause error) {
 	s.c.Detach(func() { reportLosses(lost) })
 }
 
-// end ends the trust for good, once, and reports whether this call did. Locks that
-// have not ended yet end when somebody asks about them.
+// end ends the trust for good, once, and reports whether this call did. Locks that have not
+// ended yet end when they are next read.
 func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false

@@ -27,8 +27,8 @@ const (
 	mostHeard    = 100 // words that one renewal removes: an expression has 4 KB at most
 )
 
-// hear checks the locks whose grants the session's row tells to be broken, as the last
-// reply shows it.
+// hear ends the locks whose grants are broken according to the last reply with the
+// session's row.
 func (s *session) hear() {
 	told := s.lease.Record().BrokenGrants
 	s.mu.Lock()

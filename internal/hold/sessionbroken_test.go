@@ -233,7 +233,7 @@ func TestSecondBreakIsNoticedAfterFirstNeverLanded(t *testing.T) {
 		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("without a reply: %v", err)
 		}
-		lab.Elapse(5 * time.Second) // looked at, and not removed yet
+		lab.Elapse(5 * time.Second) // read, and not removed yet
 		if err := lock.Err(); err != nil || told(w) != 1 {
 			t.Fatalf("%v, told of %d: this test tests nothing", err, told(w))
 		}

@@ -99,7 +99,7 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 	return err
 }
 
-// tryToMark is mark for one whose turn it is.
+// tryToMark is mark for the caller whose turn it is.
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	until := s.c.Now().Add(s.lease.Duration()) // then the lease has freed the locks
 	ctx := context.WithoutCancel(limit)

@@ -168,7 +168,7 @@ func TestCloseReportsVanishedSessionRow(t *testing.T) {
 		want    error
 	}{
 		"before Close":                       {false, leasehold.ErrLost},
-		"behind Close's write, not answered": {true, nil}, // nobody else could end it before
+		"behind Close's write, not answered": {true, nil}, // no earlier request could end it
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

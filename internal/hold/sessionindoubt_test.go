@@ -123,7 +123,7 @@ func TestLateAttemptUnderSessionIsUndoneAtRelease(t *testing.T) {
 			if _, err := c.Acquire(ctx, "job"); err == nil {
 				t.Fatal("granted without a reply")
 			}
-			lab.Elapse(time.Minute) // whatever undid it at once has found nothing
+			lab.Elapse(time.Minute) // the immediate undo has found nothing
 			_, _ = late()
 			if w.Item("job") == nil || w.IsReleased("job") {
 				t.Fatal("it did not land: this test tests nothing")

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// State says whether a holder is alive. It is "" if it was not observed.
+// State is whether a holder is alive. It is "" if the holder was not observed.
 type State string
 
 // Values of State.
@@ -41,7 +41,7 @@ type Observer struct {
 	Locks  *leasehold.Client
 	Reader Reader
 	Limit  time.Duration // how long it observes; zero to observe until every holder is known
-	Unpaid bool          // nobody pays for read units
+	Unpaid bool          // read units cost nothing
 
 	rule liveness.Rule
 }

@@ -60,7 +60,7 @@ func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) er
 	return nil
 }
 
-// AsRecordError is err as that of the record of key, if that is what could not be read.
+// AsRecordError returns err as an error of key's record if that record could not be read.
 func (r *Reader) AsRecordError(key protocol.Key, item protocol.Item, err error) error {
 	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
 		return &leasehold.RecordError{Key: key, Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}

@@ -46,7 +46,7 @@ func (l *Limiter) wait(limit context.Context, queue *[]chan struct{}) (leave fun
 			*queue = slices.Delete(*queue, i, i+1)
 			return nil, false
 		}
-		l.free++ // it had received its slot by then
+		l.free++ // its slot was already granted
 		l.give()
 		return nil, false
 	}

@@ -64,7 +64,7 @@ func (w *World) Suspend(key string, d time.Duration) {
 	})
 }
 
-// Delete deletes an item, whatever it shows.
+// Delete deletes an item unconditionally.
 func (w *World) Delete(key string) {
 	w.T.Helper()
 	if _, err := w.DB.DeleteItem(w.T.Context(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: Key(key)}); err != nil {
@@ -110,7 +110,7 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal has another client hold the key, whatever its holder believes.
+// Steal has another client hold the key, even if its holder still trusts the lock.
 func (w *World) Steal(key string) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Jumps are by how much the clocks of a machine are ahead of package time: on a suspended
-// one the boot clock runs, and no timer does; the wall clock may be set.
+// Jumps are the amounts by which the clocks of a machine are ahead of package time. While a
+// machine is suspended the boot clock runs, and no timer does; the wall clock may be set.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
 // Edit gives a client's machine these clocks.

@@ -36,8 +36,8 @@ func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory has a client remember no more than n keys, or holders of read/write
-// locks, that nobody watches.
+// Memory limits to n how many keys, or holders of read/write locks, a client remembers
+// without observing them.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

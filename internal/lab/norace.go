@@ -2,6 +2,6 @@
 
 package lab
 
-// Race says whether the race detector is on: it costs time, and has the
-// scheduler pick goroutines at random.
+// Race reports whether the race detector is on: it costs time, and makes the scheduler pick
+// goroutines at random.
 const Race = false

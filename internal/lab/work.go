@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Work gives the World a table of the caller's, "work", with key "id".
+// Work adds an application's table, "work" with key "id", to the World.
 func (w *World) Work() *World {
 	w.T.Helper()
 	w.createTable("work", "id")

@@ -61,8 +61,8 @@ func (w *World) createTable(name, key string) {
 	}
 }
 
-// InBubble runs a test in a synctest bubble with a World of its own: time is
-// virtual, and whatever the test leaves running fails it, but for requests.
+// InBubble runs a test in a synctest bubble with a World of its own: time is virtual, and
+// goroutines that the test leaves running fail it, except for requests.
 func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -194,7 +194,7 @@ func (w *World) Detach(lock *leasehold.Lock) leasehold.Grant {
 	return g
 }
 
-// IsReleased reports whether the record of a key says so.
+// IsReleased reports whether the record of a key is marked released.
 func (w *World) IsReleased(key string) bool { return Text(w.Item(key), "isReleased") == "1" }
 
 // Sessions returns the keys of the session rows in the table.

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// dynamolock does what a client of cirello.io/dynamolock v2 to v5 does of a
-// grant and a release: it fails where that fails.
+// dynamolock performs the grants and releases of a client of cirello.io/dynamolock v2 to
+// v5, and fails where that fails.
 type dynamolock struct {
 	w       *lab.World
 	owner   string

@@ -43,7 +43,7 @@ func TestGrantsMakeNoRecordThatItsLibraryRejects(t *testing.T) { // 2^53-2 is th
 					}
 				}
 				// The call neither spins nor waits for a key that cannot be granted, and
-				// its error says what to do.
+				// its error contains advice.
 				began := time.Now()
 				other, _ := w.Client(cfg)
 				_, err = by(other, leasehold.NoWait())

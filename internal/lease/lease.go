@@ -113,7 +113,7 @@ type Lease struct {
 	begun    bool            // a renewal has started since the last one that was applied
 	handed   time.Duration   // the lease of the hand-over that trust rests on; 0 once a renewal was applied, or if there was none
 	lastErr  error           // error of the last renewal
-	outage   *decide.Instant // the last reply, if it said that DynamoDB is out
+	outage   *decide.Instant // the last reply, if it was that DynamoDB is out
 	expiry   *time.Timer
 	renewal  *renewals.Lease // nil if renewed manually, or not started
 	warnings []*Warning

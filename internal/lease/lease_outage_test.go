@@ -230,7 +230,7 @@ func TestPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held on to: %v", err)
 		}
-		k.Boot.Store(int64(21 * time.Second)) // suspended: nobody has said since that DynamoDB is out
+		k.Boot.Store(int64(21 * time.Second)) // suspended: DynamoDB has reported no outage since
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("believed in after a pause longer than a lease: %v", err)
 		}

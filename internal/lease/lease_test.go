@@ -37,7 +37,7 @@ type world struct {
 	began  time.Time
 
 	mu        sync.Mutex    // guards what follows
-	suspended time.Duration // by how much the clock that runs on in suspend is ahead
+	suspended time.Duration // lead of the clock that runs on in suspend
 	version   string        // in the record
 	named     []string      // by the renewal in flight
 	next      string        // version of that
@@ -205,7 +205,7 @@ func TestLeaseEndsMarginEarlyAndReportsOnce(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		w.lostBy(t, Expired) // by the timer: nobody looked
+		w.lostBy(t, Expired) // by the timer, without a read
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
 	})
@@ -347,7 +347,7 @@ func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 				time.Sleep(4 * time.Second) // it has just been renewed
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-					leave() // one attempt, and no other by hand
+					leave() // one attempt, and none by Renew
 					w.will(nil)
 					return f(apply)
 				})
@@ -634,7 +634,7 @@ func TestDeadlineOfARenewalLeavesRoomForOthers(t *testing.T) {
 	})
 }
 
-// notBegun is newWorld, but nobody has started the lease yet.
+// notBegun is newWorld with a lease that has not been started.
 func notBegun(change func(*Leases, *Terms)) *world {
 	w := newWorld(change)
 	w.end()

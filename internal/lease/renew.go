@@ -130,7 +130,7 @@ func (l *Lease) due() renewals.Outcome {
 		return renewals.Over
 	}
 	l.mu.Lock()
-	l.begun = true // it has started: whatever follows is not a pause
+	l.begun = true // it has started: a later delay is not a pause
 	l.mu.Unlock()
 	select {
 	case l.renews <- struct{}{}:

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock: the same version, extending only its own belief
+func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock keeps the version, and extends only its own trust
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

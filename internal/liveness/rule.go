@@ -13,7 +13,7 @@ import (
 // the time of a first reading.
 type Rule struct {
 	Clocked bool          // records say when they expire
-	Skew    time.Duration // by how much this machine's wall clock may be wrong; 0 if the clock is not bounded
+	Skew    time.Duration // the most that this machine's wall clock may be wrong by; 0 if the clock is not bounded
 	Step    time.Duration // Clocked: what expiry times are rounded to
 }
 

@@ -77,7 +77,8 @@ func (ss *sessions) dropUnused(before time.Duration) {
 	ss.many = 2 * len(ss.byID)
 }
 
-// enter waits until nobody else reads or writes the row. The error: ctx has ended.
+// enter waits until no other goroutine reads or writes the row. It returns an error if ctx
+// ends first.
 func (s *Session) enter(ctx context.Context) error {
 	if ctx.Err() == nil && s.busy.Lock(ctx) {
 		return nil

@@ -64,7 +64,7 @@ func TestTryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
 			t.Fatalf("first try: %v", err)
 		}
 		lab.Elapse(20 * time.Second)
-		other, _ := w.Client(lab.Config()) // another process, which has watched nobody
+		other, _ := w.Client(lab.Config()) // another process, which has observed no holder
 		if _, err := other.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Fatalf("first try of another: %v", err)
 		}

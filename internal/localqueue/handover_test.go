@@ -22,7 +22,8 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 	return to
 }
 
-// holding returns queues in which somebody has held the key for that long, and so many wait for it.
+// holding returns queues in which a key has been held for that long, and so many wait for
+// it.
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
 	l := newQueues(handOvers)
@@ -52,7 +53,7 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	}
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
-	for _, w := range ws[4:7] { // they count anew
+	for _, w := range ws[4:7] { // they start counting again
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
@@ -131,7 +132,8 @@ func TestWaiterForOneOfSeveralCountsAsHandOver(t *testing.T) {
 	}
 }
 
-// As with a lock that is released for deletion, or lost: nobody has asked for a successor.
+// So it is with a lock that is released for deletion, or lost: no release has asked for a
+// successor.
 func TestTurnWithoutSuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {

@@ -18,7 +18,7 @@ type Queues[C any, G grantType] struct {
 	pollMin, pollMax time.Duration // bounds of the pauses of other processes
 
 	mu    sync.Mutex
-	byKey map[protocol.Key]*queue[C, G] // keys whose turn somebody has
+	byKey map[protocol.Key]*queue[C, G] // keys with a current turn
 }
 
 // Grant is a key that this client holds. Queues call its methods while they are locked:
@@ -65,7 +65,7 @@ func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.tellHolder(q)
 }
 
-// Take takes the turn of a key, unless somebody has it.
+// Take takes the turn of a key unless it is taken.
 func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -52,7 +52,7 @@ func enter(l *queues, key, caller string, wishes ...Wishes) *waiter {
 	return w
 }
 
-// come returns the turn that has come to w, if it has.
+// come returns the turn of w, and whether it has come.
 func come(w *waiter) (turn, bool) {
 	select {
 	case given := <-w.Turn():

@@ -47,7 +47,7 @@ func TestVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 		{"1", "g", 2, 1, 1},  // shown again
 		{"2", "g", 3, 3, 1},  // renewed
 		{"3", "h", 4, 4, 4},  // granted to another
-		{"3", "", 5, 4, 4},   // the same version, whatever the grant is called
+		{"3", "", 5, 4, 4},   // the same version, with any grant id
 		{"1", "g", 6, 6, 6},  // the replaced version is unknown
 		{"4", "g", 7, 7, 6},  // renewed
 		{"4", "g", 99, 7, 6}, // after it was shown for long

@@ -49,7 +49,7 @@ func names(info fs.FileInfo) uint64 {
 	return 1
 }
 
-// closed reports whether nobody but root and the caller can make a file in a directory.
+// closed reports whether only root and the caller can create files in a directory.
 func closed(dir fs.FileInfo) bool {
 	return slices.Contains([]int{0, os.Geteuid()}, ownerOf(dir)) && dir.Mode().Perm()&0o022 == 0
 }

@@ -275,7 +275,7 @@ func step(dir, next string) (to string, err error) {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	if link && strings.HasPrefix(next, "/proc/") { // the kernel's (proc_pid_root(5)): nobody plants one, and what it reads is not where it leads
+	if link && strings.HasPrefix(next, "/proc/") { // a link of the kernel (proc_pid_root(5)) cannot be planted, and its text is not where it leads
 		return "", nil
 	}
 	in, err := os.Stat(filepath.Join(dir, ".")) // below /proc it may be a link

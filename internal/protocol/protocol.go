@@ -72,7 +72,7 @@ func ReasonProblem(reason string) string {
 	return ""
 }
 
-// Break is the write that frees a held key, whatever client holds it.
+// Break is the write that frees a held key of any client.
 type Break struct {
 	Version string    // new in each attempt
 	Expires time.Time // when TTL may delete the record; zero for never
@@ -107,7 +107,7 @@ type Grant struct {
 	Changes      Changes
 }
 
-// Renewal is the write that gives a hold a new version, and so begins its lease anew.
+// Renewal is the write that gives a hold a new version, and so restarts its lease.
 type Renewal struct {
 	Version string // new in each attempt
 	Lease   time.Duration
@@ -121,7 +121,7 @@ type Release struct {
 	Version string // new in each attempt
 	Now     time.Time
 	Expires time.Time // when TTL may delete the record; zero for never
-	Done    *Done     // the mark to store; nil to keep that of the record
+	Done    *Done     // the mark to store; nil to keep the record's
 	Changes Changes
 }
 

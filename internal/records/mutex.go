@@ -134,7 +134,7 @@ func (p mutex) Decode(item protocol.Item) (protocol.Record, error) {
 	holder := d.name(mutexHolder)
 	token := d.token()
 	if holder == mutexFree {
-		r.Released = true // the other attributes do not matter: a grant writes them anew
+		r.Released = true // the other attributes do not matter: a grant overwrites them
 	} else {
 		r.ExpiresAt = p.decodeExpires(&d)
 		if owner, version := parseHolder(holder); d.isOurs(owner, version) {

@@ -35,7 +35,7 @@ type versioned struct {
 	own                   []string      // attribute names of the layout, except keys and TTL
 	kind                  string        // the kind of rows that are not locks
 	shares                bool          // records may belong to a session
-	handsOver             bool          // records are handed over in their queue, and say so
+	handsOver             bool          // keys are handed over in the record's queue, and the record shows that
 	removed               []string      // attributes that every grant removes
 	skew                  time.Duration // by which the wall clock of this client may be wrong; 0 if the clock is not bounded
 

@@ -34,7 +34,7 @@ type Outcome int
 // Values of Outcome.
 const (
 	Over      Outcome = iota // the lease is no longer renewed
-	Renewed                  // success; Queue.Renewed has been called
+	Renewed                  // success; Scheduler.Renewed has been called
 	Silent                   // no answer
 	Throttled                // the table accepts no more at the moment
 	Conflict                 // with another write of the record, which has ended by now

@@ -36,7 +36,7 @@ type worker struct {
 	troubles int
 }
 
-// trouble names the next thing that befalls the worker's process.
+// trouble returns the next fault of the worker's process.
 func (r *worker) trouble() string {
 	r.troubles++
 	return fmt.Sprintf("by worker %s, number %d", r.name, r.troubles)

@@ -33,8 +33,8 @@ type checker struct {
 	deletes  bool    // some process deletes records on release: a repeated request may bring one back
 
 	longest time.Duration                   // lease of any client
-	holdsOn bool                            // belief goes on in an outage: nobody promises that it ends with the lease
-	broken  map[string]bool                 // grants that were freed by hand: nobody promises anything of a belief in them
+	holdsOn bool                            // trust continues in an outage: it may outlast the lease
+	broken  map[string]bool                 // grants that an operator freed: trust in them is not checked
 	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
 	toldOf  map[string]time.Time            // when a Break of the grant returned nil
 	hears   time.Duration                   // within which each holder learns of a break; 0 if that is not promised
@@ -129,7 +129,7 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 // sent records a request as it leaves.
 func (c *checker) sent(r *request) {
 	if c.clocked {
-		return // a renewal does not look like one of native's there
+		return // in that layout a renewal differs from one of native's
 	}
 	c.mu.Lock()
 	c.wrote(r)

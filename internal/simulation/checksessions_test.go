@@ -31,7 +31,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	s.version = now.version
 	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
 	if before == now.version && item.text("dead") == "" {
-		return // told of a break
+		return // notified of a break
 	}
 	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
 		c.note("10: session %s lacks an attribute: %v", id, item)

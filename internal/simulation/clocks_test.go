@@ -50,7 +50,7 @@ func (k *clocks) setWall(ahead time.Duration) {
 	k.wall = ahead
 }
 
-// jump is a suspend that nobody else has noticed.
+// jump is a suspend that no other process notices.
 func (k *clocks) jump(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -106,7 +106,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		close(s.quit)
 		time.Sleep(6 * time.Second) // delayed requests arrive
 
-		join(lastClient) // nobody else may be left
+		join(lastClient) // no other process may be left
 		var last *leasehold.Lock
 		for i := range 4 {
 			leader := awaitLeader(s, voters, last)

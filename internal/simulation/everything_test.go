@@ -75,7 +75,7 @@ func simulateEverything(t *testing.T, seed uint64, watched world) {
 	})
 }
 
-// live runs a process, and its successors.
+// live runs a process and its successors.
 func (s *run) live(id int) {
 	for life := 0; s.goesOn(); life++ {
 		c := s.clients[id]

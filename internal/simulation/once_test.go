@@ -149,8 +149,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks a grant of a task: while it is current, the record's mark is the one that
-// its condition has met.
+// isUndone checks a grant of a task: while the grant is current, the record's mark is the
+// one that its condition required.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item := c.table.Item(what.key)
 	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)

@@ -43,7 +43,7 @@ func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, 
 type philosopher struct {
 	*process
 	take  manners
-	alone bool // nobody else uses its client
+	alone bool // no other philosopher uses its client
 }
 
 func dine(t *testing.T, seed uint64, plan world, take manners) {

@@ -40,7 +40,7 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 			changes["handed"] = lab.Str("1")
 		case 1:
 			changes["handed"] = nil
-		case 2: // in the past, for a while, or further ahead than anybody believes
+		case 2: // in the past, for a while, or further ahead than clients accept
 			until := time.Now().Add(upTo(r, 9*usualLease) - usualLease)
 			changes["noQueueUntil"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(until.UnixMilli(), 10)}
 		case 3:

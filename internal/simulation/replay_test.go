@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A failing seed is of use because it fails again. Two runs of a seed are alike whatever
-// the scheduler does.
+// A failing seed is of use because it fails again: two runs of a seed are alike under any
+// scheduling.
 func TestSeedGivesTheSameHistory(t *testing.T) {
 	for name, run := range map[string]simulation{
 		"locks":           simulate,

@@ -183,7 +183,7 @@ func runLane(t *testing.T, lane string) {
 	}
 }
 
-// A world that nobody runs at scale is hardly tried.
+// A world that is missing from the runs at scale is hardly tried.
 func TestWorldsAreRunAtScale(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {

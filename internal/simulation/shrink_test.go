@@ -75,8 +75,8 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// A plan of a few faults says what went wrong. It is one that fails, cannot do
-// without any one of its faults, and can be given back.
+// A plan of a few faults shows the cause. It must fail, need each of its faults, and be
+// repeatable.
 func TestFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// wallSkew is by how much the clients' wall clocks may differ, as they believe.
+// wallSkew is the bound that clients assume for the difference of their wall clocks.
 const wallSkew = 300 * time.Millisecond
 
 // The layouts with an expiry by the wall clock, on networks as bad as all others. No client
@@ -96,7 +96,7 @@ func skewedBy(skew time.Duration) simulation {
 // where no world says otherwise.
 const mostSkew = 100 * time.Millisecond
 
-// rightWall is by how much a wall clock is ahead that is right.
+// rightWall returns how far a wall clock is ahead, within the declared skew.
 func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	if c.plan.wall != nil {
 		return c.plan.wall(c, rng).Truncate(time.Millisecond)
@@ -142,7 +142,7 @@ func (c *process) sectionWithSetWall(r *worker) {
 	}
 }
 
-// sectionByTheClock holds a lock for a while, and renews it by hand now and then.
+// sectionByTheClock holds a lock for a while, and calls Renew now and then.
 func (c *process) sectionByTheClock(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -178,8 +178,8 @@ func (c *process) sectionByTheClock(r *worker) {
 	}
 }
 
-// changesByTheClock enters until when a record supports the belief in its grant.
-// c.mu is held.
+// changesByTheClock records until when a request supports trust in its grant. The caller
+// holds c.mu.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)
 	if r.Op != "UpdateItem" || item == nil {

@@ -23,8 +23,8 @@ type world struct {
 	keeps         bool                                     // no client deletes records on release
 	leases        []time.Duration                          // leases of the clients by their ids; empty for usualLease
 	net           troubles                                 // besides the troubles of every network
-	skew          time.Duration                            // by how much two wall clocks may differ
-	wall          func(*process, *rand.Rand) time.Duration // by how much a wall clock is ahead; nil to use skew, or little
+	skew          time.Duration                            // the most that two wall clocks may differ by
+	wall          func(*process, *rand.Rand) time.Duration // how far a wall clock is ahead; nil to use skew, or little
 	refusalsAlone bool                                     // nothing goes wrong but refusals for a while
 	believes      bool                                     // beyond the lease, in an outage
 	hears         time.Duration                            // within which holders learn of a break, once faults have stopped; 0 if some do not
@@ -63,7 +63,7 @@ type run struct {
 	all     []*process // every process that ever ran; mu guards it
 }
 
-// damaged is a record that nobody may be granted.
+// damaged is a record that no client may be granted.
 var damaged = map[string]types.AttributeValue{"key": lab.Str("damaged"), "ownerName": lab.Str("someone")}
 
 func newRun(t *testing.T, seed uint64, plan world) *run {

@@ -46,7 +46,7 @@ func (s slow) Do(r *http.Request) (*http.Response, error) {
 	return out, err
 }
 
-// stage is a table in which a sequence of records is played before three observers.
+// stage is a table in which a sequence of records appears before three observers.
 type stage struct {
 	*testing.T
 	began   time.Time

@@ -32,8 +32,8 @@ func Name(s string) string {
 	return s
 }
 
-// Period names the period that begins at start in UTC, as periods are counted: a day, and
-// whatever else begins with one, by its date.
+// Period names the period that begins at start in UTC. A period that begins at midnight is
+// named by its date.
 func Period(start time.Time) string {
 	start = start.UTC()
 	if start.Equal(start.Truncate(24 * time.Hour)) {
@@ -42,7 +42,7 @@ func Period(start time.Time) string {
 	return start.Format("2006-01-02 15:04:05 UTC")
 }
 
-// longestRemark is the most bytes of data that are shown as what their writer says.
+// longestRemark is the most bytes of data that are shown as the holder's remark.
 const longestRemark = 80
 
 // Remark returns data as a holder's note on its work. It returns "" if data is long, is no

@@ -39,8 +39,7 @@ func filled(t *testing.T) []byte {
 	return b
 }
 
-// found opens the file, and returns how many items it has. The error is of whatever
-// came first.
+// found opens the file, and returns how many items it has and the first error.
 func found(t *testing.T, path string) (int, error) {
 	t.Helper()
 	store, err := boltstore.Open(path)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// isFree reports whether nobody has the file locked.
+// isFree reports whether no process has locked the file.
 func isFree(f *os.File) bool {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) == nil
 }

@@ -162,7 +162,7 @@ func (s *file) look(f *os.File) error {
 	return nil
 }
 
-// ours reports whether nobody but root and the caller may write to a file.
+// ours reports whether only root and the caller may write to a file.
 func ours(info fs.FileInfo) bool {
 	st, ok := info.Sys().(*syscall.Stat_t)
 	return ok && (st.Uid == 0 || int(st.Uid) == os.Geteuid()) && info.Mode().Perm()&0o022 == 0

@@ -135,7 +135,7 @@ func TestLockGrantedAfterWaitEndedIsGivenBack(t *testing.T) {
 		t.Fatalf("err = %v", err)
 	}
 	unlock()
-	other, err := boltstore.Open(path) // fails if the first store keeps what nobody waits for
+	other, err := boltstore.Open(path) // fails if the first store keeps an abandoned lock request
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,7 +173,7 @@ func TestWaitFollowsFileThatIsReplaced(t *testing.T) {
 	}
 }
 
-// A process in a loop keeps nobody out: the kernel queues the others.
+// A process in a loop cannot starve others: the kernel queues them.
 func TestLoopOfOneProcessLeavesTurnsToAnother(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)

@@ -219,7 +219,7 @@ func update() *rapid.Generator[conformance.Update] {
 	return rapid.Custom(func(t *rapid.T) conformance.Update {
 		var v values
 		r := conformance.Update{Key: key().Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
-		// Not ALL_OLD: of an item that was not there dynoxide returns the key.
+		// Not ALL_OLD: for an item that did not exist dynoxide returns the key.
 		returns := []types.ReturnValue{"", types.ReturnValueAllNew}
 		if !strings.Contains(r.Do, "l[0]") { // dynoxide returns the whole list
 			returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)

@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// described is the table for table.Check.
+// described is a client whose DescribeTable returns the given table, for table.Check.
 type described struct {
 	table.DB
 	table *types.TableDescription // nil if it was not described

@@ -32,7 +32,7 @@ func Text(err error, where string) string {
 	sdk, sent := as[*smithy.OperationError](err)
 	switch {
 	case isLost && lost.Err != nil:
-		// Its text contains that of the last renewal's error: shorten that.
+		// The lost lock's text contains the last renewal's error, which is shortened here.
 		brief := *lost
 		brief.Err = nil
 		return strings.ReplaceAll(visible.OneLine(Brief(err)), visible.OneLine(Brief(lost)), visible.OneLine(Brief(&brief))) + ": " + Reason(lost.Err)

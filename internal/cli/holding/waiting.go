@@ -45,7 +45,7 @@ type wait struct {
 	former  string    // the grant of this process's last term; empty for none
 	checks  bool      // the key was seen with that grant, and this was reported
 	holders int       // seen so far
-	trying  bool      // -n: a holder is waited for only if it looks dead
+	trying  bool      // -n: wait only for a holder that appears dead
 	seenAt  time.Time // when a holder was seen first; zero before that
 	told    told      // by the last event, and by the last line that is not rewritten
 
@@ -203,7 +203,7 @@ func (w *wait) text(now time.Time) string {
 // allHeld collects the holders of a key's permits, or of several keys if one is
 // enough, that are seen during a wait. It is safe for concurrent use.
 type allHeld struct {
-	text  string          // says that all are held
+	text  string          // the text if all are held
 	n     int             // how many they are
 	keys  []leasehold.Key // in their order; nil for permits
 	mu    sync.Mutex

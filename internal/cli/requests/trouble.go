@@ -105,7 +105,7 @@ type News struct {
 	Lasts          time.Duration
 	Reason, Advice string // reason of the trouble, and advice
 	Line           string // all of it, for people
-	Lasting        bool   // the trouble will hardly pass by itself
+	Lasting        bool   // waiting will hardly end the trouble
 }
 
 // Telling reports trouble once it has lasted for some seconds, or at once if it will hardly

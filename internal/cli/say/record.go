@@ -159,7 +159,7 @@ func (r Record) fields(terminal bool, now time.Time) [][2]string {
 	case rec.Version != rec.Grant:
 		renewed = rec.WrittenAt
 	}
-	suspended := "" // what has passed says nothing
+	suspended := "" // a suspension in the past is not shown
 	if rec.NoQueueUntil.After(now) {
 		suspended = at(rec.NoQueueUntil)
 	}

@@ -72,7 +72,7 @@ func contend(clients int) Scenario {
 	}
 }
 
-// localLine plays callers of one client that contend for one key.
+// localLine runs callers of one client that contend for one key.
 func localLine(callers int) Scenario {
 	const window = 2 * time.Second
 	return Scenario{
@@ -180,7 +180,7 @@ func pass(ctx context.Context, s section, c *client, key string, end time.Time, 
 	return true, err
 }
 
-// played is the result of contention.
+// played is the result of one run of contention.
 type played struct {
 	began, end time.Time
 	sections   []section

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/install"
 )
 
-// DynamoDBLocal is AWS's own server for tests, from Maven. Its licence lets
-// nobody pass it on: it is installed where it is used and never shipped.
+// DynamoDBLocal is AWS's own server for tests, from Maven. Its licence forbids
+// redistribution: it is installed where it is used and never shipped.
 var DynamoDBLocal = Engine{Name: "DynamoDB Local", Version: "2.6.1", install: installDynamoDBLocal, start: startDynamoDBLocal}
 
 //go:embed pom.xml

@@ -13,7 +13,7 @@ import (
 
 // The awslabs lock client for Java.
 var (
-	// AWSLabs starts soon, as tests want it.
+	// AWSLabs starts fast, for tests.
 	AWSLabs = awsLabs("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
 	// AWSLabsServer has the JVM's own settings, as a service that is measured.
 	AWSLabsServer = awsLabs()

@@ -85,8 +85,8 @@ func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 	})
 }
 
-// Of two dyndb-mutex objects of one name, the second releases the first's lock.
-// A holder of ours is a name that no object has.
+// The second of two dyndb-mutex objects with one name releases the lock of the first. The
+// owner that leasehold writes is no object's name.
 func TestDyndbMutexReleasesNamesakesLockButNotOurs(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
@@ -134,8 +134,8 @@ func TestOursIsNeverShorterThanAskedWhereDynamoDLMIs(t *testing.T) {
 	})
 }
 
-// python_dynamodb_lock fails on a record without any of its attributes, and
-// would wait out the lease of one that a release left.
+// python_dynamodb_lock fails on a record without one of its attributes, and would wait for
+// the lease that a release left behind.
 func TestOursWritesAllThatPythonDynamoDBLockNeedsAndLeavesNothing(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

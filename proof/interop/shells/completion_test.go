@@ -54,8 +54,8 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store has somebody hold keys for a while, whose records stay. A key with a line break
-// is held alone.
+// store has another owner hold keys for a while, whose records stay. A key with a line
+// break is held alone.
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
 	together := []string{"run", "-q"}
@@ -69,7 +69,7 @@ func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	s.leasehold(t, owner, append(together, "--", "true")...)
 }
 
-// leasehold runs the command as somebody else does.
+// leasehold runs the command as another user.
 func (s *scene) leasehold(t *testing.T, owner string, args ...string) {
 	t.Helper()
 	cmd := exec.Command(filepath.Join(filepath.Dir(s.dir), "bin", "leasehold"), args...)

@@ -331,7 +331,7 @@ func TestPageWhoseNameLeadsHereNowIsRefused(t *testing.T) {
 	}
 }
 
-// lies is a stream of leasehold ui, as somebody else makes it up.
+// lies is a forged event stream of leasehold ui.
 const lies = `event: hello
 data: {"page":"x","table":"a table of lies","location":"here","layout":"native","allowBreak":true,"started":1}
 

@@ -175,7 +175,7 @@ func TestPageWithoutAllowBreakHasNoBreakButton(t *testing.T) {
 	}
 }
 
-// freePort returns an address that nobody listens on.
+// freePort returns an address on which no server listens.
 func freePort(t *testing.T) string {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -45,7 +45,7 @@ func (s *scene) client(cfg lib.Config) *lib.Client {
 	return c
 }
 
-// many acquires n keys, which stay held and are renewed by nobody.
+// many acquires n keys, which stay held and are not renewed.
 func (s *scene) many(n int) {
 	s.t.Helper()
 	c := s.client(lib.Config{Owner: "fleet", Lease: time.Hour})

@@ -27,7 +27,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 	}
 }
 
-// Here the engine's own table goes, as an operator's tool deletes one to make it anew.
+// Here the engine's own table is deleted and created again, as an operator's tool does.
 func TestHolderOfDeletedTableIsTrustedAndNewTableServes(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)

@@ -43,8 +43,8 @@ func reply(status int, kind, message string) *http.Response {
 	return res
 }
 
-// cancels is says for requests of one item, and cancels transactions for that reason
-// of their first item.
+// cancels applies single to requests of one item, and cancels transactions with that code
+// as the reason of their first item.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {

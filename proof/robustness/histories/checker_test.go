@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// at is an operation by hand: it takes the time from the first to the second.
+// at is a handwritten operation: it lasts from the first time to the second.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64

@@ -42,7 +42,7 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain waits for a key for as long as nobody gets it.
+// inVain waits for a key that no client releases.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -133,7 +133,7 @@ type footprint struct {
 	memory     uint64
 }
 
-// settled waits until whatever was given up can land no more, and looks.
+// settled waits until abandoned requests can no longer land, and takes stock.
 func settled(wire *lab.Wire) footprint {
 	lab.Elapse(20 * time.Minute)
 	wire.Sent()

@@ -52,7 +52,7 @@ type slot struct {
 	// Under the crew's mutex.
 	process *process.Process // nil while the next one has not begun
 	who     string
-	busy    bool // somebody torments it
+	busy    bool // a fault is in progress
 	killed  bool // by us
 	fault   bool // likewise, as one of the kills that were asked for
 	head    bool // it was the head of a queue when it was killed
@@ -97,7 +97,7 @@ func (c *crew) worker(task task) {
 	})
 }
 
-// again is this program once more, with a task.
+// again runs this program once more, with a task.
 func again(variable string, task any) *exec.Cmd {
 	text, err := json.Marshal(task)
 	if err != nil {
@@ -205,7 +205,7 @@ func (c *crew) heads() map[string]string {
 	for _, key := range c.contended {
 		record, err := c.locks.Get(context.Background(), key)
 		switch {
-		case errors.Is(err, leasehold.ErrNotFound): // nobody has asked yet
+		case errors.Is(err, leasehold.ErrNotFound): // no client has acquired it yet
 		case err != nil:
 			c.t.Errorf("the queue of %s: %v", key, err)
 		case len(record.Waiting) > 0:

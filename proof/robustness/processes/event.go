@@ -34,7 +34,7 @@ const (
 	Stopped   Kind = "stopped"   // all threads of a worker are stopped from now on
 	Continued Kind = "continued" // they may go on from now on
 	Killed    Kind = "killed"    // a worker is gone since, by kill -9
-	Ended     Kind = "ended"     // a worker is gone since, by itself or because it was asked to
+	Ended     Kind = "ended"     // a worker has ended, by itself or on request
 	Broke     Kind = "broke"     // the network, the server or the disk
 	Healed    Kind = "healed"    // all faults have ended
 )
@@ -43,7 +43,7 @@ const (
 const (
 	Receipt Kind = "receipt" // count that a commit wrote
 	Count   Kind = "count"   // count of commits, as the last one wrote it
-	Share   Kind = "share"   // how many writes with a token are there of one worker
+	Share   Kind = "share"   // how many writes with a token one worker has made
 	Sum     Kind = "sum"     // how many of all
 )
 

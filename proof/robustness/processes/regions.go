@@ -195,7 +195,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serve(w, req, q)
 }
 
-// serve does what a Region of such a table does that serves.
+// serve answers as a Region that serves.
 func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 	switch {
 	case q.op == "DescribeTable":

@@ -66,7 +66,7 @@ func TestWorkerMayWorkUntilLastReportedTrust(t *testing.T) {
 				es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
 			}
 			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
-			es[i].Until = 1500 * ms // 960 when it begins to believe
+			es[i].Until = 1500 * ms // the worker begins to trust at 960
 			if found := Verify(es, time.Second); found != nil {
 				t.Error(found)
 			}

@@ -24,19 +24,19 @@ type Lock struct {
 	released   bool
 }
 
-// The options, none of which this package heeds, but the owner's.
+// The options. This package ignores all but the owner.
 type (
 	ClientOption      func(*Client)
 	AcquireLockOption func(*bool)
 	ReleaseLockOption func()
 )
 
-// LockNotGrantedError is that of a key which another client has.
+// LockNotGrantedError is returned for a key that another client holds.
 type LockNotGrantedError struct{}
 
 func (*LockNotGrantedError) Error() string { return "not granted" }
 
-// ErrLockAlreadyReleased is that of a lock which was released.
+// ErrLockAlreadyReleased is returned for a released lock.
 var ErrLockAlreadyReleased = errors.New("already released")
 
 func WithLeaseDuration(time.Duration) ClientOption   { return func(*Client) {} }

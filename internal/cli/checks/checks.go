@@ -81,8 +81,8 @@ type Report struct {
 	err    error // the error of a failed check or of the output
 }
 
-// Run runs the checks in order. It reports whether more checks are possible.
-func (r *Report) Run(ctx context.Context, list []Check) bool {
+// Run runs the checks in order, until none is possible.
+func (r *Report) Run(ctx context.Context, list []Check) {
 	for _, c := range list {
 		if r.Say.Rewrites() {
 			r.Say.Rewrite(c.does)
@@ -93,10 +93,9 @@ func (r *Report) Run(ctx context.Context, list []Check) bool {
 			more = more && !f.Last && !f.Failed
 		}
 		if !more {
-			return false
+			return
 		}
 	}
-	return true
 }
 
 // Found prints a finding as soon as it is known. After a signal requests fail, and Found

@@ -120,40 +120,36 @@ const never = "attribute_exists(#k) AND attribute_not_exists(#k)"
 // rights returns all actions on items that the commands and a lock client use, each with a
 // request that tries it and changes nothing.
 func (t *Subject) rights() []right {
-	name, names, never := aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
+	db, name, names, never := t.Requests(), aws.String(t.Table), map[string]string{"#k": t.Proto.Schema().Partition}, aws.String(never)
 	return []right{
 		{"GetItem", "every command", t.get},
-		{"BatchGetItem", "several keys, permits (run -p), ls --check in few requests", func(ctx context.Context) error {
-			_, err := t.Requests().BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
-				t.Table: {Keys: []protocol.Item{t.item}, ConsistentRead: aws.Bool(true)},
-			}})
-			return err
-		}},
-		{"UpdateItem", "run, elect, acquire, renew, release, break", func(ctx context.Context) error {
-			_, err := t.Requests().UpdateItem(ctx, &dynamodb.UpdateItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
-			return err
-		}},
-		{"DeleteItem", "releases that delete the record, demo", func(ctx context.Context) error {
-			_, err := t.Requests().DeleteItem(ctx, &dynamodb.DeleteItemInput{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names})
-			return err
-		}},
-		{"ConditionCheckItem", "transactions: several keys, and writes of Commit", func(ctx context.Context) error {
-			_, err := t.Requests().TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{{
+		{"BatchGetItem", "several keys, permits (run -p), ls --check in few requests", sending(db.BatchGetItem, &dynamodb.BatchGetItemInput{
+			RequestItems: map[string]types.KeysAndAttributes{t.Table: {Keys: []protocol.Item{t.item}, ConsistentRead: aws.Bool(true)}},
+		})},
+		{"UpdateItem", "run, elect, acquire, renew, release, break", sending(db.UpdateItem, &dynamodb.UpdateItemInput{
+			TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names,
+		})},
+		{"DeleteItem", "releases that delete the record, demo", sending(db.DeleteItem, &dynamodb.DeleteItemInput{
+			TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names,
+		})},
+		{"ConditionCheckItem", "transactions: several keys, and writes of Commit", sending(db.TransactWriteItems, &dynamodb.TransactWriteItemsInput{
+			TransactItems: []types.TransactWriteItem{{
 				ConditionCheck: &types.ConditionCheck{TableName: name, Key: t.item, ConditionExpression: never, ExpressionAttributeNames: names},
-			}}})
-			return err
-		}},
-		{"Query", "Client.List of one partition", func(ctx context.Context) error {
-			_, err := t.Requests().Query(ctx, &dynamodb.QueryInput{
-				TableName: name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k"),
-				ExpressionAttributeNames: names, ExpressionAttributeValues: protocol.Item{":k": t.item[names["#k"]]},
-			})
-			return err
-		}},
-		{"Scan", "ls, table rewrite", func(ctx context.Context) error {
-			_, err := t.Requests().Scan(ctx, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(1)})
-			return err
-		}},
+			}},
+		})},
+		{"Query", "Client.List of one partition", sending(db.Query, &dynamodb.QueryInput{
+			TableName: name, Limit: aws.Int32(1), KeyConditionExpression: aws.String("#k = :k"),
+			ExpressionAttributeNames: names, ExpressionAttributeValues: protocol.Item{":k": t.item[names["#k"]]},
+		})},
+		{"Scan", "ls, table rewrite", sending(db.Scan, &dynamodb.ScanInput{TableName: name, Limit: aws.Int32(1)})},
+	}
+}
+
+// sending returns a function that sends a request and returns its error.
+func sending[In, Out any](send func(context.Context, In, ...func(*dynamodb.Options)) (Out, error), in In) func(context.Context) error {
+	return func(ctx context.Context) error {
+		_, err := send(ctx, in)
+		return err
 	}
 }
 

@@ -57,12 +57,6 @@ func FromOS() Env {
 	}
 }
 
-// Getenv returns a variable; empty if it is not set.
-func (e Env) Getenv(name string) string {
-	v, _ := e.LookupEnv(name)
-	return v
-}
-
 // Invocation is one run of the command.
 type Invocation struct {
 	Env
@@ -80,8 +74,8 @@ type Invocation struct {
 
 // New returns an invocation whose flags have not been parsed.
 func New(env Env) *Invocation {
-	colours := env.Getenv("NO_COLOR") == ""
-	in := &Invocation{Env: env, Stdout: say.To(env.Stdout, colours), Stderr: say.To(env.Stderr, colours)}
+	plain, _ := env.LookupEnv("NO_COLOR")
+	in := &Invocation{Env: env, Stdout: say.To(env.Stdout, plain == ""), Stderr: say.To(env.Stderr, plain == "")}
 	in.Say = say.NewMessages(in.Stderr)
 	in.Settings = store.Settings{
 		LookupEnv: env.LookupEnv, MachineDir: env.MachineDir, OnEC2: env.OnEC2,
@@ -247,16 +241,6 @@ func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(lea
 	}
 	slices.Sort(keys)
 	return keys
-}
-
-// Listing returns how records are written to standard output.
-func (in *Invocation) Listing(t *store.Table) say.Listing {
-	terminal, caps := in.Stdout.Terminal && !in.JSON, t.Layout.Capabilities()
-	return say.Listing{
-		JSON: in.JSON, Terminal: terminal,
-		Columns:  in.Stdout.Columns(),
-		SortKeys: caps.SortKey, Expiry: caps.Expiry,
-	}
 }
 
 // Print writes v as JSON with --json, and the text otherwise.

@@ -141,7 +141,7 @@ func (s *Settings) hasMetadata(cfg aws.Config) bool {
 			return true
 		}
 	}
-	return s.get("AWS_EC2_METADATA_SERVICE_ENDPOINT") != "" || s.OnEC2()
+	return s.Getenv("AWS_EC2_METADATA_SERVICE_ENDPOINT") != "" || s.OnEC2()
 }
 
 // OnEC2 reports whether this machine is an EC2 instance. It reads the kernel's information

@@ -61,10 +61,10 @@ func (s *Settings) defaultFile() (file string, machine bool, err error) {
 // StateDir is the directory of the user's local store (XDG Base Directory
 // Specification).
 func (s *Settings) StateDir() (string, error) {
-	if dir := s.get("XDG_STATE_HOME"); filepath.IsAbs(dir) {
+	if dir := s.Getenv("XDG_STATE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "leasehold"), nil
 	}
-	if home := s.get("HOME"); home != "" {
+	if home := s.Getenv("HOME"); home != "" {
 		return filepath.Join(home, ".local", "state", "leasehold"), nil
 	}
 	return "", misuse.Errorf("no table, and no place for a local store, as neither HOME nor XDG_STATE_HOME is set: use --table, or --file PATH")
@@ -147,11 +147,11 @@ func (s *Settings) signOfAWS() string {
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL",
 		"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN",
 		"AWS_EXECUTION_ENV", "ECS_CONTAINER_METADATA_URI_V4", "ECS_CONTAINER_METADATA_URI") {
-		if s.get(name) != "" {
+		if s.Getenv(name) != "" {
 			return name + " is set"
 		}
 	}
-	if home := s.get("HOME"); home != "" {
+	if home := s.Getenv("HOME"); home != "" {
 		for _, name := range []string{"config", "credentials"} {
 			if _, err := os.Stat(filepath.Join(home, ".aws", name)); err == nil {
 				return filepath.Join("~", ".aws", name) + " exists"

@@ -130,7 +130,8 @@ func (s *Settings) Variable(name string) (value string, set bool, err error) {
 	return value, set, nil
 }
 
-func (s *Settings) get(name string) string {
+// Getenv returns a variable; empty if it is not set.
+func (s *Settings) Getenv(name string) string {
 	v, _ := s.LookupEnv(name)
 	return v
 }
@@ -171,9 +172,9 @@ func (s *Settings) RegionBy(cfg aws.Config) string {
 	switch {
 	case s.Region != "":
 		return s.by("LEASEHOLD_REGION", "--region")
-	case s.get("AWS_REGION") != "":
+	case s.Getenv("AWS_REGION") != "":
 		return "AWS_REGION"
-	case s.get("AWS_DEFAULT_REGION") != "":
+	case s.Getenv("AWS_DEFAULT_REGION") != "":
 		return "AWS_DEFAULT_REGION"
 	}
 	for _, source := range cfg.ConfigSources {
@@ -193,7 +194,7 @@ func (s *Settings) endpoint() (endpoint, by string) {
 		return s.Endpoint, s.by("LEASEHOLD_ENDPOINT_URL", "--endpoint-url")
 	}
 	for _, name := range []string{"AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL"} {
-		if v := s.get(name); v != "" {
+		if v := s.Getenv(name); v != "" {
 			return v, name
 		}
 	}
@@ -202,7 +203,7 @@ func (s *Settings) endpoint() (endpoint, by string) {
 
 // Tilde shortens a path under the home directory, for people.
 func (s *Settings) Tilde(path string) string {
-	if home := s.get("HOME"); home != "" {
+	if home := s.Getenv("HOME"); home != "" {
 		if rest, ok := strings.CutPrefix(path, strings.TrimSuffix(home, "/")+"/"); ok {
 			return "~/" + rest
 		}

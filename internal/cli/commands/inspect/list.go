@@ -61,8 +61,11 @@ To watch changes: leasehold ui or, at a terminal, watch leasehold ls.`,
 }
 
 func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
-	out := c.Listing(t)
-	out.States, out.Checked = f.Released, f.check.Given
+	caps := t.Layout.Capabilities()
+	out := say.Listing{
+		JSON: c.JSON, Terminal: c.Stdout.Terminal && !c.JSON, Columns: c.Stdout.Columns(),
+		SortKeys: caps.SortKey, Expiry: caps.Expiry, States: f.Released, Checked: f.check.Given,
+	}
 	f.Bare = !out.JSON && !f.check.Given
 	records, bad, err := holders.List(ctx, t.Locks, f.Listing)
 	c.Say.Fail(bad...)

@@ -73,7 +73,7 @@ func (c *command) local(ctx context.Context, addr string, command []string) erro
 			addr = freePort
 		}
 	}
-	key := serve.KeyIn(c.Getenv)
+	key := serve.KeyIn(c.Settings.Getenv)
 	opts, where := []localdynamo.Option{localdynamo.WithAccessKey(key.ID, key.Secret)}, "in memory"
 	file, err := c.fileToServe()
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *command) local(ctx context.Context, addr string, command []string) erro
 	defer server.Close()
 
 	url := "http://" + listener.Addr().String()
-	variables := key.Variables(c.Getenv, url)
+	variables := key.Variables(c.Settings.Getenv, url)
 	if len(command) > 0 {
 		return runLocal(&exec.Cmd{
 			Path: path, Args: command, Stdin: c.Stdin, Stdout: c.Env.Stdout, Stderr: c.Env.Stderr, Env: append(key.Without(c.Environ), variables...),

@@ -227,7 +227,7 @@ func (c *command) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, 
 	if c.Settings.File != "" {
 		return spec, "", misuse.Errorf("--file names a local store, but %s is for DynamoDB tables: use --table", cmd.Name())
 	}
-	named = cmp.Or(c.Settings.Table, c.Getenv("LEASEHOLD_TABLE"))
+	named = cmp.Or(c.Settings.Table, c.Settings.Getenv("LEASEHOLD_TABLE"))
 	if named == "" {
 		return spec, "", misuse.Errorf("no table: name the lock table with --table or LEASEHOLD_TABLE")
 	}

@@ -250,6 +250,36 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 	}
 }
 
+func TestReleaseRepeatedInBackgroundIsReportedWithoutItsTime(t *testing.T) {
+	lab.InBubble(t, func(t *testing.T, w *lab.World) {
+		var mu sync.Mutex
+		var released []leasehold.Event
+		cfg := lab.Config()
+		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+			mu.Lock()
+			defer mu.Unlock()
+			if e.Kind == leasehold.EventReleased {
+				released = append(released, e)
+			}
+		}
+		c, wire := w.Client(cfg)
+		lock := w.Acquire(c, "job")
+		time.Sleep(2 * time.Second)
+		wire.SetFault(refuseReleases("ThrottlingException"))
+		ended, end := context.WithCancel(t.Context())
+		end()
+		if err := lock.Release(ended); err == nil {
+			t.Fatal("not what this test is about: it was released")
+		}
+		wire.SetFault(nil)
+		lab.Elapse(10 * time.Second)
+		_ = c.Close(t.Context())
+		if len(released) != 2 || released[0].Err == nil || released[0].Held < 2*time.Second || released[1].Err != nil || released[1].Held != 0 {
+			t.Errorf("reported: %+v", released)
+		}
+	})
+}
+
 func TestReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()

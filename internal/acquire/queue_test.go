@@ -101,6 +101,32 @@ func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 	}
 }
 
+func TestHolderIsReportedThoughTheQueueFilledMeanwhile(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		holder := w.client("holder").one("job")
+		c := w.client("me")
+		updates := 0
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			if name == "update" {
+				if updates++; updates == 2 { // after a grant: the join
+					for i := range protocol.MostWaiters {
+						w.write(c.Native.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
+					}
+				}
+			}
+			deliver()
+			return nil
+		}
+		ctx, leave := context.WithTimeout(t.Context(), time.Second)
+		defer leave()
+		_, _ = c.One(ctx, c.want("job"))
+		c.left()
+		if !slices.Equal(c.waiting, []string{"holder"}) {
+			t.Errorf("reported to wait for %v", c.waiting)
+		}
+	})
+}
+
 // There may be thousands outside a full queue whose key changes hands again and again.
 func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {

@@ -70,7 +70,7 @@ func ExampleLock_CommitAndRelease() {
 	case errors.Is(err, leasehold.ErrUnknownOutcome):
 		fmt.Println("read the balance before trying again")
 	case err != nil:
-		fmt.Println("not charged:", err) // ErrLost, for one
+		fmt.Println("not charged:", err) // ErrLost, for example
 	default:
 		fmt.Println("charged")
 	}

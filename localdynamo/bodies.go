@@ -88,7 +88,7 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 // why its request was refused. Nothing is read where no deadline can be set.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
-	_ = control.EnableFullDuplex() // if it fails, the deadline does
+	_ = control.EnableFullDuplex() // if it fails, so does setting the deadline
 	w.Header().Set("Connection", "close")
 	return func() {
 		_ = control.Flush()

@@ -232,7 +232,7 @@ func TestAcquireAllPassesEachTurnOnOnce(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 		c.left()
-		synctest.Wait() // so that all have joined, as the race detector sees it
+		synctest.Wait() // orders the joins before the checks, for the race detector
 		if !first() || second() {
 			t.Error("not the first in its queue has the turn alone")
 		}

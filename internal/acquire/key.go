@@ -42,10 +42,10 @@ type waiter struct {
 
 	view    decide.View
 	asked   decide.Instant   // when the request was sent whose reply is observed
-	took    time.Duration    // from there to the reply, of the last read
+	took    time.Duration    // round trip of that request
 	seen    *protocol.Record // the record as last shown, if held by another
 	met     []string         // the versions of the holders that were seen first; nil before any was
-	silent  bool             // those in the way look dead
+	silent  bool             // these holders appear dead
 	session Session          // the session to be granted under; nil for none
 	queue   inQueue          // its place in the record's queue
 	news    bool             // the listener does not know the holder

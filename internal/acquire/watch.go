@@ -24,7 +24,7 @@ type Observation struct {
 	deadAt time.Duration // monotonic: when the holder is dead, if its record does not change
 }
 
-// Sight is the result of one look.
+// Sight is the result of one read.
 type Sight struct {
 	Holder   *protocol.Record // nil if the key is free
 	Dead     bool             // Holder is dead, and its key can be taken over

@@ -74,7 +74,7 @@ func (e *UnsignedError) Unwrap() error { return e.Err }
 // Pauses are the random pauses between retries. Their upper bound doubles each time; in
 // the zero Pauses, up to one second.
 type Pauses struct {
-	Least time.Duration // added to each
+	Least time.Duration // shortest pause, added to the random part
 	Most  time.Duration // the longest random part; 0 for one second
 	n     int
 }

@@ -92,7 +92,7 @@ type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // oldest first
 	silent     bool // one has had no reply at all
-	begun      bool // one has been sent
+	begun      bool // a request has been sent
 	lastErr    error
 }
 

@@ -353,7 +353,7 @@ func TestThrottlingAndConflictsAreReported(t *testing.T) {
 	})
 }
 
-func TestEngineThatShowsNoItemIsAsked(t *testing.T) {
+func TestRecordIsReadFromEngineThatReturnsNoItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.put("base")

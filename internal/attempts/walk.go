@@ -30,7 +30,7 @@ type Walk struct {
 // repeated key is a *Failure that a retry cannot help: it would only skip that key.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
-		if err := missing(reply, "items"); err != nil { // not even none
+		if err := missing(reply, "items"); err != nil { // an empty page has an empty list
 			return err
 		}
 	}

@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// scene is the setting of a call: a client that holds a lock, and a network that is about
-// to fail.
 type protoItem = map[string]types.AttributeValue
 
+// scene is the setting of a call: a client that holds a lock, and a network that is about
+// to fail.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client

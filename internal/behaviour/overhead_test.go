@@ -185,8 +185,8 @@ func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	b.ReportMetric(of(0)/of(1), "ratio")
 }
 
-// How many times as often as the two writes an acquisition with its release allocates does
-// not depend on the machine, but for the connections that the SDK alone drops now and then.
+// The ratio of allocations between an acquisition with its release and two bare writes does
+// not depend on the machine, except for connections that the SDK drops now and then.
 func TestAcquireAndReleaseAllocateLittleMoreThanTwoBareWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)

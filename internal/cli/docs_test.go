@@ -316,7 +316,7 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestLinesForStuckHolderBreakBrokenKeyAgain(t *testing.T) {
+func TestGuidesStuckHolderLinesCanRunTwice(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestFrontHasHalfOfCallsBeforeIt(t *testing.T) {
+func TestFrontIsMedianArrivalOfQueue(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {

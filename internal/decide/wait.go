@@ -132,8 +132,9 @@ const (
 	Look                 // read the record, after the pause
 )
 
-// lately is how long ago a waiter has looked at most that takes a key over without another
-// look. Those who look rarely may be thousands, and mostly another was first.
+// lately is the longest time since the last read after which a waiter takes a key over
+// without another read. Thousands may poll rarely, and then another client has mostly been
+// first.
 const lately = time.Second
 
 // Next returns what a waiter does next, and the pause before it; u is uniform in

@@ -218,7 +218,7 @@ func TestSecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 			switch {
 			case !r.Grants():
 				return r.Send()
-			case handOver == nil: // under way for long
+			case handOver == nil: // the hand-over is in flight for long
 				handOver = r.Send
 				return lab.Cut(r)
 			}

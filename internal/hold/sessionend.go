@@ -151,8 +151,8 @@ func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 			return ours && r.Released
 		}
 	}
-	// There is no row, which stays for long after a mark: an attempt without a reply has
-	// marked it, and then somebody deleted it. One that was lost before is called lost
-	// whatever this says.
+	// A row stays for long after its mark. So an attempt without a reply has marked it, and
+	// then an operator deleted it. A session that was lost before is reported lost in any
+	// case.
 	return s.marks.Silent()
 }

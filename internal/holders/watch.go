@@ -42,7 +42,7 @@ type subject struct {
 	found   Observation   // so far
 	dead    time.Duration // when the holder is dead
 	every   time.Duration // the pause between two readings
-	due     time.Duration // the next reading
+	due     time.Duration // time of the next reading
 	settled bool
 }
 

@@ -275,7 +275,7 @@ func TestEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
 		if got := w.lease.Remaining(); got != 8*time.Second {
 			t.Errorf("%v remain", got)
 		}
-		w.suspend(-10 * time.Second) // a clock that is set back proves nothing
+		w.suspend(-10 * time.Second) // setting a clock back proves nothing
 		if got := w.lease.Remaining(); got != 18*time.Second {
 			t.Errorf("%v remain", got)
 		}

@@ -334,7 +334,8 @@ func TestEverybodyHasAKeyAlone(t *testing.T) {
 	}
 }
 
-// Many callers may end at one instant: the first to go is the one that knew the holder.
+// Many callers may leave at one instant, and the first of them may be the one that knew the
+// holder.
 func TestWaiterThatLeavesKnowsTheHolderThatOthersReported(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")

@@ -122,7 +122,7 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 	}
 	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
-		return // handed over, or its own and believed in no more
+		return // handed over, or no longer trusted by its client
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {

@@ -28,7 +28,7 @@ type board struct {
 	missing   map[string]liveness.Beat   // sessions without a row, by id
 	changed   map[*entry]bool            // not sent to the pages yet
 	gone      []*entry                   // those without a record, oldest first
-	forgotten time.Time                  // when the last key of gone was
+	forgotten time.Time                  // when the last key was removed from gone
 	broken    map[brokenGrant]string     // reasons of breaks through this page, until a read shows them
 	order     []brokenGrant              // the keys of broken, oldest first
 }

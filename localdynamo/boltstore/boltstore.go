@@ -289,7 +289,7 @@ type transaction struct {
 // enter marks that bbolt runs, until leave.
 func (tx transaction) enter() { *tx.inStore = true }
 
-// leave marks that the caller of the transaction runs.
+// leave marks that bbolt has returned.
 func (tx transaction) leave() { *tx.inStore = false }
 
 // Get returns the key's value, or nil.

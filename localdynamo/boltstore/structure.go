@@ -24,7 +24,7 @@ const (
 	freelistPage               = 0x10
 	headerSize, elementSize    = 16, 16
 	metaSize, bucketHeaderSize = 64, 16
-	manyFree                   = 0xffff // the count of a list whose first number is its length
+	manyFree                   = 0xffff // marks a list too long for its count: the list begins with its length
 )
 
 // Limits far above all that a store of locks can have.

@@ -115,7 +115,7 @@ meets #1 applied #1 #1 held
 	}
 }
 
-// A rule that the model would not need is not compared by it.
+// The comparison cannot check a rule that the model does not need.
 func TestModelRefusesAHistoryOfTheCodeWithoutEachOfTheseRules(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{

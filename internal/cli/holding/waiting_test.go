@@ -130,7 +130,7 @@ func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 	type seen struct {
 		at     time.Duration
 		place  int
-		events int // until then
+		events int // events so far
 	}
 	for name, c := range map[string][]seen{
 		"known later":               {{0, 0, 1}, {time.Millisecond, 3, 2}},

@@ -44,7 +44,7 @@ func Start(ctx context.Context) (*Browser, error) {
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
 		// A name that an attacker has given this machine, as DNS rebinding does.
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
-	if os.Getuid() == 0 { // the sandbox wants another user, and the pages are our own
+	if os.Getuid() == 0 { // the sandbox does not run as root, and the pages are our own
 		options = append(options, chromedp.NoSandbox)
 	}
 	allocator, free := chromedp.NewExecAllocator(context.Background(), options...)

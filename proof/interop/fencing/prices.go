@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Prices is the table that SetPrice and PutPrice write to. A row remembers the
-// greatest token that it was written with, so rows are never deleted: a column
-// can say that one is void.
+// Prices creates the table that SetPrice and PutPrice write to. Each row keeps the greatest
+// token of its writes. Rows are never deleted, as the token would be lost: use a column to
+// mark a row void.
 const Prices = `CREATE TABLE prices (
 	id    bigint PRIMARY KEY,
 	price bigint NOT NULL,

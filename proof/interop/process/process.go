@@ -82,7 +82,7 @@ func (p *Process) Stop() error {
 		switch err := unix.Waitid(unix.P_PID, p.PID(), nil, unix.WSTOPPED, nil); {
 		case err == nil:
 			return nil
-		case !errors.Is(err, unix.EINTR): // ECHILD: it has ended
+		case !errors.Is(err, unix.EINTR): // ECHILD: the process has ended
 			return fmt.Errorf("wait until process %d has stopped: %w", p.PID(), err)
 		}
 	}

@@ -167,8 +167,8 @@ func get(t testing.TB, at string) string {
 	return string(b)
 }
 
-// opensWith tries everything in loot that may be a token at leasehold ui, and returns
-// what is one.
+// opensWith tries each part of loot as a token of leasehold ui, and returns the one that
+// opens it.
 func opensWith(t testing.TB, at, loot string) string {
 	t.Helper()
 	tried := map[string]bool{}

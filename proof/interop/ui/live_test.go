@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is how often a table is read where a test bounds by it, and polls are two readings:
-// as far apart as a machine at work needs to draw what it has read.
+// every is how often the table is read in tests that bound a time by it. A busy machine
+// needs the time of two reads, polls, to draw what it has read.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second

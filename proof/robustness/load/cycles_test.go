@@ -29,7 +29,7 @@ type cycle struct {
 	config func() leasehold.Config
 	share  int       // one in so many of LEASEHOLD_CYCLES
 	fault  lab.Fault // on the client's network
-	held   bool      // by another, all the time
+	held   bool      // another client holds the key all the time
 	do     func(ctx context.Context, c *leasehold.Client, key string) error
 }
 

@@ -84,7 +84,7 @@ func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 		c.hold(workers)
 		crews = append(crews, c)
 	}
-	wait(time.Second) // until the table is proven
+	wait(time.Second) // by then the table is known to be strongly consistent
 	for _, c := range crews {
 		c.journal.write(Event{Kind: Broke, Text: string(noAddress)})
 	}

@@ -199,9 +199,11 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 			root.AddCommand(cmd)
 		}
 	}
-	add("hold", hold.Run(in), hold.Acquire(in), hold.Renew(in), hold.Release(in), hold.Elect(in))
-	add("look", inspect.List(in), inspect.Get(in), repair.Break(in), repair.Forget(in), inspect.UI(in), inspect.Doctor(in))
-	add("setup", setup.Table(in), setup.Local(in), setup.Demo(in), newCompletion(in), newVersion(in))
+	ofHold, ofSetup := hold.Commands{Invocation: in}, setup.Commands{Invocation: in}
+	toRead, toRepair := inspect.Commands{Invocation: in}, repair.Commands{Invocation: in}
+	add("hold", ofHold.Run(), ofHold.Acquire(), ofHold.Renew(), ofHold.Release(), ofHold.Elect())
+	add("look", toRead.List(), toRead.Get(), toRepair.Break(), toRepair.Forget(), toRead.UI(), toRead.Doctor())
+	add("setup", ofSetup.Table(), ofSetup.Local(), ofSetup.Demo(), newCompletion(in), newVersion(in))
 	root.AddCommand(
 		newTopic("exit-codes", "Meaning of the exit codes", exitCodesText),
 		newTopic("environment", "Variables that leasehold reads, and sets for CMD", environmentText),

@@ -10,5 +10,5 @@ package hold
 
 import "github.com/leasehold-go/leasehold/internal/cli/invocation"
 
-// command is one invocation of a command of this package.
-type command struct{ *invocation.Invocation }
+// Commands makes the commands of this package, for one invocation.
+type Commands struct{ *invocation.Invocation }

@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/probes"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
@@ -35,8 +34,7 @@ type electFlags struct {
 }
 
 // Elect returns leasehold elect.
-func Elect(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Elect() *cobra.Command {
 	f := electFlags{runFlags: runFlags{wantedFlags: wantedFlags{Wanted: holding.Wanted{Leads: true}, lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}}
 	cmd := &cobra.Command{
 		Use:   "elect KEY [flags] -- CMD [ARG...]",
@@ -104,7 +102,7 @@ func runsNothing(cmd *cobra.Command, args []string, flag string) error {
 }
 
 // elect campaigns and runs CMD, term after term, until CMD exits by itself.
-func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command []string) error {
+func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command []string) error {
 	j, err := c.newJob(cmd, &f.runFlags, command)
 	if err != nil {
 		return err
@@ -148,7 +146,7 @@ func (c *command) elect(cmd *cobra.Command, f *electFlags, key string, command [
 
 // listenForProbes returns the seat that elect campaigns for. It listens at the address of
 // --http. answer begins to serve the seat there, and stop ends that.
-func (c *command) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
+func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
 	// Renewals that are on time leave two thirds of a lease. CMD is stopped a grace before
 	// trust ends.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
@@ -177,7 +175,7 @@ func leaderOf(r leasehold.Record) election.Leader {
 }
 
 // stepDown asks the leader to resign, and waits until it has.
-func (c *command) stepDown(cmd *cobra.Command, key string) error {
+func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 		e, err := election.New(t.Locks, key)
 		if err != nil {
@@ -201,7 +199,7 @@ func (c *command) stepDown(cmd *cobra.Command, key string) error {
 // waitFor reports the leader while it may resign, until end is called: on a terminal each
 // second, elsewhere once the leader has had a lease to read the request. It reports nothing
 // for a damaged record: the request to the leader meets that error too.
-func (c *command) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
+func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {
 		return func() {}
@@ -241,7 +239,7 @@ type seat struct {
 }
 
 // watchLeader writes the leader and every change of leader until a signal arrives.
-func (c *command) watchLeader(cmd *cobra.Command, key string) error {
+func (c *Commands) watchLeader(cmd *cobra.Command, key string) error {
 	return c.OnTable(cmd, leasehold.Config{}, func(ctx context.Context, t *store.Table) error {
 		e, err := election.New(t.Locks, key)
 		if err != nil {
@@ -266,7 +264,7 @@ func (c *command) watchLeader(cmd *cobra.Command, key string) error {
 
 // leaderLine describes the new leader: as a sentence on a terminal, as tab-separated values
 // in a pipe, or as a JSON object.
-func (c *command) leaderLine(l election.Leader) (string, error) {
+func (c *Commands) leaderLine(l election.Leader) (string, error) {
 	now, nobody := c.Now(), l == election.Leader{}
 	switch {
 	case c.JSON:

@@ -14,7 +14,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/grants"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -35,7 +34,7 @@ type grantFlags struct {
 
 // read reads what renew and release need before they open the store: the grant, from a file
 // or from standard input, the option for new data, nil if none is given, and the layout.
-func (c *command) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
+func (c *Commands) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, data leasehold.RecordOption, r store.Records, err error) {
 	if data, err = f.data.Option(c.Stdin); err != nil {
 		return nil, nil, r, err
 	}
@@ -50,7 +49,7 @@ func (c *command) read(cmd *cobra.Command, f *grantFlags) (file *grants.File, da
 }
 
 // requireStdout refuses to write a grant to a standard output that is closed.
-func (c *command) requireStdout(path string) error {
+func (c *Commands) requireStdout(path string) error {
 	if path == grants.Standard && say.IsClosed(c.Env.Stdout) {
 		return misuse.Errorf("standard output is closed, so the grant would be lost: name a file with --grant")
 	}
@@ -60,7 +59,7 @@ func (c *command) requireStdout(path string) error {
 // inStoreOf calls fn with a lock client on the store of a grant, and the store's place. A
 // signal ends fn's context. If data is to be stored, it first refuses a layout without data,
 // because a grant can be resumed only once.
-func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
+func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err
 	}
@@ -84,8 +83,7 @@ func (c *command) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.R
 }
 
 // Renew returns leasehold renew.
-func Renew(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Renew() *cobra.Command {
 	var f grantFlags
 	length := arguments.Duration{Min: time.Second}
 	cmd := &cobra.Command{
@@ -151,8 +149,7 @@ After that the old grant can be released, but no longer renewed.`,
 }
 
 // Release returns leasehold release.
-func Release(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Release() *cobra.Command {
 	var f grantFlags
 	cmd := &cobra.Command{
 		Use:   "release [flags]",
@@ -189,8 +186,7 @@ A grant from before a renewal is accepted too, in case the new one was lost.`,
 }
 
 // Acquire returns leasehold acquire.
-func Acquire(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Acquire() *cobra.Command {
 	f := wantedFlags{Wanted: holding.Wanted{Detached: true}, lease: arguments.Lasting(protocol.DefaultLease)}
 	var path string
 	cmd := &cobra.Command{
@@ -239,7 +235,7 @@ again.`,
 	return cmd
 }
 
-func (c *command) acquire(ctx context.Context, s *store.Store, seeker *holding.Seeker, to *grants.File, here grants.Place) error {
+func (c *Commands) acquire(ctx context.Context, s *store.Store, seeker *holding.Seeker, to *grants.File, here grants.Place) error {
 	h, err := seeker.Acquire(ctx)
 	if err != nil {
 		return err

@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -44,8 +43,7 @@ type runFlags struct {
 }
 
 // Run returns leasehold run.
-func Run(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Run() *cobra.Command {
 	f := runFlags{wantedFlags: wantedFlags{lease: arguments.Lasting(protocol.DefaultLease)}, grace: arguments.Lasting(defaultGrace)}
 	cmd := &cobra.Command{
 		Use:   "run KEY [flags] -- CMD [ARG...]",
@@ -213,7 +211,7 @@ func (f *wantedFlags) completeOnce(cmd *cobra.Command) error {
 }
 
 // complete checks the flags, and reads the variables that may set them.
-func (c *command) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
+func (c *Commands) complete(cmd *cobra.Command, f *wantedFlags) (err error) {
 	if f.NoWait && f.wait.Given {
 		return misuse.Of(cmd, "--nonblock and --wait: use one of them")
 	}
@@ -246,7 +244,7 @@ func (f *wantedFlags) storeWait() time.Duration {
 }
 
 // seeking opens the table and calls fn with a Seeker for the flags.
-func (c *command) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
+func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Store, *holding.Seeker) error) error {
 	began := time.Now()
 	s, err := c.Open(cmd, store.Opening{Make: true, Wait: f.storeWait()})
 	if err != nil {
@@ -265,7 +263,7 @@ func (c *command) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.Sto
 	return fn(s, seeker)
 }
 
-func (c *command) run(cmd *cobra.Command, f *runFlags, args, command []string) error {
+func (c *Commands) run(cmd *cobra.Command, f *runFlags, args, command []string) error {
 	f.name(args)
 	if f.metrics != "" {
 		p, err := c.Settings.Place("")
@@ -311,7 +309,7 @@ func (c *command) run(cmd *cobra.Command, f *runFlags, args, command []string) e
 }
 
 // newJob checks the flags that determine how CMD runs, and finds CMD.
-func (c *command) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
+func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (process.Job, error) {
 	if err := c.complete(cmd, &f.wantedFlags); err != nil {
 		return process.Job{}, err
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -24,8 +23,7 @@ const (
 )
 
 // Doctor returns leasehold doctor.
-func Doctor(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Doctor() *cobra.Command {
 	flag, prefix := arguments.Lasting(protocol.DefaultLease), ""
 	cmd := &cobra.Command{
 		Use:   "doctor [flags]",
@@ -59,7 +57,7 @@ answer, the credentials are refused, or the table does not exist.`,
 	return cmd
 }
 
-func (c *command) doctor(cmd *cobra.Command, length time.Duration, prefix string) error {
+func (c *Commands) doctor(cmd *cobra.Command, length time.Duration, prefix string) error {
 	c.PlaceShown = true
 	records, err := c.Settings.Records()
 	if err == nil {
@@ -85,7 +83,7 @@ func (c *command) doctor(cmd *cobra.Command, length time.Duration, prefix string
 
 // examine makes all checks. It returns only errors of the command line; all other errors
 // are findings.
-func (c *command) examine(ctx context.Context, cmd *cobra.Command, r *checks.Report, p store.Place, length time.Duration, prefix string) error {
+func (c *Commands) examine(ctx context.Context, cmd *cobra.Command, r *checks.Report, p store.Place, length time.Duration, prefix string) error {
 	if p.File != "" {
 		r.Found(ctx, checks.Disk(p.File, c.FileSystem))
 	}
@@ -114,7 +112,7 @@ func (c *command) examine(ctx context.Context, cmd *cobra.Command, r *checks.Rep
 }
 
 // where reports the store and the setting that named it.
-func (c *command) where(s *store.Store) checks.Finding {
+func (c *Commands) where(s *store.Store) checks.Finding {
 	named := func(flag, value, variable string) string {
 		switch {
 		case s.Unnamed:

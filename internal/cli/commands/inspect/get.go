@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -28,8 +27,7 @@ type getFlags struct {
 }
 
 // Get returns leasehold get.
-func Get(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Get() *cobra.Command {
 	var f getFlags
 	cmd := &cobra.Command{
 		Use:   "get KEY [flags]",
@@ -84,7 +82,7 @@ the holder is live.`,
 	return cmd
 }
 
-func (c *command) getRecord(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
+func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	if err != nil {
 		return err
@@ -145,7 +143,7 @@ func names(label string, start time.Time) bool {
 
 // getHeld answers whether a key is held, with --check by a live holder. It prints only
 // errors.
-func (c *command) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
+func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Key, f getFlags) error {
 	return answer(ctx, t, key, func(r leasehold.Record) (bool, error) {
 		if r.Released || !f.check.Given {
 			return !r.Released, nil

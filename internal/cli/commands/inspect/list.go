@@ -9,7 +9,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -22,8 +21,7 @@ type listFlags struct {
 }
 
 // List returns leasehold ls.
-func List(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) List() *cobra.Command {
 	f := listFlags{}
 	cmd := &cobra.Command{
 		Use:   "ls [PREFIX] [flags]",
@@ -60,7 +58,7 @@ To watch changes: leasehold ui or, at a terminal, watch leasehold ls.`,
 	return cmd
 }
 
-func (c *command) list(ctx context.Context, t *store.Table, f listFlags) error {
+func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error {
 	caps := t.Layout.Capabilities()
 	out := say.Listing{
 		JSON: c.JSON, Terminal: c.Stdout.Terminal && !c.JSON, Columns: c.Stdout.Columns(),

@@ -17,7 +17,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/serve"
@@ -38,8 +37,7 @@ type uiFlags struct {
 }
 
 // UI returns leasehold ui.
-func UI(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) UI() *cobra.Command {
 	f := uiFlags{every: arguments.Duration{Duration: time.Second, Min: 100 * time.Millisecond}}
 	cmd := &cobra.Command{
 		Use:   "ui [flags]",
@@ -72,7 +70,7 @@ that costs, and can slow it down or stop it.`,
 	return cmd
 }
 
-func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
+func (c *Commands) serveUI(cmd *cobra.Command, f uiFlags) error {
 	secret, err := uiSecret(f.tokenFile)
 	if err != nil {
 		return err
@@ -106,7 +104,7 @@ func (c *command) serveUI(cmd *cobra.Command, f uiFlags) error {
 }
 
 // runUI runs the server until ctx ends.
-func (c *command) runUI(ctx context.Context, t *store.Table, server *ui.Server, at *serve.Page) error {
+func (c *Commands) runUI(ctx context.Context, t *store.Table, server *ui.Server, at *serve.Page) error {
 	web := &http.Server{Handler: server, ReadHeaderTimeout: 10 * time.Second}
 	defer web.Close()
 	ctx, cancel := context.WithCancel(ctx)
@@ -133,7 +131,7 @@ func (c *command) runUI(ctx context.Context, t *store.Table, server *ui.Server, 
 
 // sayBroke reports a break through the page on stderr, even with -q: it is the only trace
 // of the operator, the grant and the reason.
-func (c *command) sayBroke(r leasehold.Record, reason string) {
+func (c *Commands) sayBroke(r leasehold.Record, reason string) {
 	text := fmt.Sprintf("%s: the page broke the grant of %s", wording.Time(c.Now()), say.Grant(r))
 	if reason != "" {
 		text += ": " + reason

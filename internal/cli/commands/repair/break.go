@@ -11,7 +11,6 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
@@ -32,8 +31,7 @@ type breakFlags struct {
 }
 
 // Break returns leasehold break.
-func Break(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Break() *cobra.Command {
 	var f breakFlags
 	cmd := &cobra.Command{
 		Use:   "break KEY [flags]",
@@ -97,7 +95,7 @@ func grantOf(r leasehold.Record) string {
 	return r.Version
 }
 
-func (c *command) breakGrant(ctx context.Context, t *store.Table, key leasehold.Key, f breakFlags) error {
+func (c *Commands) breakGrant(ctx context.Context, t *store.Table, key leasehold.Key, f breakFlags) error {
 	wanted := func(r leasehold.Record) bool { return f.token == "" || f.token == grantOf(r) }
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
@@ -143,7 +141,7 @@ func (f *breakFlags) wordsFor(r leasehold.Record) string {
 }
 
 // confirmBreak shows the record, observes it for its lease, and asks.
-func (c *command) confirmBreak(ctx context.Context, t *store.Table, r leasehold.Record) (o holders.Observation, err error) {
+func (c *Commands) confirmBreak(ctx context.Context, t *store.Table, r leasehold.Record) (o holders.Observation, err error) {
 	if err := c.Stderr.Record(say.Record{Table: t.Table, Region: t.Region(), Record: r}, c.JSON, c.Now()); err != nil {
 		return o, err
 	}
@@ -176,7 +174,7 @@ func (c *command) confirmBreak(ctx context.Context, t *store.Table, r leasehold.
 }
 
 // breakDamaged removes a damaged record, if it is still exactly as shown.
-func (c *command) breakDamaged(ctx context.Context, t *store.Table, key leasehold.Key) error {
+func (c *Commands) breakDamaged(ctx context.Context, t *store.Table, key leasehold.Key) error {
 	item, err := t.Item(ctx, key)
 	if err != nil {
 		return err

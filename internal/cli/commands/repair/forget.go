@@ -12,7 +12,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/cli/wording"
@@ -22,8 +21,7 @@ import (
 )
 
 // Forget returns leasehold forget.
-func Forget(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Forget() *cobra.Command {
 	var yes, done bool
 	var sortKey string
 	cmd := &cobra.Command{
@@ -72,7 +70,7 @@ type Forgotten struct {
 	SortKey string `json:"sortKey,omitempty"`
 }
 
-func (c *command) forget(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
+func (c *Commands) forget(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
 	item, free, err := readFree(ctx, t, key)
 	if err != nil {
 		return err
@@ -145,7 +143,7 @@ func changed(key leasehold.Key) error {
 }
 
 // forgetDone removes the last completed work from the record of a key, which may be held.
-func (c *command) forgetDone(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
+func (c *Commands) forgetDone(ctx context.Context, t *store.Table, key leasehold.Key, yes bool) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	name := wording.Key(key)
 	switch {

@@ -12,7 +12,6 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/demo"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/durations"
@@ -22,8 +21,7 @@ import (
 const demoLease = 2 * time.Second
 
 // Demo returns leasehold demo.
-func Demo(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Demo() *cobra.Command {
 	length := arguments.Duration{Duration: demoLease, Min: time.Second}
 	cmd := &cobra.Command{
 		Use:   "demo [flags]",
@@ -47,7 +45,7 @@ seconds and needs no AWS.`,
 }
 
 // demo runs on the table that flags name, or on a store of its own without such flags.
-func (c *command) demo(cmd *cobra.Command, length arguments.Duration) error {
+func (c *Commands) demo(cmd *cobra.Command, length arguments.Duration) error {
 	r, err := c.Settings.Records()
 	if err != nil {
 		return err

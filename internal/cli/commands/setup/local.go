@@ -10,7 +10,6 @@ import (
 
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/process"
 	"github.com/leasehold-go/leasehold/internal/cli/serve"
@@ -25,8 +24,7 @@ const (
 )
 
 // Local returns leasehold local.
-func Local(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Local() *cobra.Command {
 	var addr string
 	cmd := &cobra.Command{
 		Use:   "local [flags] [-- CMD [ARG...]]",
@@ -59,7 +57,7 @@ pair; without CMD it is printed, as a line for the shell.`,
 	return cmd
 }
 
-func (c *command) local(ctx context.Context, addr string, command []string) error {
+func (c *Commands) local(ctx context.Context, addr string, command []string) error {
 	var path string
 	if len(command) > 0 {
 		var err error
@@ -132,7 +130,7 @@ func (c *command) local(ctx context.Context, addr string, command []string) erro
 }
 
 // fileToServe returns the file of --file or LEASEHOLD_FILE; empty if neither is set.
-func (c *command) fileToServe() (string, error) {
+func (c *Commands) fileToServe() (string, error) {
 	if c.Settings.File != "" || c.Settings.Table != "" {
 		return c.Settings.File, nil
 	}

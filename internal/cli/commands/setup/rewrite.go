@@ -26,7 +26,7 @@ type rewriteFlags struct {
 	prefix string
 }
 
-func (c *command) newTableRewrite() *cobra.Command {
+func (c *Commands) newTableRewrite() *cobra.Command {
 	var f rewriteFlags
 	cmd := &cobra.Command{
 		Use:   "rewrite [PREFIX] [flags]",
@@ -80,7 +80,7 @@ const (
 	resultGone      = "" // the record was deleted
 )
 
-func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, f rewriteFlags) error {
+func (c *Commands) rewrite(ctx context.Context, t *store.Table, proto protocol.Rewriting, f rewriteFlags) error {
 	all, err := recordsToRewrite(ctx, t, proto, f.prefix)
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (c *command) rewrite(ctx context.Context, t *store.Table, proto protocol.Re
 
 // confirmRewrite shows the records that need rewriting, and asks. Without a terminal to ask
 // at, it returns an error that ends the command with the given code.
-func (c *command) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite, code int) error {
+func (c *Commands) confirmRewrite(ctx context.Context, t *store.Table, all []toRewrite, code int) error {
 	due := 0
 	for _, r := range all {
 		if r.result == resultDue {
@@ -201,7 +201,7 @@ func recordsToRewrite(ctx context.Context, t *store.Table, proto protocol.Rewrit
 }
 
 // sayRewrite writes one line with the result for a record.
-func (c *command) sayRewrite(t *store.Table, r toRewrite) error {
+func (c *Commands) sayRewrite(t *store.Table, r toRewrite) error {
 	if c.JSON {
 		return json.NewEncoder(c.Stdout).Encode(struct {
 			Table   string `json:"table"`

@@ -15,7 +15,6 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
-	"github.com/leasehold-go/leasehold/internal/cli/invocation"
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 	"github.com/leasehold-go/leasehold/internal/cli/store"
 	"github.com/leasehold-go/leasehold/internal/protocol"
@@ -24,8 +23,7 @@ import (
 )
 
 // Table returns leasehold table.
-func Table(in *invocation.Invocation) *cobra.Command {
-	c := &command{in}
+func (c *Commands) Table() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "table COMMAND [flags]",
 		Short: "Create or check the lock table",
@@ -44,7 +42,7 @@ func Table(in *invocation.Invocation) *cobra.Command {
 	return cmd
 }
 
-func (c *command) newTableCreate() *cobra.Command {
+func (c *Commands) newTableCreate() *cobra.Command {
 	return &cobra.Command{
 		Use:   "create [flags]",
 		Short: "Create the table if it is missing, wait for it and turn on TTL",
@@ -75,7 +73,7 @@ func (c *command) newTableCreate() *cobra.Command {
 }
 
 // sayCreated reports that the table was created or that it existed.
-func (c *command) sayCreated(s *store.Store, fresh bool) error {
+func (c *Commands) sayCreated(s *store.Store, fresh bool) error {
 	if c.JSON {
 		return json.NewEncoder(c.Stdout).Encode(struct {
 			Table   string `json:"table"`
@@ -93,7 +91,7 @@ func (c *command) sayCreated(s *store.Store, fresh bool) error {
 	return c.Stdout.Prose("created %s in %s: pay per request, %s", s.Table, s.Location, ttl)
 }
 
-func (c *command) newTableCheck() *cobra.Command {
+func (c *Commands) newTableCheck() *cobra.Command {
 	return &cobra.Command{
 		Use:   "check [flags]",
 		Short: "Check keys, TTL, replicas and rights; exit 1: does not fit",
@@ -122,7 +120,7 @@ leasehold doctor checks that and more, and acquires a lock.`,
 // The commands in this file print a text about a table, which need not exist.
 // They read no AWS settings and send no requests.
 
-func (c *command) newTablePolicy() *cobra.Command {
+func (c *Commands) newTablePolicy() *cobra.Command {
 	accesses := []table.Access{table.Use, table.Operate, table.Read}
 	var prefixes []string
 	cmd := &cobra.Command{
@@ -188,7 +186,7 @@ leasehold/, is refused.`,
 }
 
 // newTableText returns a command that prints a template of the table.
-func (c *command) newTableText(name, language, what, example string, text func(table.Spec) string) *cobra.Command {
+func (c *Commands) newTableText(name, language, what, example string, text func(table.Spec) string) *cobra.Command {
 	return &cobra.Command{
 		Use:   name + " [flags]",
 		Short: "Print " + language,
@@ -219,7 +217,7 @@ was restored: see docs/table.md. No AWS settings are needed.`,
 
 // tableSpec returns the table that flags and environment name. named is the user's name or
 // ARN for it.
-func (c *command) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
+func (c *Commands) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
 	l, err := c.Settings.RecordLayout()
 	if err != nil {
 		return spec, "", err

@@ -66,7 +66,7 @@ func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab
 	return err
 }
 
-func TestReadThatMeetsCloseSaysErrClosed(t *testing.T) {
+func TestReadDuringCloseReturnsErrClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -78,7 +78,7 @@ func TestReadThatMeetsCloseSaysErrClosed(t *testing.T) {
 	})
 }
 
-func TestSharedCommitThatMeetsCloseSaysErrClosed(t *testing.T) {
+func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	for _, cfg := range []leasehold.Config{lab.Config(), lab.SharedConfig()} {
 		t.Run(fmt.Sprintf("shared lease %t", cfg.SharedLease), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

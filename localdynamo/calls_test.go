@@ -156,7 +156,7 @@ func TestElementsLeaveAndJoinAListByTheirOldIndexes(t *testing.T) {
 	want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"b"}},"UpdateExpression":"REMOVE l[0], l[1][0]","ReturnValues":"ALL_NEW"}`, `{"Attributes":{"id":{"S":"b"},"l":{"L":[{"L":[{"S":"3"}]}]}}}`)
 }
 
-func TestUpdateThatCannotBeIsRefusedAndChangesNothing(t *testing.T) {
+func TestImpossibleUpdateIsRejectedAndChangesNothing(t *testing.T) {
 	number := `":v":{"N":"1"}`
 	for _, test := range []struct{ update, values, message string }{
 		{"SET x.y = :v", number, wrongPath},

@@ -30,7 +30,7 @@ func TestNumbersAreKeptInOneForm(t *testing.T) {
 	}
 }
 
-func TestNumberThatIsNoneIsRejected(t *testing.T) {
+func TestInvalidNumberIsRejected(t *testing.T) {
 	for given, want := range map[string]string{
 		"":         textNoNumber,
 		"abc":      textNoNumber + ": abc",

@@ -15,7 +15,7 @@ var (
 	errServer = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
 )
 
-func TestExchangeSaysWhetherRegionServes(t *testing.T) {
+func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 	const at = time.Minute
 	for name, c := range map[string]struct {
 		err   error
@@ -108,7 +108,7 @@ func TestCourse(t *testing.T) {
 	}
 }
 
-func TestRequestOfBeforeMoveMovesNothing(t *testing.T) {
+func TestRequestFromBeforeMoveCausesNoMove(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)

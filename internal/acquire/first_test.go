@@ -218,7 +218,7 @@ func TestGrantThatIsDeliveredTwiceIsAGrant(t *testing.T) {
 	})
 }
 
-func TestGrantThatIsFoundWithLittleTrustLeftIsSentAnew(t *testing.T) {
+func TestGrantFoundWithLittleTrustLeftIsReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -567,7 +567,7 @@ func TestKeyOfSeveralInItsTurnIsAcquiredWithoutBatchRead(t *testing.T) {
 	})
 }
 
-func TestDamagedKeyAloneIsTheError(t *testing.T) {
+func TestDamagedKeyIsTheOnlyError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("job")
 		c := w.client("a")

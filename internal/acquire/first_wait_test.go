@@ -156,7 +156,7 @@ func TestAcquireAnyWithoutRenewalLeavesNothingToUndo(t *testing.T) {
 	})
 }
 
-func TestTurnOfOtherProcessesStaysTheirsWhenItIsPassedOn(t *testing.T) {
+func TestTurnOfOtherProcessesIsKeptWhenPassedOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // a layout without a queue
 		cfg.PollMax = time.Second

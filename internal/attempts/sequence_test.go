@@ -308,7 +308,7 @@ func TestSequenceWithoutTurnReturnsOnlyReason(t *testing.T) {
 	})
 }
 
-func TestSequenceThatIsRefusedEndsWithThatErrorAlone(t *testing.T) {
+func TestRefusedSequenceReturnsOnlyThatError(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{dropped, throttled, refused}

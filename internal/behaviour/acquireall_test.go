@@ -260,7 +260,7 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 	})
 }
 
-func TestGroupThatWasReleasedPutsNoKeyOutOfOrder(t *testing.T) {
+func TestReleasedGroupDoesNotRestrictKeyOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))

@@ -31,7 +31,7 @@ func TestGet(t *testing.T) {
 	})
 }
 
-func TestListGoesOnPastARecordThatIsNoLock(t *testing.T) {
+func TestListSkipsRecordThatIsNoLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for _, key := range []string{"a/1", "a/2", "b/1"} {

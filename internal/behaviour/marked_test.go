@@ -17,7 +17,7 @@ import (
 // A release with MarkDone that returns nil has stored the mark. These tests have releases
 // that fail to.
 
-func TestReleaseThatComesTooLateToStoreAMarkSaysSo(t *testing.T) {
+func TestLateReleaseReportsUnstoredMark(t *testing.T) {
 	for name, before := range map[string]func(*testing.T, *leasehold.Client, *lab.Wire, *leasehold.Lock){
 		"Close": func(t *testing.T, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) {
 			if err := c.Close(t.Context()); err != nil {
@@ -63,7 +63,7 @@ func TestReleaseThatComesTooLateToStoreAMarkSaysSo(t *testing.T) {
 	}
 }
 
-func TestHandleThatHasEndedMarksNothingAndSaysSo(t *testing.T) {
+func TestEndedHandleMarksNothingAndReportsIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
@@ -237,7 +237,7 @@ func TestRepeatedReleaseStoresMark(t *testing.T) {
 	})
 }
 
-func TestMarkDoneOfResumedLockSaysThatItForgot(t *testing.T) {
+func TestMarkDoneOfResumedLockIsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock, err := c.Resume(t.Context(), w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))

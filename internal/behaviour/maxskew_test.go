@@ -85,7 +85,7 @@ func TestDeadHoldersLockIsAcquiredOnceLeaseEndsByClock(t *testing.T) {
 	})
 }
 
-func TestWaiterThatHasJustBegunWaitsForTheEndAlone(t *testing.T) {
+func TestNewWaiterWaitsForLeaseEndOnly(t *testing.T) {
 	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		began := time.Now()
 		lab.Elapse(15 * time.Second)
@@ -315,7 +315,7 @@ func TestHeadIsHandedNoSliverOfTrust(t *testing.T) {
 	}
 }
 
-func TestReleaseLeavesNoEndBehind(t *testing.T) {
+func TestReleaseRemovesLeaseEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(withMaxSkew(time.Second))
 		lock := w.Acquire(c, "job")
@@ -327,7 +327,7 @@ func TestReleaseLeavesNoEndBehind(t *testing.T) {
 	})
 }
 
-func TestMaxSkewIsRefusedWhereNothingWouldComeOfIt(t *testing.T) {
+func TestMaxSkewIsRejectedWhereItHasNoEffect(t *testing.T) {
 	for name, c := range map[string]struct {
 		change func(*leasehold.Config)
 		says   string

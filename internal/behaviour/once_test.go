@@ -176,7 +176,7 @@ func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
 
 // The period is the one at the call: a client that waited beyond its end does not do the work
 // of the next period instead.
-func TestPeriodIsThatOfTheCall(t *testing.T) {
+func TestEveryUsesPeriodOfCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -358,7 +358,7 @@ func TestForgottenMarkLetsTheWorkBeDoneAgain(t *testing.T) {
 	})
 }
 
-func TestHandleOfAnotherPurposeMarksNothing(t *testing.T) {
+func TestHandleWithoutOnceMarksNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs

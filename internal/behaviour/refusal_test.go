@@ -120,7 +120,7 @@ func TestWaitUnderSharedLeaseOutlivesRefusal(t *testing.T) {
 	}
 }
 
-func TestWaitEndedDuringRefusalSaysSo(t *testing.T) {
+func TestWaitEndedDuringRefusalReportsIt(t *testing.T) {
 	for name, b := range blocked {
 		for code, advice := range refusals {
 			t.Run(name+"/"+code, func(t *testing.T) {
@@ -153,7 +153,7 @@ func TestWaitEndedDuringRefusalSaysSo(t *testing.T) {
 	}
 }
 
-func TestWaitAfterRefusalThatPassedNamesHolderAlone(t *testing.T) {
+func TestWaitAfterPassedRefusalNamesOnlyHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		defer blockJob(w, holder)()

@@ -167,7 +167,7 @@ func TestTroubleOfManyWaitsIsOneLogLineAMinute(t *testing.T) {
 	})
 }
 
-func TestObserverThatSeesNothingSaysSo(t *testing.T) {
+func TestObserverReportsFailingRequests(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var events eventLog
 		var book logBook

@@ -89,7 +89,7 @@ func TestBreakWithLostReplyBeforeNextGrantIsUnknown(t *testing.T) {
 	}
 }
 
-func TestBreakThatNeverArrivedSaysThatNothingWasFreed(t *testing.T) {
+func TestBreakThatNeverArrivedReportsNothingFreed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())

@@ -76,7 +76,7 @@ func TestHelpFitsTerminalOf80Columns(t *testing.T) {
 	})
 }
 
-func TestDurationFlagsTakeSecondsAndHelpSaysSo(t *testing.T) {
+func TestDurationFlagsAcceptSecondsAsHelpStates(t *testing.T) {
 	found := 0
 	everyCommand(tree(), func(cmd *cobra.Command) {
 		timed := false

@@ -305,7 +305,7 @@ func TestTroubleIsReportedAsTextAndJSON(t *testing.T) {
 	wg.Wait()
 }
 
-func TestBreakWithUnknownOutcomeSaysSo(t *testing.T) {
+func TestBreakReportsUnknownOutcome(t *testing.T) {
 	t.Parallel()
 	var broken atomic.Bool
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {

@@ -267,7 +267,7 @@ func TestCommitSendsNothingAfterItsContextHasEnded(t *testing.T) {
 	}
 }
 
-func TestCallerThatLeavesBetweenRequestsHasNothingMoreSent(t *testing.T) {
+func TestCommitSendsNothingMoreAfterCallerLeft(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {

@@ -50,7 +50,7 @@ func TestReleaseAfterCommitHandsKeyOver(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasedUnseenIsRecognised(t *testing.T) {
+func TestUnseenCommitAndReleaseIsRecognised(t *testing.T) {
 	for name, opts := range map[string][]leasehold.ReleaseOption{"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

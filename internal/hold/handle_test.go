@@ -14,7 +14,7 @@ import (
 )
 
 // As its context and Err say, though a release ended the trust: the one by Close.
-func TestCallThatCloseCutsOffSaysThatTheClientIsClosed(t *testing.T) {
+func TestCallCutOffByCloseReturnsErrClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		throttled func(lab.Call) bool
 		call      func(ctx context.Context, lock *leasehold.Lock) error

@@ -80,7 +80,7 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 	}
 }
 
-func TestLockThatAnotherHadMeanwhileIsReplacedNotBroken(t *testing.T) {
+func TestLockHeldByAnotherMeanwhileIsReplacedNotBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())

@@ -192,7 +192,7 @@ func TestSessionOfAGroupIsCheckedOnce(t *testing.T) {
 	})
 }
 
-func TestGuardsHoldWhileTheirGrantAndItsSessionStand(t *testing.T) {
+func TestGuardsHoldWhileGrantAndSessionAreCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		plain, _ := w.Work().Client(lab.Config())
 		own := w.Acquire(plain, "own")
@@ -227,7 +227,7 @@ func TestGuardsHoldWhileTheirGrantAndItsSessionStand(t *testing.T) {
 	})
 }
 
-func TestGuardOfAnotherLockEndsNone(t *testing.T) {
+func TestGuardOfAnotherLockEndsNoLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")

@@ -192,7 +192,7 @@ func TestFirstReadAfterPauseShowsEndOfSession(t *testing.T) {
 	})
 }
 
-func TestNoLockOutlivesTrustInItsSessionWhileAnotherIsReported(t *testing.T) {
+func TestLocksEndWithSessionWhileAnotherIsReported(t *testing.T) {
 	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
 		"expired": func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Cut); lab.Elapse(19 * time.Second) },
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(19 * time.Second) },

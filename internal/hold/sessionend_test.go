@@ -193,7 +193,7 @@ func TestCloseReportsVanishedSessionRow(t *testing.T) {
 	}
 }
 
-func TestCloseDoesNotTakeAnothersMarkOnItsSessionForItsOwn(t *testing.T) {
+func TestCloseDistinguishesAnothersDeadMarkOnItsSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")

@@ -282,7 +282,7 @@ func (th *throttling) Do(r *http.Request) (*http.Response, error) {
 	return th.next.Do(r)
 }
 
-func TestReadingThatFailsIsMadeUpFor(t *testing.T) {
+func TestFailedReadingIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &throttling{}
 		c := newChecked(t, leasehold.Config{}, func(o *dynamodb.Options) { network.next, o.HTTPClient = o.HTTPClient, network })

@@ -443,7 +443,7 @@ func TestReleaseNamesTheRenewalInFlight(t *testing.T) {
 	}
 }
 
-func TestLeaseOutlastsItsTimeWhileDynamoDBSaysThatItCannot(t *testing.T) {
+func TestLeaseOutlastsItsTimeWhileDynamoDBIsUnavailable(t *testing.T) {
 	for _, through := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(func(c *Leases, _ *Terms) { c.ThroughOutage = through })
@@ -595,7 +595,7 @@ func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
 	}
 }
 
-func TestProcessThatWasRenewingDidNotStandStill(t *testing.T) {
+func TestLossOfRenewingProcessIsNoPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
@@ -621,7 +621,7 @@ func TestLeaseIsNotRenewedInTheBackgroundOnceThatHasEnded(t *testing.T) {
 	})
 }
 
-func TestDeadlineOfARenewalLeavesRoomForOthers(t *testing.T) {
+func TestRenewalDeadlineLeavesTimeForOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.will(dropped)

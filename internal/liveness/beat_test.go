@@ -51,7 +51,7 @@ func TestExpiryTimeOfTheRecordCounts(t *testing.T) {
 	}
 }
 
-func TestRowThatIsGoneIsNoRenewalAndCountsAnew(t *testing.T) {
+func TestMissingRowIsNoRenewalAndRestartsObservation(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))

@@ -150,7 +150,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestRecordThatSaysWhenItExpiresIsDeadThenByTheWallClock(t *testing.T) {
+func TestRecordWithExpiryIsDeadThenByWallClock(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()

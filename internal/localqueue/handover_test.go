@@ -63,7 +63,7 @@ func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
 	l.Pass(at("key"), nil)
 }
 
-func TestHandOversInQueueHaveNoEnd(t *testing.T) {
+func TestQueueHandOversAreUnlimited(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 9)
 	for _, w := range ws[:8] {
 		if to := l.Successor(at("key"), held, true); to != w {
@@ -147,7 +147,7 @@ func TestTurnWithoutSuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
 	}
 }
 
-func TestSuccessorThatHasLeftIsGivenNothing(t *testing.T) {
+func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	if to := l.Successor(at("key"), held, false); to != ws[0] {
 		t.Fatal("the first is not the successor")
@@ -174,7 +174,7 @@ func TestSuccessorThatHasLeftIsGivenNothing(t *testing.T) {
 	}
 }
 
-func TestHandOverThatHasEndedAlreadyGoesOn(t *testing.T) {
+func TestEndedHandOverIsPassedOn(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {

@@ -279,9 +279,9 @@ func TestTakeReturnsFreeTurnOnly(t *testing.T) {
 	hasTurn(t, next)
 }
 
-// TestEverybodyHasAKeyAlone lets many goroutines do everything at once: it fails
+// TestGoroutinesNeverHoldOneKeyTogether lets many goroutines do everything at once: it fails
 // under the race detector, or does not end, if two have one key or one is forgotten.
-func TestEverybodyHasAKeyAlone(t *testing.T) {
+func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	l := newQueues(3)
 	has := map[string]*string{"a": new(string), "b": new(string)} // only the goroutine that has a key's turn writes its entry
 	var wg sync.WaitGroup

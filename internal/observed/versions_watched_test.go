@@ -75,7 +75,7 @@ func TestWatchedKeysAreTakenOverHoweverMany(t *testing.T) {
 	}
 }
 
-func TestWatchedLeadersAreSeenDeadHoweverMany(t *testing.T) {
+func TestManyWatchedLeadersAreFoundDead(t *testing.T) {
 	const keys = 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.Config())

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestRequestToStepDownLandsOnItsGrantAlone(t *testing.T) {
+func TestStepDownRequestAppliesToItsGrantOnly(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
 	h, held := b.hold()
 	ask := func() *protocol.Write { return b.Protocol.(protocol.Native).Ask(h, another, granted) }

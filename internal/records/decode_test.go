@@ -23,7 +23,7 @@ func TestOwnGrantWithoutTokenIsDamagedNotForeign(t *testing.T) {
 	})
 }
 
-func TestRecordSaysWhenItWasGrantedThoughItHasBeenRenewed(t *testing.T) {
+func TestRenewedRecordShowsWhenItWasGranted(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		g := b.grant(protocol.NewVersion())
 		g.Now = protocol.VersionTime(g.Version)

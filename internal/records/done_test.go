@@ -72,7 +72,7 @@ func TestOnceGrantLandsIfWorkIsNotDone(t *testing.T) {
 	}
 }
 
-func TestMarkThatDoesNotReadIsNoneForGrantAndReaderAlike(t *testing.T) {
+func TestUnreadableMarkIsIgnoredByGrantAndReader(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"no map":               text("mon"),
 		"empty":                &types.AttributeValueMemberM{},
@@ -101,7 +101,7 @@ func TestMarkThatDoesNotReadIsNoneForGrantAndReaderAlike(t *testing.T) {
 	}
 }
 
-func TestUnmarkRemovesOneMarkAlone(t *testing.T) {
+func TestUnmarkRemovesOneMarkOnly(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
 	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()

@@ -47,7 +47,7 @@ func TestHolderIsTakenOverOnlyOnceItsLeaseIsOverByEveryClock(t *testing.T) {
 	})
 }
 
-func TestDeadPeerIsTakenOverOnlyAsItWasSeen(t *testing.T) {
+func TestDeadPeerIsTakenOverOnlyAtObservedVersion(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		old := granted.Add(-time.Hour)
 		var peer protocol.Item

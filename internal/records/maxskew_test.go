@@ -25,7 +25,7 @@ func boundedTable(t *testing.T) (b *bench, plain protocol.Protocol) {
 	return b, plain
 }
 
-func TestGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
+func TestGrantAndRenewalStoreLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Now = granted.Add(time.Microsecond)
@@ -45,7 +45,7 @@ func TestGrantAndARenewalSayWhenTheLeaseEnds(t *testing.T) {
 	}
 }
 
-func TestEndThatAnotherVersionHadIsNotRead(t *testing.T) {
+func TestLeaseEndOfAnotherVersionIsIgnored(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.lands(b.Grant(b.grant(g1)))
 	h := protocol.Hold{Key: b.lockKey(), Owner: owner, Grants: []string{g1}, Versions: []string{g1}}
@@ -58,7 +58,7 @@ func TestEndThatAnotherVersionHadIsNotRead(t *testing.T) {
 	}
 }
 
-func TestEndThatCannotBeReadIsNone(t *testing.T) {
+func TestUnreadableLeaseEndIsIgnored(t *testing.T) {
 	b, _ := boundedTable(t)
 	b.lands(b.Grant(b.grant(g1)))
 	item := b.item()
@@ -87,7 +87,7 @@ func TestPlainClientNeitherWritesNorReadsALeaseEnd(t *testing.T) {
 	}
 }
 
-func TestHandOverToTheHeadSaysNoEnd(t *testing.T) {
+func TestHandOverToHeadStoresNoLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	h, _ := b.hold()
 	p := b.Protocol.(protocol.Native)
@@ -110,7 +110,7 @@ func TestLockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestLeaseOfMoreThanACenturySaysNoEnd(t *testing.T) {
+func TestLeaseOfMoreThanCenturyStoresNoEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour

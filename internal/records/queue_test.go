@@ -264,7 +264,7 @@ func TestTakeoverSuspendsQueueIfAsked(t *testing.T) {
 	}
 }
 
-func TestAdviceOnQueueThatDoesNotReadIsNone(t *testing.T) {
+func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 	b, _ := lining(t)
 	_, held := b.hold()
 	for _, odd := range []types.AttributeValue{text("odd"), &types.AttributeValueMemberBOOL{Value: true}, decimal("1.5"), decimal("1e60")} {

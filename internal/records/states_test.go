@@ -103,7 +103,7 @@ func (b *bench) where(states []string, layouts string, more ...string) []string 
 	return states
 }
 
-func TestWriteOfAHolderLandsOnItsGrantAlone(t *testing.T) {
+func TestHoldersWriteAppliesToItsGrantOnly(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		mine := []string{same, kind, expired}
@@ -190,7 +190,7 @@ func TestGrantIDOfAnyTypeFreesNoHeldRecord(t *testing.T) {
 	})
 }
 
-func TestRecordIsFreedByItsOwnMarkAlone(t *testing.T) { // dynamolock, awslabs: any isReleased does
+func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // dynamolock, awslabs: any isReleased does
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, v := range []types.AttributeValue{text("0"), text("true"), decimal("1"), null} {

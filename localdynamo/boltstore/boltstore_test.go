@@ -251,7 +251,7 @@ func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
 	}
 }
 
-func TestFileIsItsOwnersAlone(t *testing.T) {
+func TestFileIsReadableByItsOwnerOnly(t *testing.T) {
 	path, _ := newFile(t)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
 		info, err := os.Stat(name)

@@ -221,7 +221,7 @@ func TestStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
 }
 
 // A file without our bucket is not ours: no crash leaves one behind.
-func TestFileOfBboltWithNothingInItIsNoStore(t *testing.T) {
+func TestEmptyBboltFileIsNoStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

@@ -97,7 +97,7 @@ func TestPathsThatOverlapOrConflictAreRefused(t *testing.T) {
 	}
 }
 
-func TestProjectionIsPathsAlone(t *testing.T) {
+func TestProjectionAcceptsPathsOnly(t *testing.T) {
 	paths, err := ParseProjection("a, #b.c[2]")
 	if err != nil || len(paths) != 2 || paths[1].String() != "#b.c[2]" {
 		t.Errorf("%v, %v", paths, err)

@@ -267,7 +267,7 @@ func TestHistoryThatNoLockCouldHaveIsRefusedWhereItGoesWrong(t *testing.T) {
 	}
 }
 
-func TestHistoryThatIsNotUnderstoodIsNoneThatIsAccepted(t *testing.T) {
+func TestUnreadableHistoryIsRejected(t *testing.T) {
 	for _, lines := range [][]string{
 		{"sends 0 a grant - - - a", "meets a applied"},
 		{"sends 0 a grant - - - a", "meets a applied a a"},

@@ -63,7 +63,7 @@ func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestElectionSaysOnceAMinuteThatItWaitsHoweverOftenItWaits(t *testing.T) {
+func TestElectionReportsItsWaitsOnceAMinute(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	user := userAt(&stderr, func() time.Time { return now })

@@ -73,7 +73,7 @@ func TestWatchersSeeEachAttemptOfSDKOnce(t *testing.T) {
 	}
 }
 
-func TestRequestOutcomeIsThatOfReply(t *testing.T) {
+func TestRequestOutcomeFollowsReply(t *testing.T) {
 	for _, c := range []struct {
 		answer   func(*http.Request) (*http.Response, error)
 		outcome  string

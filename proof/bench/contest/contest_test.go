@@ -40,7 +40,7 @@ func TestScenariosAreFoundByName(t *testing.T) {
 	}
 }
 
-func TestContendersPlayOrSayWhyNot(t *testing.T) {
+func TestContendersRunOrReportWhyNot(t *testing.T) {
 	names := map[string]bool{}
 	for _, c := range Contenders() {
 		if names[c.Name] || c.How == "" {

@@ -65,7 +65,7 @@ func TestGoosesLockersExcludeEachOtherByItsOwnTest(t *testing.T) {
 	}, time.Second)
 }
 
-func TestGooseSaysThatItsLockWasLost(t *testing.T) {
+func TestGooseReportsLostLock(t *testing.T) {
 	env := locktest.New(t)
 	names := namesOf(t, env, leasehold.Config{}, "migrate/")
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(context.Context, *sql.DB) error {

@@ -141,7 +141,7 @@ func state(t *testing.T, pid int) byte {
 	}
 }
 
-func TestPeerIsInstalledAtTheVersionItSays(t *testing.T) {
+func TestPeerIsInstalledAtStatedVersion(t *testing.T) {
 	cmd, err := AWSLabs.command(t.Context())
 	if err != nil {
 		t.Fatal(err)

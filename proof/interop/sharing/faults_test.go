@@ -106,7 +106,7 @@ func TestDyndbMutexReleasesNamesakesLockButNotOurs(t *testing.T) {
 
 // dyndb-mutex writes its TTL in milliseconds, which DynamoDB takes for a time
 // far away. Ours is in seconds.
-func TestDyndbMutexWritesATTLThatNeverComesAndOursOneThatDoes(t *testing.T) {
+func TestDyndbMutexWritesTTLThatNeverExpiresUnlikeOurs(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()

@@ -121,10 +121,10 @@ func (s *scene) populate(t *testing.T) {
 	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // for break, which offers what is held
 }
 
-// TestTABRunsNothingThatAnotherHasNamed types lines into each shell. TAB, TAB again, and
+// TestTABRunsNothingNamedByOtherUsers types lines into each shell. TAB, TAB again, and
 // Enter run no text of a key, of an owner's name or of a file's name; plain names are still
 // completed.
-func TestTABRunsNothingThatAnotherHasNamed(t *testing.T) {
+func TestTABRunsNothingNamedByOtherUsers(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
 	for _, shell := range shells {

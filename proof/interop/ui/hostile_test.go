@@ -256,7 +256,7 @@ func tries(target string) string {
 	<form id="post" method="post" enctype="text/plain" action="` + target + `/break"><input name='{"key":"job","typed":"job","grant":"g","version":"v","reason":"' value='"}'></form>`
 }
 
-func TestPageOnAnotherPortGetsNothingAndBreaksNothing(t *testing.T) {
+func TestPageOnAnotherPortReadsAndBreaksNothing(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break", "--token-file", "token")
 	h := s.hold("job")

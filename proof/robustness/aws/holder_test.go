@@ -90,7 +90,7 @@ func TestAcquireWaitsUntilHolderInTroubleHasStopped(t *testing.T) {
 	})
 }
 
-func TestHolderGoesOnRenewingOnceTheCauseIsGone(t *testing.T) {
+func TestHolderContinuesRenewingOnceCauseIsGone(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // a pause between two renewals is a second at most
 		s.end()

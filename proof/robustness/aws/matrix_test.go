@@ -149,7 +149,7 @@ func (s *scene) recover(t *testing.T, op operation) {
 	}
 }
 
-func TestCallGoesOnByItselfOnceTheCauseIsGone(t *testing.T) {
+func TestCallContinuesOnceCauseIsGone(t *testing.T) {
 	const lasts = 2 * time.Second
 	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
 		if !x.passes || !op.meets(x) {

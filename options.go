@@ -178,7 +178,7 @@ func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 
 // ListOptions selects the records of List; the zero value selects all.
 type ListOptions struct {
-	Prefix    string // keys that begin with it; the whole table is read all the same
+	Prefix    string // keys that begin with it; List still reads the whole table
 	Partition string // one partition key, by a query that reads nothing else; not with Prefix
 	After     Key    // start after it: the key of the last record of an earlier listing
 }

@@ -7,7 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-func TestValuesThatAreNoneAreRefused(t *testing.T) {
+func TestInvalidValuesAreRejected(t *testing.T) {
 	nested := func(levels int) string {
 		return strings.Repeat(`{"L":[`, levels) + `{"S":"x"}` + strings.Repeat(`]}`, levels)
 	}

@@ -68,7 +68,7 @@ func TestEveryGuardThatFailedIsNamed(t *testing.T) {
 	}
 }
 
-func TestCommitIsNeverCalledFailedThatMayLandYet(t *testing.T) {
+func TestCommitThatMayStillLandIsNotCalledFailed(t *testing.T) {
 	answers := map[string]CommitReply{
 		"applied":     {Effect: Applied},
 		"guard":       {Effect: NotApplied, Cause: GuardFailed},

@@ -85,7 +85,7 @@ const (
 // seconds. The zero Joins is full.
 type Joins struct {
 	spent int
-	since time.Duration // monotonic: the next one comes back joinEvery after that
+	since time.Duration // monotonic time from which joins are added, one each joinEvery
 }
 
 // Take takes one at now, and reports whether there was one.

@@ -22,8 +22,8 @@ func Debian(ctx context.Context, program string, packages ...string) (string, er
 	return exec.LookPath(program)
 }
 
-// DebianFile installs Debian's packages unless the file at path is there, as Debian
-// does: of a package without a program, for instance.
+// DebianFile installs Debian's packages unless the file at path exists. Use it for a
+// package without a program.
 func DebianFile(ctx context.Context, path string, packages ...string) error {
 	return debian(ctx, path, func() bool {
 		_, err := os.Stat(path)

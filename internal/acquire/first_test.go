@@ -320,6 +320,31 @@ func TestUnansweredAttemptOfGoneCallerIsFreedAndInDoubt(t *testing.T) {
 	})
 }
 
+func TestGrantCountsThoughItsCallerLeavesWhileTheRestIsUndone(t *testing.T) {
+	inWorld(t, func(t *testing.T, w *world) {
+		holder, _ := w.client("other").one("a"), w.client("other").one("b")
+		c := w.client("me")
+		ctx, leave := context.WithCancel(t.Context())
+		c.wire.fate = func(_ int, name string, deliver func()) error {
+			deliver()
+			if name == "update" && c.hasGrants() { // it leaves the queue of the other key
+				leave()
+				time.Sleep(time.Second)
+			}
+			return nil
+		}
+		time.AfterFunc(time.Second, holder.release)
+		wants := c.wants("a", "b")
+		for _, want := range wants {
+			want.Manual = true
+		}
+		found, err := c.First(ctx, wants)
+		if err != nil || len(found.Held) != 1 || len(c.given) > 0 || ctx.Err() == nil {
+			t.Errorf("%d held: %v; gave back %v; left %v", len(found.Held), err, c.given, ctx.Err())
+		}
+	})
+}
+
 func TestClosingEndsEveryWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job")

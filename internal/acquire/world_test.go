@@ -227,6 +227,13 @@ func (c *client) Report(_ context.Context, e core.Event) {
 	}
 }
 
+// hasGrants reports whether the client was granted anything.
+func (c *client) hasGrants() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.grants) > 0
+}
+
 // holding is a grant that is never renewed.
 type holding struct {
 	lease.Holder

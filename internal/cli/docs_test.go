@@ -399,7 +399,8 @@ func TestREADMECommandsWorkBesideAWS(t *testing.T) {
 	for _, c := range firstCommands {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			cmd := exec.Command("sh", "-c", string(regexp.MustCompile(c.pattern).Find(readme)))
+			line := strings.Replace(string(regexp.MustCompile(c.pattern).Find(readme)), "hello.db", filepath.Join(t.TempDir(), "hello.db"), 1)
+			cmd := exec.Command("sh", "-c", line)
 			cmd.Dir = "../.."
 			environ := slices.DeleteFunc(os.Environ(), func(kv string) bool { return strings.HasPrefix(kv, "LEASEHOLD_") })
 			cmd.Env = append(environ, "HOME="+t.TempDir(), "GOCACHE="+paths[0], "GOMODCACHE="+paths[1],

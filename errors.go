@@ -42,11 +42,7 @@ type HeldError struct {
 	Table  string
 	Key    Key
 	Holder Record // the last one read
-
-	// Err is the error that ended the wait, or nil without a wait, as in TryAcquire. It
-	// contains the *OpError of a failed last request, as the holder may have released the
-	// key since, and of several keys the *RecordError of one that could not be read.
-	Err error
+	Err    error  // what ended the wait, and a last request that failed or found a damaged key; nil without a wait
 }
 
 func (e *HeldError) Error() string {

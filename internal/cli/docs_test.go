@@ -410,6 +410,10 @@ func TestREADMECommandsWorkBesideAWS(t *testing.T) {
 			if out, err := cmd.Output(); err != nil || string(out) != c.prints {
 				t.Errorf("%v\n%s%s", err, out, &stderr)
 			}
+			const says = " is set, but a leasehold that runs from its own source is only being tried out\n"
+			if c.name == "run" && !strings.Contains(stderr.String(), says) {
+				t.Errorf("it does not say %q: %s", says, &stderr)
+			}
 		})
 	}
 }

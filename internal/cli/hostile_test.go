@@ -243,7 +243,7 @@ func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []s
 	return cli.Main(invocation.Env{
 		Args: args, Stdin: stdin, Stdout: stdout, Stderr: stderr, Now: time.Now,
 		LookupEnv:  func(name string) (string, bool) { v, ok := vars[name]; return v, ok },
-		Executable: os.Executable, OnEC2: func() bool { return false },
+		Executable: os.Executable, OnEC2: func() bool { return false }, OnTrial: func() bool { return false },
 	})
 }
 

@@ -59,7 +59,7 @@ func main(env invocation.Env) {
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
-	env.MachineDir, env.OnEC2 = os.Getenv("TEST_MACHINE_DIR"), no
+	env.MachineDir, env.OnEC2, env.OnTrial = os.Getenv("TEST_MACHINE_DIR"), no, no
 	if kind := os.Getenv("TEST_FILE_SYSTEM"); kind != "" {
 		env.FileSystem = func(string) (string, error) { return kind, nil }
 	}

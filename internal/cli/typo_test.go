@@ -17,7 +17,7 @@ var internals = regexp.MustCompile(`strconv|boltstore|localdynamo|bbolt|smithy|p
 
 func envOf(vars map[string]string) invocation.Env {
 	no := func() bool { return false }
-	return invocation.Env{OnEC2: no, LookupEnv: func(name string) (string, bool) {
+	return invocation.Env{OnEC2: no, OnTrial: no, LookupEnv: func(name string) (string, bool) {
 		v, ok := vars[name]
 		return v, ok
 	}}

@@ -1,16 +1,23 @@
-// Package build describes how this program was built.
+// Package build describes how this program was built, and whether it is only a trial from
+// its own source.
 package build
 
 import (
-	"cmp"
 	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
 	"runtime"
 	"runtime/debug"
 )
 
+// noVersion is the version of a program that was built neither from a release nor from a
+// commit.
+const noVersion = "(devel)"
+
 // Info is the build information that the Go command recorded.
 type Info struct {
-	Version  string `json:"version"`          // version of the module; "(devel)" if built neither from a release nor from a commit
+	Version  string `json:"version"`          // version of the module; "(devel)" if unknown
 	Commit   string `json:"commit,omitempty"` // set if the program was built in a checkout
 	Time     string `json:"time,omitempty"`   // time of the commit
 	Modified bool   `json:"modified"`         // files differed from the commit
@@ -29,7 +36,10 @@ func This() Info {
 }
 
 func of(info *debug.BuildInfo) Info {
-	b := Info{Version: cmp.Or(info.Main.Version, "(devel)"), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	b := Info{Version: info.Main.Version, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	if b.Version == "" {
+		b.Version = noVersion
+	}
 	for _, s := range info.Settings {
 		switch s.Key {
 		case "vcs.revision":
@@ -54,4 +64,49 @@ func (b Info) String() string {
 		from += ", "
 	}
 	return fmt.Sprintf("%s (%s%s, %s/%s)", b.Version, from, b.Go, b.OS, b.Arch)
+}
+
+// A trial is leasehold run from its own source, as in README: go run ./cmd/leasehold. It is
+// no production job, so it may use a default store although AWS settings are present: those
+// belong to the user's other work. An installed leasehold may not: if a cron job has lost
+// the variable that names its store, AWS settings may be the only hint left.
+
+// OnTrial reports whether this process is a trial.
+func OnTrial() bool {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return false
+	}
+	dir, err := os.Getwd()
+	return err == nil && isTrial(info, dir)
+}
+
+// isTrial reports whether a program with this build information that runs in dir is a
+// trial. Go records no version and no commit for go run, and both for go install. A program
+// built without them (-buildvcs=false) also counts as a trial while it runs in the source.
+func isTrial(info *debug.BuildInfo, dir string) bool {
+	b := of(info)
+	return info.Path == info.Main.Path+"/cmd/leasehold" && b.Version == noVersion && b.Commit == "" &&
+		moduleAt(dir) == info.Main.Path
+}
+
+const moduleLine = `(?m)^module\s+"?([^\s"]+)`
+
+// moduleAt returns the module of a directory, which the Go command takes from the nearest
+// go.mod; empty if there is none.
+func moduleAt(dir string) string {
+	for {
+		b, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+		if err == nil {
+			if m := regexp.MustCompile(moduleLine).FindSubmatch(b); m != nil {
+				return string(m[1])
+			}
+			return ""
+		}
+		above := filepath.Dir(dir)
+		if above == dir {
+			return ""
+		}
+		dir = above
+	}
 }

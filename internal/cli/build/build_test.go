@@ -1,6 +1,8 @@
 package build
 
 import (
+	"os"
+	"path/filepath"
 	"runtime/debug"
 	"strings"
 	"testing"
@@ -20,6 +22,54 @@ func TestVersionShowsKnownBuildInformation(t *testing.T) {
 	} {
 		if got := of(c.info).String(); !strings.HasPrefix(got, c.want) {
 			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}
+
+func TestTrialIsRunFromOwnSource(t *testing.T) {
+	const own = "example.com/locks"
+	source := t.TempDir()
+	write := func(path, content string) string {
+		t.Helper()
+		path = filepath.Join(source, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return filepath.Dir(path)
+	}
+	write("go.mod", "// The locks.\nmodule "+own+"\n\ngo 1.25\n")
+	below := write("docs/page.md", "")
+	nested := write("interop/go.mod", "module "+own+"/interop\n")
+	damaged := write("damaged/go.mod", "modul "+own+"\n")
+	program := func(version string, settings ...debug.BuildSetting) *debug.BuildInfo {
+		return &debug.BuildInfo{Path: own + "/cmd/leasehold", Main: debug.Module{Path: own, Version: version}, Settings: settings}
+	}
+	commit := debug.BuildSetting{Key: "vcs.revision", Value: "0123456789abcdef"}
+	test := program("(devel)")
+	test.Path = own + "/internal/cli.test"
+	for _, c := range []struct {
+		what string
+		info *debug.BuildInfo
+		dir  string
+		want bool
+	}{
+		{"go run", program("(devel)"), source, true},
+		{"go run by an older Go", program(""), source, true},
+		{"go run in a directory of the source", program("(devel)"), below, true},
+		{"a release", program("v1.2.3"), source, false},
+		{"go install in the source", program("v0.0.0-20261123063406-dd02837c057a", commit), source, false},
+		{"go install in the source by an older Go", program("(devel)", commit), source, false},
+		{"in a module of its own in the source", program("(devel)"), nested, false},
+		{"in a module that cannot be read", program("(devel)"), damaged, false},
+		{"in another directory", program("(devel)"), t.TempDir(), false},
+		{"a test of the source", test, source, false},
+		{"nothing is known", &debug.BuildInfo{}, t.TempDir(), false},
+	} {
+		if got := isTrial(c.info, c.dir); got != c.want {
+			t.Errorf("%s: %v", c.what, got)
 		}
 	}
 }

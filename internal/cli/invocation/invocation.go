@@ -21,6 +21,7 @@ import (
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/cli/arguments"
+	"github.com/leasehold-go/leasehold/internal/cli/build"
 	"github.com/leasehold-go/leasehold/internal/cli/checks"
 	"github.com/leasehold-go/leasehold/internal/cli/failure"
 	"github.com/leasehold-go/leasehold/internal/cli/holding"
@@ -43,6 +44,7 @@ type Env struct {
 	Executable     func() (string, error) // path of this program, to start it again
 	MachineDir     string                 // the machine's store is used if this directory exists
 	OnEC2          func() bool            // whether this machine is an EC2 instance
+	OnTrial        func() bool            // whether leasehold runs from its own source
 
 	FileSystem func(path string) (kind string, err error) // describes the file system that contains path
 }
@@ -52,7 +54,7 @@ func FromOS() Env {
 	return Env{
 		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Environ: os.Environ(), LookupEnv: os.LookupEnv, Now: time.Now, Executable: process.ThisProgram,
-		MachineDir: store.MachineDir(), OnEC2: store.OnEC2,
+		MachineDir: store.MachineDir(), OnEC2: store.OnEC2, OnTrial: build.OnTrial,
 		FileSystem: checks.FileSystem,
 	}
 }
@@ -78,7 +80,7 @@ func New(env Env) *Invocation {
 	in := &Invocation{Env: env, Stdout: say.To(env.Stdout, plain == ""), Stderr: say.To(env.Stderr, plain == "")}
 	in.Say = say.NewMessages(in.Stderr)
 	in.Settings = store.Settings{
-		LookupEnv: env.LookupEnv, MachineDir: env.MachineDir, OnEC2: env.OnEC2,
+		LookupEnv: env.LookupEnv, MachineDir: env.MachineDir, OnEC2: env.OnEC2, OnTrial: env.OnTrial,
 		SetByRun: func(table, file string) bool { return holding.SetByRun(env.LookupEnv, table, file) },
 	}
 	return in
@@ -113,6 +115,11 @@ func (in *Invocation) sayTrouble(n requests.News) {
 // sayUnnamed reports which store is used if the user named none. -q suppresses it.
 func (in *Invocation) sayUnnamed(p store.Place) {
 	if in.Quiet || in.PlaceShown {
+		return
+	}
+	if p.Despite != "" {
+		in.Say.Note("no table: using %s, %s (see --table): %s, but a leasehold that runs from its own source is only being tried out",
+			in.Settings.Tilde(p.File), p.Scope(), p.Despite)
 		return
 	}
 	in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())

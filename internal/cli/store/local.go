@@ -9,7 +9,6 @@ import (
 	"os/user"
 	"path/filepath"
 	"runtime"
-	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -136,17 +135,32 @@ func (s *Settings) AWSFlag() string {
 	return ""
 }
 
-// signOfAWS returns the flag, variable or file that points to AWS; empty if there is none.
-func (s *Settings) signOfAWS() string {
+// asksForDynamoDB returns the flag or variable of leasehold's own that points to AWS; empty
+// if there is none.
+func (s *Settings) asksForDynamoDB() string {
 	if flag := s.AWSFlag(); flag != "" {
 		return flag + " is set"
 	}
-	for _, name := range append(slices.Clip(AWSVariables),
+	for _, name := range AWSVariables {
+		if s.Getenv(name) != "" {
+			return name + " is set"
+		}
+	}
+	return ""
+}
+
+// signOfAWS returns the flag, variable or file that points to AWS; empty if there is none.
+func (s *Settings) signOfAWS() string {
+	if asks := s.asksForDynamoDB(); asks != "" {
+		return asks
+	}
+	for _, name := range []string{
 		"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_ACCESS_KEY_ID",
 		"AWS_CONTAINER_CREDENTIALS_RELATIVE_URI", "AWS_CONTAINER_CREDENTIALS_FULL_URI",
 		"AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_ENDPOINT_URL_DYNAMODB", "AWS_ENDPOINT_URL",
 		"AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE", "AWS_DEFAULT_PROFILE", "AWS_ROLE_ARN",
-		"AWS_EXECUTION_ENV", "ECS_CONTAINER_METADATA_URI_V4", "ECS_CONTAINER_METADATA_URI") {
+		"AWS_EXECUTION_ENV", "ECS_CONTAINER_METADATA_URI_V4", "ECS_CONTAINER_METADATA_URI",
+	} {
 		if s.Getenv(name) != "" {
 			return name + " is set"
 		}

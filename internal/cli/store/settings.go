@@ -39,11 +39,13 @@ type Settings struct {
 	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set these variables for its CMD
 	MachineDir string                        // the machine's store is used if this directory exists
 	OnEC2      func() bool                   // whether this machine is an EC2 instance
+	OnTrial    func() bool                   // whether leasehold runs from its own source
 }
 
 // Place returns the place of the locks, from a flag or else from LEASEHOLD_*. A flag
 // overrides both variables. Without either it returns the default store. It returns an
-// error instead if a setting points to AWS. granted is the table of a grant, if there is one.
+// error instead if a setting points to AWS, unless that is for other work and leasehold is
+// on trial. granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -64,11 +66,11 @@ func (s *Settings) Place(granted string) (Place, error) {
 			p.Table = granted
 		case required:
 			return p, misuse.Errorf("no table: LEASEHOLD_REQUIRE_TABLE is set, so name the lock table with --table or LEASEHOLD_TABLE")
-		case sign != "":
+		case sign != "" && (s.asksForDynamoDB() != "" || !s.OnTrial()):
 			return p, misuse.Errorf("no table: %s, so no local store is chosen: name the lock table with --table or LEASEHOLD_TABLE, "+
 				"or use --file for locks on this machine only", sign)
 		default:
-			p.Unnamed = true
+			p.Unnamed, p.Despite = true, sign
 			if p.File, p.Machine, err = s.defaultFile(); err != nil {
 				return p, err
 			}

@@ -20,6 +20,7 @@ func TestPlaceOfLocks(t *testing.T) {
 		granted string
 		outer   [2]string // variables set by an outer run
 		machine string
+		trial   bool
 		table   string
 		file    string
 		err     string
@@ -65,6 +66,11 @@ func TestPlaceOfLocks(t *testing.T) {
 		{name: "an AWS flag and a file", flags: Settings{Profile: "x", File: "/f"}, err: "--profile is for DynamoDB"},
 		{name: "a grant names the table", env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
 		{name: "a grant of the local store", granted: "leasehold", table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial beside AWS", trial: true, env: map[string]string{"AWS_REGION": "x"}, table: "leasehold", file: home + "/.local/state/leasehold/locks.db"},
+		{name: "on trial, and asked for AWS", trial: true, flags: Settings{Region: "x"}, err: "--region is set"},
+		{name: "on trial, and a setting of leasehold's own", trial: true, env: map[string]string{"LEASEHOLD_PROFILE": "x"}, err: "LEASEHOLD_PROFILE is set"},
+		{name: "on trial, and a table is required", trial: true, env: map[string]string{"AWS_REGION": "x", "LEASEHOLD_REQUIRE_TABLE": "1"}, err: "LEASEHOLD_REQUIRE_TABLE"},
+		{name: "on trial, and a grant names the table", trial: true, env: map[string]string{"AWS_REGION": "x"}, granted: "t", table: "t"},
 		{name: "no home", env: map[string]string{"HOME": ""}, err: "neither HOME nor XDG_STATE_HOME"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -77,7 +83,7 @@ func TestPlaceOfLocks(t *testing.T) {
 				v, ok := env[name]
 				return v, ok
 			}
-			where.MachineDir = c.machine
+			where.MachineDir, where.OnTrial = c.machine, func() bool { return c.trial }
 			where.SetByRun = func(table, file string) bool { return c.outer == [2]string{table, file} }
 			p, err := where.Place(c.granted)
 			switch {

@@ -78,6 +78,7 @@ type Place struct {
 	File    string // the local store; empty for DynamoDB
 	Unnamed bool   // the store is the default: neither flag nor variable named it
 	Machine bool   // it is the store shared by all users of the machine
+	Despite string // a setting that points to AWS, which a leasehold on trial ignores; empty if there is none
 }
 
 // Scope describes the processes that share the locks of a default store.

@@ -270,7 +270,7 @@ func (s *Settings) RefuseFailover() error {
 		return nil
 	}
 	by := s.by("LEASEHOLD_FAILOVER", "--failover")
-	return misuse.Errorf("table create makes a table in one Region, and %s names others: make it as docs/regions.md says, or leave out %s", by, by)
+	return misuse.Errorf("table create makes no table in several Regions: see docs/regions.md, or leave out %s", by)
 }
 
 // Regions returns a client for each Region, home first; for a local store the only one.

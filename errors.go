@@ -278,7 +278,7 @@ func (e *UnsupportedError) Unwrap() error { return errors.ErrUnsupported }
 
 // OpError is returned when a request to DynamoDB fails.
 type OpError struct {
-	Op    string // "acquire" (every call that acquires), "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "holders", "resize", "forget", "step down"
+	Op    string // "acquire" (every call that acquires), "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "forget", "step down"
 	Table string
 	Key   Key   // empty if the operation is not for one key
 	Err   error // the SDK's

@@ -284,7 +284,7 @@ func TestLeadReturnsLastingErrors(t *testing.T) {
 	})
 }
 
-func TestLeadEndsIfClientClosesBeforeTerm(t *testing.T) {
+func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var c *leasehold.Client
 		cfg := lab.Config()

@@ -295,7 +295,7 @@ func TestSecondLayoutIsRefused(t *testing.T) {
 	})
 }
 
-func TestBadConfigIsTheTestsError(t *testing.T) {
+func TestBadConfigFailsTheTest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)

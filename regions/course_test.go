@@ -48,7 +48,7 @@ func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 	}
 }
 
-// TestCourse plays what happens to three Regions at certain times.
+// TestCourse runs timed scripts of events in three Regions, and checks which Region is used.
 func TestCourse(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
@@ -149,7 +149,7 @@ func TestRelapseWaitsAtMostEightMinutes(t *testing.T) {
 	}
 }
 
-func TestProbesGoHomeEveryFiveSeconds(t *testing.T) {
+func TestProbesAreSentToHomeRegionEveryFiveSeconds(t *testing.T) {
 	c := course{regions: 2}
 	if c.probes(time.Hour) {
 		t.Error("a probe from home")

@@ -31,7 +31,7 @@ func newDB(t *testing.T) *dynamodb.Client {
 	return engine.Client()
 }
 
-func TestLockIsGrantedInACreatedTable(t *testing.T) {
+func TestLockIsGrantedInNewlyCreatedTable(t *testing.T) {
 	for name, l := range map[string]layout.Layout{
 		"native":          layout.Native{},
 		"with sort key":   layout.Native{PartitionKey: "id", SortKey: "range", SortValue: "-"},

@@ -146,7 +146,7 @@ func TestMarkOfAnotherHolderDoesNotAnswerRelease(t *testing.T) {
 }
 
 // Every write was answered, so none has stored a mark that others have removed since.
-func TestMarkedReleaseReportsLossThatEveryAnswerShows(t *testing.T) {
+func TestReleaseWithMarkReportsLossIfAllRepliesShowIt(t *testing.T) {
 	for name, since := range map[string]func(*testing.T, *leasehold.Client){
 		"nothing": func(*testing.T, *leasehold.Client) {},
 		"marked it": func(t *testing.T, c *leasehold.Client) {

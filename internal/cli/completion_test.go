@@ -82,7 +82,7 @@ func TestLineWithSubstitutionIsNotEvaluatedAtTAB(t *testing.T) {
 }
 
 // Cobra's script for fish evaluates the words before the last one without their quotes.
-func TestFishCompletionQuotesTheWordsBefore(t *testing.T) {
+func TestFishCompletionQuotesWordsBeforeCursor(t *testing.T) {
 	var script bytes.Buffer
 	if err := Completion(tree(), "fish", &script); err != nil {
 		t.Fatal(err)

@@ -42,7 +42,8 @@ type Errors interface {
 	// Lost returns the error of a lock that was lost. It matches ErrLost.
 	Lost(l Loss) error
 
-	// Held returns the error of a key that holder has. why ended the wait; nil if there was no wait.
+	// Held returns the error that a key is held by holder. why is what ended the wait, or nil if
+	// there was no wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
 	// Ended returns the error of a wait that why ended before any answer about the key.

@@ -55,9 +55,9 @@ func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
 
-// IsSuspended reports whether a queue is suspended until then, by the clock of a client with
-// that lease, which reads wall. A time that is further ahead than this client would suspend
-// a queue itself is by a wrong clock, and ignored.
+// IsSuspended reports whether a queue that is suspended until then still is when the clock of
+// a client with that lease shows wall. A time further ahead than such a client would ever set
+// comes from a wrong clock, and is ignored.
 func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
 }

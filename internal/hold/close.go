@@ -205,7 +205,7 @@ func (h *Lock) waitForDo(until context.Context) bool {
 	}
 }
 
-// endedContext is the ctx of a release that takes ReleaseGrace, and no more.
+// endedContext returns a context that has ended: a release with it takes ReleaseGrace at most.
 func endedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

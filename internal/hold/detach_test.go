@@ -74,7 +74,7 @@ func TestResumeWithoutNetworkEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestResumeAcceptsItsOwnAttemptOfLongAgo(t *testing.T) {
+func TestResumeAcceptsItsOwnOldAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

@@ -44,9 +44,9 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked returns the error of a release that is not known to have stored its mark, although the
-// key may well be free; nil if the lock was lost. Later writes of others may hide a mark of ours
-// only where a write of ours had no answer.
+// unmarked returns the error of a release that may not have stored its mark, though the key may
+// be free; nil if the lock was lost. A later write of another client can have replaced our mark
+// only if one of our writes had no reply.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)

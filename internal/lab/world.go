@@ -175,8 +175,8 @@ func (w *World) Release(lock *leasehold.Lock, opts ...leasehold.ReleaseOption) {
 	}
 }
 
-// Queue has a goroutine of the client wait for a key that another goroutine of it
-// holds, and returns where its lock will come.
+// Queue starts a goroutine of the client that waits for a key which another of its goroutines
+// holds. It returns a channel that receives the waiter's lock.
 func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(c, key) }()

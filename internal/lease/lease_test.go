@@ -408,7 +408,7 @@ func TestRenewalNamesThoseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-func TestRecordWithoutOwnAttemptEndsLease(t *testing.T) {
+func TestLeaseEndsIfRecordShowsNoAttemptOfItsHolder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.overwrite("another's")

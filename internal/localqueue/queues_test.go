@@ -279,8 +279,9 @@ func TestTakeReturnsFreeTurnOnly(t *testing.T) {
 	hasTurn(t, next)
 }
 
-// TestGoroutinesNeverHoldOneKeyTogether lets many goroutines do everything at once: it fails
-// under the race detector, or does not end, if two have one key or one is forgotten.
+// TestGoroutinesNeverHoldOneKeyTogether lets many goroutines acquire, leave and release at once. If
+// two hold one key together, the race detector reports it; if a waiter is forgotten, the test
+// does not end.
 func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	l := newQueues(3)
 	has := map[string]*string{"a": new(string), "b": new(string)} // only the goroutine that has a key's turn writes its entry

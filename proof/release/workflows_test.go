@@ -179,7 +179,7 @@ func TestReleaseAndTheImageAreBuiltWithOneExactGo(t *testing.T) {
 	}
 }
 
-func TestReleaseIsBuiltWithOneGo(t *testing.T) {
+func TestReleaseIsBuiltWithOneGoVersion(t *testing.T) {
 	programs, out := t.TempDir(), filepath.Join(t.TempDir(), "dist")
 	script := "#!/bin/sh\necho go1.0.1\n"
 	if err := os.WriteFile(filepath.Join(programs, "go"), []byte(script), 0o700); err != nil {

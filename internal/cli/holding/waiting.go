@@ -73,8 +73,8 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a wait after an earlier one of this process, which has ended; earlier is nil
-// for the first. former is the grant of the term that the earlier one has led to, empty for none.
+// newWait returns a wait that follows earlier, the ended wait of this process before it; earlier
+// is nil for the first. former is the grant of the term that earlier led to, or empty.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }

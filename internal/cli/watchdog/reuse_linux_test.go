@@ -46,7 +46,7 @@ func (e *echo) lives() bool {
 	return line == "x\n"
 }
 
-func TestSignalSparesGroupWithReusedNumber(t *testing.T) {
+func TestSignalSparesGroupWithReusedID(t *testing.T) {
 	another := startEcho(t, "cat")
 	pid := another.cmd.Process.Pid
 	began := Began(pid)

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// KillGroup kills CMD itself: Windows has no process groups that can receive signals, and
-// no other signal.
+// KillGroup kills CMD itself, whatever the signal: Windows can signal no process group, and
+// has no signal but kill.
 func KillGroup(group int, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return errors.ErrUnsupported

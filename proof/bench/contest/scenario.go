@@ -103,7 +103,7 @@ func Find(names ...string) ([]Scenario, error) {
 	return found, nil
 }
 
-// Limit returns the unbeatable figures of the table; nil if none are known.
+// Limit returns the best figures that are possible in the table, or nil if they are not known.
 func (t Table) Limit(roundTrip float64) Figures {
 	if t.limit == nil {
 		return nil

@@ -25,7 +25,7 @@ var (
 	_ lock.SessionLocker = (*byname.Database)(nil)
 )
 
-// migrations are two, of a database that has no lock of its own for goose.
+// migrations are two migrations of a database for which goose has no lock of its own.
 var migrations = fstest.MapFS{
 	"1_orders.sql": {Data: []byte("-- +goose Up\nCREATE TABLE orders (id INTEGER);\n")},
 	"2_prices.sql": {Data: []byte("-- +goose Up\nCREATE TABLE prices (id INTEGER);\n")},

@@ -30,7 +30,7 @@ func TestPeerAndOursKeepLockThreeLeasesDespiteWaiter(t *testing.T) {
 	})
 }
 
-func TestPausedPeerChangesNothingOfOursLater(t *testing.T) {
+func TestPeerResumedAfterPauseDoesNotChangeOurRecord(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		const key = "paused"
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -46,7 +46,7 @@ func TestLeaseTextIsNotCutOnAnOrdinaryScreen(t *testing.T) {
 	}
 }
 
-// night is a scene with everything that there is to see.
+// night returns a scene with every kind of element that the page can show.
 func night(t *testing.T) *scene {
 	s := newScene(t, "native")
 	s.hold("billing/nightly-report", "LEASEHOLD_OWNER=batch-3", "--data", `{"step":"aggregate","done":41822,"of":90000}`)

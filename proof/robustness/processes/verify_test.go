@@ -203,7 +203,7 @@ func TestBrokenPromisesAreFoundByName(t *testing.T) {
 	}
 }
 
-func TestLineThatAKillHasTornSpoilsNoOther(t *testing.T) {
+func TestPartialLineLeftByKillCorruptsNoOtherLine(t *testing.T) {
 	events, torn := parse([]byte("\n{\"at\":1,\"kind\":\"asked\"}\n{\"at\":2,\"ki\n{\"at\":3,\"kind\":\"lost\"}"))
 	if torn != 1 || len(events) != 2 || events[1].At != 3 {
 		t.Errorf("%d torn, %v", torn, events)

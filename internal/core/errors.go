@@ -38,7 +38,7 @@ type Loss struct {
 	Err    error            // error of the last renewal, or of the transaction; nil if none failed
 }
 
-// lossError is a Loss as an error. It reads as the error that users know, and wraps it.
+// lossError is a Loss as an error, inside. It reads as the error that users know, and wraps it.
 type lossError struct {
 	Loss
 	error
@@ -48,6 +48,14 @@ func (e *lossError) Unwrap() error { return e.error }
 
 // Lost returns the error of a lock that was lost.
 func (e *Env) Lost(l Loss) error { return &lossError{l, e.Errors.Lost(l)} }
+
+// Public returns the error that users know: what a caller receives is a *LostError itself.
+func Public(err error) error {
+	if lost, ok := err.(*lossError); ok { //nolint:errorlint // what wraps one is passed on as it is
+		return lost.error
+	}
+	return err
+}
 
 // LossOf returns the Loss that an error of [Env.Lost] says; false if err is none.
 func LossOf(err error) (Loss, bool) {

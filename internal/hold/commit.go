@@ -225,7 +225,7 @@ func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []
 		case result.Step == decide.Committed:
 			f.end(nil)
 		case t.losses[i] != nil:
-			f.end(t.losses[i])
+			f.end(core.Public(t.losses[i]))
 		case result.Step == decide.Doubtful:
 			f.left = max(f.left, maybeFreed)
 			f.tried.Add(sent[i])

@@ -66,7 +66,8 @@ func (h *heldKeys) has(holds []*Lock) bool {
 
 // newLockContext returns a context under values, which has no end.
 func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
-	inner, cancel := context.WithCancelCause(values)
+	inner, end := context.WithCancelCause(values)
+	cancel := func(cause error) { end(core.Public(cause)) }
 	readClock := func() {
 		// The goroutine that ended the lease may not have ended this context yet.
 		if cause := h.lease.Ended(); cause != nil {

@@ -211,12 +211,12 @@ func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) e
 		lost.At = now
 	}
 	if item == nil {
-		return c.Lost(lost)
+		return core.Public(c.Lost(lost))
 	}
 	r, err := c.Decode(want.Key, item)
 	if err != nil {
-		return errors.Join(c.Lost(lost), err)
+		return errors.Join(core.Public(c.Lost(lost)), err)
 	}
 	lost.Seen(r, d.Grant)
-	return c.Lost(lost)
+	return core.Public(c.Lost(lost))
 }

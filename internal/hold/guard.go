@@ -73,7 +73,7 @@ func (g *Group) GuardError(err error, first int) error {
 	}
 	for _, lost := range loseBy(shown, holds, err, (*Lock).endedOtherwise) {
 		if lost != nil {
-			return lost
+			return core.Public(lost)
 		}
 	}
 	return err
@@ -194,7 +194,7 @@ func (h *Lock) stillHeld(items []protocol.Item) error {
 			shown[r] = items[i]
 		}
 	}
-	return loseBy(shown, []*Lock{h}, nil, (*Lock).endedOtherwise)[0]
+	return core.Public(loseBy(shown, []*Lock{h}, nil, (*Lock).endedOtherwise)[0])
 }
 
 func (h *Lock) checkGets(gets []types.TransactGetItem) error {

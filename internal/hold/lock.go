@@ -181,7 +181,7 @@ func (h *Lock) lostWithSession(session core.Loss) error {
 // now, nil while it would still be trusted.
 func (h *Lock) outlived() error {
 	if why, lost := h.lease.Outlived(); lost {
-		return h.endOf(why)
+		return core.Public(h.endOf(why))
 	}
 	return nil
 }
@@ -199,7 +199,7 @@ func reportLosses(lost []*Lock) {
 		h.c.Log.LogAttrs(h.ctx, slog.LevelWarn, "leasehold: lock lost", slog.String("key", h.key.String()),
 			slog.String("table", h.c.Table),
 			slog.Int64("token", h.token), slog.String("reason", string(why.Reason)), slog.Any("err", why.Err))
-		h.c.Listener.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: h.held(), Err: err})
+		h.c.Listener.Report(h.ctx, core.Event{Kind: core.Lost, Key: h.key, Token: h.token, Held: h.held(), Err: core.Public(err)})
 	}
 }
 
@@ -220,4 +220,4 @@ func (h *Lock) held() time.Duration {
 func (h *Lock) passTurn() { h.c.keys.Local.Pass(h.key, h) }
 
 // naming adds the lock to an error that names none.
-func (h *Lock) naming(err error) error { return h.c.Naming(h.key, err) }
+func (h *Lock) naming(err error) error { return h.c.Naming(h.key, core.Public(err)) }

@@ -3,6 +3,7 @@ package hold_test
 import (
 	"context"
 	"errors"
+	"sync"
 	"testing"
 	"time"
 
@@ -11,6 +12,53 @@ import (
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
+
+// Callers may assert the type: the documentation says that the error is a *LostError.
+func TestLossIsReturnedAsLostErrorItself(t *testing.T) {
+	isLostError := func(t *testing.T, what string, err error) {
+		t.Helper()
+		if _, ok := err.(*leasehold.LostError); !ok { //nolint:errorlint // that is the claim
+			t.Errorf("%s: %T: %v", what, err, err)
+		}
+	}
+	for name, cfg := range map[string]leasehold.Config{"alone": lab.Config(), "under a shared lease": lab.SharedConfig()} {
+		t.Run(name, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				var mu sync.Mutex
+				var reported []error
+				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if e.Kind == leasehold.EventLost {
+						reported = append(reported, e.Err)
+					}
+				}
+				c, wire := w.Client(cfg)
+				broken, expired := w.Acquire(c, "broken"), w.Acquire(c, "expired")
+				if err := c.Break(t.Context(), broken.Record(), leasehold.BreakOptions{}); err != nil {
+					t.Fatal(err)
+				}
+				isLostError(t, "commit", broken.Commit(t.Context(), nil))
+				isLostError(t, "release after it", broken.Release(t.Context()))
+				wire.SetFault(lab.Cut)
+				lab.Elapse(time.Minute)
+				wire.SetFault(nil)
+				for _, lock := range []*leasehold.Lock{broken, expired} {
+					isLostError(t, "cause", context.Cause(lock.Context()))
+					isLostError(t, "Err", lock.Err())
+					isLostError(t, "renew", lock.Renew(t.Context()))
+				}
+				_ = c.Close(t.Context())
+				if len(reported) != 2 {
+					t.Errorf("%d losses are reported", len(reported))
+				}
+				for _, err := range reported {
+					isLostError(t, "event", err)
+				}
+			})
+		})
+	}
+}
 
 func TestLostLockErrorNamesNewHolder(t *testing.T) {
 	for name, tc := range map[string]struct {

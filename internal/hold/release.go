@@ -276,7 +276,7 @@ func (r *release) repeat(limit context.Context) error {
 	if errors.Is(cause, core.ErrDetached) {
 		return cause
 	}
-	why, lost := core.LossOf(cause)
+	why, lost := core.LossOf(h.lease.Cause())
 	if lost && why.SeenGone() {
 		return cause // nothing of ours is left to release
 	}

@@ -66,14 +66,14 @@ func (s *session) close(ctx context.Context) error {
 	cause := s.lease.Cause()
 	why, lost := core.LossOf(cause)
 	if lost && why.SeenGone() {
-		return cause // the row no longer shows this session
+		return core.Public(cause) // the row no longer shows this session
 	}
 	var err error
 	if _, unknown := attempts.Outlive(limit, s.c.Detach, &s.marks, func() { err = s.mark(limit, !lost) }); unknown != nil {
 		return s.c.UnknownOutcome("release", s.key, unknown)
 	}
 	if lost {
-		return cause
+		return core.Public(cause)
 	}
 	return err
 }
@@ -137,7 +137,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	case attempts.Applied:
 		return nil
 	case attempts.Rejected:
-		return s.lossShown(r.Item, nil)
+		return core.Public(s.lossShown(r.Item, nil))
 	}
 	return s.c.notDone(limit, "release", s.key, r, &s.marks)
 }

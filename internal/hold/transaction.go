@@ -102,7 +102,7 @@ func (t *transaction) lost(r fence.Result) error {
 		}
 		return nil
 	})
-	return t.losses[slices.IndexFunc(t.losses, func(lost error) bool { return lost != nil })]
+	return core.Public(t.losses[slices.IndexFunc(t.losses, func(lost error) bool { return lost != nil })])
 }
 
 // Trusted reports whether a request may be begun under all the locks.

@@ -24,9 +24,18 @@ func userAt(w io.Writer, now func() time.Time) User {
 
 // see records a waiting event. It returns how many events the wait has written so far.
 func (w *wait) see(r leasehold.Record, place int, all *allHeld, told *[]int) int {
-	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) }
+	w.mu.Lock()
+	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) } // with w.mu held
+	w.mu.Unlock()
 	w.saw(leasehold.Event{Kind: leasehold.EventWaiting, Holder: &r, Position: place}, all)
-	return len(*told)
+	return len(w.positions(told))
+}
+
+// positions returns a copy of told, which a wait that has started may still change.
+func (w *wait) positions(told *[]int) []int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(*told)
 }
 
 func TestWaitIsReportedOnceAMinuteHoweverOftenHolderChanges(t *testing.T) {
@@ -172,7 +181,7 @@ func TestDeferredQueuePositionIsReportedASecondLater(t *testing.T) {
 		}
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
-		if !slices.Equal(told, []int{4, 2}) {
+		if !slices.Equal(w.positions(&told), []int{4, 2}) {
 			t.Errorf("told %v", told)
 		}
 		if w.see(r, 1, nil, &told); strings.Count(stderr.String(), "waiting for k") != 3 {
@@ -182,7 +191,7 @@ func TestDeferredQueuePositionIsReportedASecondLater(t *testing.T) {
 		w.saw(leasehold.Event{Kind: leasehold.EventGranted}, nil)
 		time.Sleep(5 * time.Second)
 		w.end()
-		if !slices.Equal(told, []int{4, 2, 1}) {
+		if !slices.Equal(w.positions(&told), []int{4, 2, 1}) {
 			t.Errorf("told %v, though the wait was over", told)
 		}
 	})

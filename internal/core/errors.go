@@ -51,7 +51,7 @@ func (e *Env) Lost(l Loss) error { return &lossError{l, e.Errors.Lost(l)} }
 
 // Public returns the error that users know: what a caller receives is a *LostError itself.
 func Public(err error) error {
-	if lost, ok := err.(*lossError); ok { //nolint:errorlint // what wraps one is passed on as it is
+	if lost, ok := err.(*lossError); ok { // what wraps one is passed on as it is
 		return lost.error
 	}
 	return err

@@ -56,7 +56,7 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 			return f
 		}
 		if f.Cause == decide.Busy {
-			c.emit(ctx, Event{Kind: EventThrottled, Key: key, Requests: 1, Err: f.Err})
+			c.env.ReportThrottled(ctx, key, 0, f.Err)
 		}
 		return nil
 	})
@@ -171,7 +171,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 			case f != nil:
 				trouble.Report(ctx, c.acquirer, k, &attempts.Failure{Cause: f.Cause, Err: opError("watch", c.cfg.Table, k, f.Err)})
 				if f.Cause == decide.Busy {
-					c.emit(ctx, Event{Kind: EventThrottled, Key: k, Requests: 1, Err: f.Err})
+					c.env.ReportThrottled(ctx, k, 0, f.Err)
 				}
 				c.env.Requests.Pause(ctx, &pauses)
 				continue
@@ -244,8 +244,7 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 // ErrChanged. After ErrUnknownOutcome call it again. If ctx has ended before, nothing is
 // sent.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
-	marking, ok := c.env.Proto.(protocol.Native)
-	if !ok {
+	if c.env.Native == nil {
 		return c.cfg.unsupported("Once or Every")
 	}
 	key, err := c.checkKey("forget", r.Key)
@@ -262,7 +261,7 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	defer c.env.Leave()
 	ctx, stop := c.env.UntilClosing(ctx)
 	defer stop()
-	f := forgetting{c: c, proto: marking, key: key, mark: protocol.Done(*r.Done)}
+	f := forgetting{c: c, proto: c.env.Native, key: key, mark: protocol.Done(*r.Done)}
 	if _, unknown := attempts.Outlive(ctx, c.env.Detach, &f.tried, func() { err = f.run(ctx) }); unknown != nil {
 		return c.env.UnknownOutcome("forget", f.key, unknown)
 	}

@@ -190,10 +190,10 @@ func recordOverhead(owner string, proto protocol.Protocol) int {
 // completeOnce sets the work that is to be done once, if the layout supports it.
 func (c *Client) completeOnce(r *request) error {
 	var problem string
-	switch _, marks := c.env.Proto.(protocol.Native); {
+	switch {
 	case r.label == nil && r.period == nil:
 		return nil
-	case !marks:
+	case c.env.Native == nil:
 		return c.cfg.unsupported("Once or Every: give each label or period a key of its own")
 	case r.label != nil && r.period != nil:
 		problem = "Once and Every: use one of them"

@@ -26,7 +26,7 @@ type Keys struct {
 
 // NewKeys returns an empty Keys.
 func NewKeys(env *core.Env) *Keys {
-	return &Keys{Env: env, Local: NewLocalQueues(env.PollMin, env.PollMax)}
+	return &Keys{Env: env, Local: newLocalQueues(env.PollMin, env.PollMax)}
 }
 
 // Attempt returns an attempt to be granted a key under a session, nil for none.

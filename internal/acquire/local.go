@@ -30,9 +30,9 @@ type Caller struct {
 // of the client, before other processes get their turn.
 const handOvers = 16
 
-// NewLocalQueues returns empty queues. pollMin and pollMax bound the pauses of
+// newLocalQueues returns empty queues. pollMin and pollMax bound the pauses of
 // other processes.
-func NewLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
+func newLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
 	return localqueue.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 

@@ -46,7 +46,7 @@ type lossError struct {
 
 func (e *lossError) Unwrap() error { return e.error }
 
-// Lost returns the error of a lock that was lost.
+// Lost returns the error of a lock that was lost, from which LossOf reads the Loss again.
 func (e *Env) Lost(l Loss) error { return &lossError{l, e.Errors.Lost(l)} }
 
 // Public returns the error that users know: what a caller receives is a *LostError itself.

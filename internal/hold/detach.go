@@ -211,12 +211,12 @@ func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) e
 		lost.At = now
 	}
 	if item == nil {
-		return core.Public(c.Lost(lost))
+		return c.Errors.Lost(lost)
 	}
 	r, err := c.Decode(want.Key, item)
 	if err != nil {
-		return errors.Join(core.Public(c.Lost(lost)), err)
+		return errors.Join(c.Errors.Lost(lost), err)
 	}
 	lost.Seen(r, d.Grant)
-	return core.Public(c.Lost(lost))
+	return c.Errors.Lost(lost)
 }

@@ -111,7 +111,7 @@ func (f *freeing) lost(item protocol.Item) error {
 	if r, err := f.h.Decode(item); err == nil { // else there is none, or a damaged one
 		why.Seen(r, f.named().Grants...)
 	}
-	return core.Public(f.h.c.Lost(why))
+	return f.h.c.Errors.Lost(why)
 }
 
 // notDone is the error of an operation whose last attempt was neither applied nor

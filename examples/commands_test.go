@@ -4,10 +4,12 @@ package examples_test
 
 import (
 	"bufio"
+	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,8 +18,10 @@ import (
 // typed is the command in the first lines of a program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless are the programs that run until Ctrl-C, and the line that shows that they work.
-var endless = map[string]string{"election": "south sees that "}
+// endless are the programs that run until Ctrl-C, and the beginnings of the lines that show
+// that each of their processes handles it. Ctrl-C before that is lost on the process that a
+// shell has put into the background, as the shell has it ignore the signal until then.
+var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {
 	t.Parallel()
@@ -42,7 +46,9 @@ func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {
 			if command == nil {
 				t.Fatal("it has no command")
 			}
-			cmd := exec.CommandContext(t.Context(), "sh", "-c", string(command[1]))
+			ctx, cancel := context.WithTimeout(t.Context(), tooLong)
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "sh", "-c", string(command[1]))
 			cmd.Dir, cmd.Env = "..", append(withoutSettings(), "HOME="+t.TempDir(), "GOCACHE="+cache[0], "GOMODCACHE="+cache[1])
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
@@ -56,17 +62,19 @@ func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {
 				t.Fatal(err)
 			}
 			last, interrupted := "", false
+			awaited := slices.Clone(endless[name])
 			for lines := bufio.NewScanner(out); lines.Scan(); {
 				last = lines.Text()
-				if begins, ok := endless[name]; ok && !interrupted && strings.HasPrefix(last, begins) {
+				awaited = slices.DeleteFunc(awaited, func(begins string) bool { return strings.HasPrefix(last, begins) })
+				if endless[name] != nil && len(awaited) == 0 && !interrupted {
 					interrupted = true
 					if err := syscall.Kill(-cmd.Process.Pid, syscall.SIGINT); err != nil { // Ctrl-C
 						t.Error(err)
 					}
 				}
 			}
-			if err := cmd.Wait(); err != nil && !interrupted || last == "" {
-				t.Errorf("%v after %q\n%s", err, last, &stderr)
+			if err := cmd.Wait(); err != nil && !interrupted || ctx.Err() != nil || last == "" {
+				t.Errorf("%v, %v after %q\n%s", ctx.Err(), err, last, &stderr)
 			}
 		})
 	}

@@ -12,21 +12,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/hold"
 )
 
-// Acquire blocks until the key is granted or ctx ends; a *HeldError then contains the
-// holder. ctx bounds only the wait: the lock is held until it is released or lost.
-// Client.Do and Lock.Bind end the work with ctx, too. If ctx belongs to a lock of the same
-// key, waiting could never end: the error is ErrDeadlock, unless Reentrant is given.
+// Acquire waits until the key is granted, or until ctx ends: then the error is a *HeldError
+// with the holder. ctx bounds only the wait: the lock is held until it is released or lost.
+// If ctx belongs to a lock of the same key, the error is ErrDeadlock, unless Reentrant is
+// given.
 //
 // In the native layout all waiting calls stand in one queue, in the key's record. The write
-// that releases the key grants it to the first of them, so the key is never free while
-// others wait, and TryAcquire is refused. Such a grant has half of the former holder's
-// lease (3 s to 10 s) until its first renewal: call Lock.Renew first if the work counts
-// back from Lock.TrustedUntil. In other layouts waiters poll the record (Config.PollMax).
+// that releases the key grants it to the first of them, so TryAcquire is refused while
+// others wait. Such a grant has half of the former holder's lease (3 s to 10 s) until its
+// first renewal: call Lock.Renew first if the work counts back from Lock.TrustedUntil. In
+// other layouts waiters poll the record (Config.PollMax).
 //
-// Failed requests are retried until ctx ends; the error then contains the last failure. So
-// are refused credentials, if DynamoDB has accepted this client before, and denied
-// requests, if it has answered this wait before. Any other refusal is returned as an
-// *OpError.
+// Failed requests are retried until ctx ends; the error then contains the last failure.
+// Refused credentials are retried if DynamoDB has accepted this client before, and denied
+// requests if it has answered this wait before. Any other refusal is an *OpError.
 func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	want, err := c.newRequest(key, opts)
 	if err != nil {
@@ -35,7 +34,7 @@ func (c *Client) Acquire(ctx context.Context, key string, opts ...AcquireOption)
 	return c.acquireOne(ctx, want)
 }
 
-// TryAcquire is Acquire with NoWait: it returns a *HeldError if the holder is live.
+// TryAcquire is Acquire with NoWait.
 func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOption) (*Lock, error) {
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
@@ -57,8 +56,7 @@ func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	return firstOf(c.searched(ctx, want.key(), func() (acquire.Result, error) { return c.acquirer.One(ctx, want.wanted(c)) }))
 }
 
-// Do is Client.Acquire followed by Lock.Do. An error from before fn was called matches
-// ErrNotRun.
+// Do is Acquire and Lock.Do. ErrNotRun matches if fn was not called.
 func (c *Client) Do(ctx context.Context, key string, fn func(ctx context.Context, lock *Lock) error, opts ...AcquireOption) error {
 	if fn == nil {
 		return &notRunError{c.errorf("do", Key{Partition: key}, "the function is nil")}
@@ -127,11 +125,10 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found acquir
 }
 
 // AcquireAny acquires the first of keys that is free, in the order given. While none is
-// free it polls them all, with one read for up to 100 keys. Options apply to every key.
-// With NoWait it takes over the first key whose holder turns out to be dead, or returns a
-// *HeldError of the first held key. A key that ctx already holds is left out or, with
-// Reentrant, its grant is shared. The error is ErrDeadlock if no key is left, or if waiting
-// for each could deadlock as in AcquireAll.
+// free it reads them all, up to 100 by one request. Options apply to every key. With NoWait
+// it takes over the first key whose holder turns out to be dead, or returns a *HeldError of
+// the first held key. A key that ctx already holds is left out or, with Reentrant, its
+// grant is shared. It returns ErrDeadlock if no key is left, or any wait could deadlock.
 func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOption) (*Lock, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {

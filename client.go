@@ -19,8 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Client acquires and holds locks in one table. It is safe for concurrent use; a process
-// needs one per table.
+// Client acquires and holds locks in one table. It is safe for concurrent use.
 type Client struct {
 	cfg      Config
 	env      *core.Env
@@ -41,9 +40,8 @@ type Client struct {
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every
-// problem of cfg; a nil *dynamodb.Client is one, too. If a credentials file may be
-// rewritten while locks are held, invalidate the SDK's cache as an example of
-// Config.OnEvent does: the SDK does not read the file again.
+// problem of cfg. If a credentials file may be rewritten while locks are held, see the
+// example of Config.OnEvent.
 func New(db DB, cfg Config) (*Client, error) {
 	if cfg.Layout == nil {
 		cfg.Layout = layout.Native{}
@@ -145,8 +143,7 @@ func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 
 // Close ends the client. Calls that wait for a key, and later calls, return ErrClosed;
 // every lock's context ends with that cause. Each lock is released once no function in Do
-// runs under it, at most 128 at a time, those with the least trust left first. Errors are
-// joined. Once ctx has ended and Config.ReleaseGrace has passed, the remaining locks are
-// left to their leases. A second Close waits for the first until its own ctx ends, and
+// runs under it. Errors are joined. Once ctx has ended and Config.ReleaseGrace has passed,
+// the remaining locks are left to their leases. A second Close waits for the first, and
 // returns the same.
 func (c *Client) Close(ctx context.Context) error { return c.holds.Close(ctx) }

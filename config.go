@@ -21,8 +21,8 @@ import (
 )
 
 // DB is the part of DynamoDB that a Client uses. *dynamodb.Client implements it, and so
-// does any wrapper with the SDK's signatures (DAX, tracing, rate limiting) that is safe for
-// concurrent use. No method will ever be added to it.
+// does any wrapper with the SDK's signatures that is safe for concurrent use, as for DAX or
+// tracing. No method will ever be added to it.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -53,41 +53,39 @@ type Config struct {
 	// the key. At least 1 s. Default 20 s.
 	Lease time.Duration
 
-	// RenewEvery is the time between renewals. At most a third of Lease - Margin - MaxSkew.
+	// RenewEvery is the time between renewals, at most a third of Lease - Margin - MaxSkew.
 	// Default Lease/4 (5 s), or that third if it is less. A failed renewal is retried until
 	// trust ends. Up to 128 renewals are in flight: with hundreds of locks, set
-	// MaxIdleConnsPerHost of the SDK's HTTP client to 128 (default 10), as the log says
-	// once from ten locks per connection.
+	// MaxIdleConnsPerHost of the SDK's HTTP client (default 10) to 128.
 	RenewEvery time.Duration
 
-	// Margin is how much earlier than its lease expires a holder stops trusting it. It must
-	// cover how far two clocks drift apart within a lease, and the time that work needs to
-	// stop. Default Lease/10 (2 s).
+	// Margin is how much earlier than its lease expires a holder stops trusting it: how far
+	// two clocks may drift apart within a lease, and how long work needs to stop. Default
+	// Lease/10 (2 s).
 	Margin time.Duration
 
-	// MaxSkew is the most by which this machine's wall clock may ever be wrong. A client
-	// that has just started then takes over a dead holder, if that set MaxSkew too, MaxSkew
-	// after the lease has ended by the clock: it need not observe the holder for a lease.
-	// Its own locks are trusted for MaxSkew less. If a clock is wrong by more, two clients
-	// may hold one lock: fence what must not happen twice. Native layout only; layouts with
-	// an expiry time have a MaxSkew of their own. Default 0: wall clocks do not count.
-	// leasehold doctor measures it.
+	// MaxSkew is the most by which this machine's wall clock may ever be wrong; leasehold
+	// doctor measures it. If holder and waiter set it, the waiter takes over MaxSkew after
+	// the lease has ended by the clock, without observing a lease first; the holder trusts
+	// its lock for MaxSkew less. If a clock is wrong by more, two clients may hold one
+	// lock: fence what must not happen twice. Native layout only; layouts with an expiry
+	// time have a MaxSkew of their own. Default 0: wall clocks do not count.
 	MaxSkew time.Duration
 
 	// PollMax is the longest mean pause between two reads of a waiter, in a layout without
-	// a queue or while the queue is suspended. Young grants are polled more often, from
-	// every 25 ms on. Each pause is random, by up to half of the mean. Default 500 ms.
+	// a queue or while the queue is suspended. Young grants are polled from every 25 ms on.
+	// Each pause is random, by up to half of the mean. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default it is kept and marked
 	// released, if the layout can: data stays, and tokens continue to grow. A lock of Once
-	// or Every always keeps its record; another lock of the same key deletes it with the
-	// mark, and the work is done again.
+	// or Every always keeps its record, with the mark; another lock of the same key deletes
+	// both.
 	DeleteOnRelease bool
 
 	// Retention is how long a released record is kept before DynamoDB's TTL may delete it.
-	// Default 7 days, and Forever for a record with data or attributes. A record that has
-	// the mark of Once or Every, or may have it, is always kept. Not with DeleteOnRelease.
+	// Default 7 days, and Forever for a record with data or attributes. A record that may
+	// have the mark of Once or Every is always kept. Not with DeleteOnRelease.
 	Retention time.Duration
 
 	// ReleaseGrace is how long Release, Do and Close may continue after their context has
@@ -95,23 +93,22 @@ type Config struct {
 	ReleaseGrace time.Duration
 
 	// SharedLease renews one record, the session, for all locks of this client, instead of
-	// one record per lock. It is for thousands of locks. Set it on every client of a table
-	// or on none. Native layout only. Not with WithLease, WithoutRenewal and Detach.
+	// one record per lock: for thousands of locks. Set it on every client of a table or on
+	// none. Native layout only. Not with WithLease, WithoutRenewal and Detach.
 	//
 	// Each lock's own record has a lease of an hour, for libraries that do not know
-	// sessions, and is renewed every twenty minutes. A late request of a cancelled Acquire
-	// may block a key until this client has released it, two minutes at most. Close frees
-	// all locks by one write to the session, which TTL may delete after seven days. The
-	// locks' own records stay until the next grant.
+	// sessions, and is renewed every twenty minutes. Close frees all locks by one write to
+	// the session. A late request of a cancelled Acquire may block a key for two minutes at
+	// most.
 	SharedLease bool
 
-	// Logger receives lost locks and failing renewals as Warn (renewals in one line per ten
-	// seconds), renewals that succeed again as Info, and all events as Debug. Default
-	// slog.Default(), for silence slog.New(slog.DiscardHandler).
+	// Logger receives lost locks and failing renewals as Warn, renewals that succeed again
+	// as Info, and all events as Debug. Default slog.Default();
+	// slog.New(slog.DiscardHandler) is silent.
 	Logger *slog.Logger
 
 	// OnEvent is called for every event, with the caller's context, on the goroutine where
-	// it happens: from many at once. It must not block, nor release the event's lock, which
+	// it happens: from many at once. It must not block, nor release the event's lock: that
 	// would deadlock.
 	OnEvent func(context.Context, Event)
 }

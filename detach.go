@@ -79,10 +79,9 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 
 // Detach ends this handle without releasing the key: renewals stop, and the context ends
 // with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
-// expires. Detach sends nothing, except for a grant that another client has handed over and
-// that was not renewed since: it is renewed first, while it is trusted. A resumed lock
-// cannot be released with MarkDone, so the next call does the work again: release a lock of
-// Once or Every where it was acquired.
+// expires. A grant that was handed over and not renewed since is renewed first; otherwise
+// nothing is sent. A resumed lock cannot be released with MarkDone: release a lock of Once
+// or Every where it was acquired.
 func (l *Lock) Detach() (Grant, error) {
 	switch h := l.h.Lock(); {
 	case l.Err() != nil: // the handle's error says so
@@ -99,10 +98,9 @@ func (l *Lock) Detach() (Grant, error) {
 	}, nil
 }
 
-// Resume resumes the grant that Lock.Detach returned by one renewal. The error is ErrLost
+// Resume resumes the grant that Lock.Detach returned, by one renewal. The error is ErrLost
 // if the key was taken over, or the grant resumed elsewhere. After ErrUnknownOutcome call
-// it again on the same client, which remembers its attempts. If the client is closed
-// meanwhile, the grant is left to its lease.
+// it again, on the same client.
 func (c *Client) Resume(ctx context.Context, g Grant, opts ...RenewOption) (*Lock, error) {
 	r := hold.Renewal{Lease: g.Lease}
 	if err := noneNil(c, "resume", g.Key, opts); err != nil {

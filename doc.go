@@ -30,19 +30,18 @@
 //  3. A dead holder blocks nobody for long. A waiter takes over one lease after
 //     the first reply that showed it the last renewal, plus one round trip.
 //  4. One lost reply loses nothing. A write that was applied, but whose reply never
-//     came, is recognised as our own.
+//     came, is recognised by its client.
 //
 // # What is not promised
 //
 //   - A lock without fencing cannot guarantee exclusion in an asynchronous network: a write
 //     of a holder may still be on its way when its lease expires. Write through Commit or
 //     Guards, or have the target compare [Lock.Token].
-//   - Two regions of an eventually consistent global table can both grant.
+//   - Two Regions of an eventually consistent global table can both grant.
 //   - With Config.MaxSkew, a wall clock that is wrong by more lets two clients hold one
-//     lock. [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up promise 2 by
-//     request. Commits stay safe.
-//   - Machines whose clocks all stop, as a suspended guest's may, learn late that they have
-//     lost.
+//     lock. [Client.Break], and HoldThroughOutage of [layout.AWSLabs], give up promise 2.
+//     Commits stay safe.
+//   - A machine whose clocks stop (a suspended guest) learns late of a loss.
 //
 // # When a call fails
 //
@@ -50,7 +49,7 @@
 // Commit have not been applied. [ErrUnknownOutcome]: no answer came in time, and a write may
 // have been applied, or may still be. If ctx ended a call, the error matches
 // context.Cause(ctx) and ctx.Err(). Lost replies and throttling are retried within the
-// bounds of the call. The SDK's own retries are off: a repeated write must carry a new
+// bounds of the call; the SDK's own retries are off, as a repeated write must carry a new
 // version.
 //
 // The states of a record and every request are in docs/internals/protocol.md, the promises

@@ -37,12 +37,12 @@ var (
 	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, under a shared lease: the grant is broken
 )
 
-// HeldError is returned when another client holds the key. It matches ErrHeld and Err.
+// HeldError is returned if another client holds the key. It matches ErrHeld.
 type HeldError struct {
 	Table  string
 	Key    Key
 	Holder Record // the last one read
-	Err    error  // what ended the wait, and a last request that failed or found a damaged key; nil without a wait
+	Err    error  // matches, too: what ended the wait, and the last failed request; nil without a wait
 }
 
 func (e *HeldError) Error() string {
@@ -86,8 +86,7 @@ func holderName(r Record) string {
 
 func (e *HeldError) Unwrap() []error { return []error{ErrHeld, e.Err} }
 
-// DoneError is returned by a call with Once or Every whose work is done. It matches
-// ErrDone.
+// DoneError is returned if work of Once or Every is done. It matches ErrDone.
 type DoneError struct {
 	Table string
 	Key   Key
@@ -100,11 +99,9 @@ func (e *DoneError) Error() string {
 
 func (e *DoneError) Unwrap() error { return ErrDone }
 
-// LostReason is how a lock was lost. New values may be added: treat unknown ones as
-// LostExpired.
+// LostReason is how a lock was lost. Treat an unknown one as LostExpired.
 type LostReason string
 
-// Reasons.
 const (
 	LostExpired  LostReason = "expired"  // no renewal got through in time
 	LostPaused   LostReason = "paused"   // the process or its machine was suspended for too long to renew
@@ -192,8 +189,8 @@ func (e *CommitError) Error() string {
 
 func (e *CommitError) Unwrap() error { return e.Err }
 
-// ChangedError is returned by Break when the record has changed since it was read. Nothing
-// was freed, unless ErrUnknownOutcome matches, too. It matches ErrChanged.
+// ChangedError is returned by Break if the record shows another grant. Nothing was freed,
+// unless ErrUnknownOutcome matches, too. It matches ErrChanged.
 type ChangedError struct {
 	Table string
 	Now   Record // what Break found
@@ -210,8 +207,7 @@ func (e *ChangedError) Error() string {
 func (e *ChangedError) Unwrap() error { return ErrChanged }
 
 // RecordError is returned when the item of a key cannot be read as a lock of the layout.
-// Such an item is never treated as free, and never overwritten. Of a released one only the
-// release mark, the kind and the token are read.
+// Such an item is never treated as free, and never overwritten.
 type RecordError struct {
 	Table     string
 	Key       Key
@@ -238,9 +234,8 @@ func (e *RecordError) Error() string {
 // damagedAdvice is the advice about a damaged record. The command puts the key into it.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
-// UnsupportedError is returned when the layout as configured or, if Layout is empty, the
-// table lacks a feature for every key. Nothing was sent, unless by the caller of
-// GuardError. It matches errors.ErrUnsupported.
+// UnsupportedError is returned if the layout as configured or, if Layout is empty, the
+// table lacks a feature. It matches errors.ErrUnsupported.
 type UnsupportedError struct{ Table, Layout, Feature string }
 
 func (e *UnsupportedError) Error() string {

@@ -5,7 +5,6 @@ import "time"
 // EventKind is a kind of event. New kinds may come: ignore unknown ones.
 type EventKind string
 
-// Kinds of events.
 const (
 	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees, and each Position
 	EventGranted    EventKind = "granted"     // Took: from the call to the grant
@@ -21,11 +20,9 @@ const (
 	EventRegion     EventKind = "region"      // package regions: requests go to Region now; Err: why the Region before was left; nil back home
 )
 
-// Event reports one thing that has happened. Fields that do not apply are zero.
-//
-// Held can be summed up: each grant's is in one event, its loss or else its first release.
-// To sum up Requests, leave out EventThrottled: the event that ends the call counts them
-// too.
+// Event reports one thing that has happened. Fields that do not apply are zero. Held can be
+// summed up: each grant's is in one event. So can Requests, but for EventThrottled: the
+// event that ends the call has them.
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock

@@ -39,14 +39,13 @@ func (g *Group) Context() context.Context { return g.g.Context() }
 // Err returns the first error of the locks, or nil while all are trusted.
 func (g *Group) Err() error { return g.g.Err() }
 
-// Bind returns a copy of ctx that also ends with the first of the locks. Call cancel when
-// the work is done.
+// Bind is Lock.Bind for all locks: it ends with the first of them that ends.
 func (g *Group) Bind(ctx context.Context) (_ context.Context, cancel context.CancelFunc) {
 	return g.g.Bind(ctx)
 }
 
-// Do is Lock.Do for all locks. It returns nil if fn did and every lock was held until then.
-// If one of the locks has ended before, it does not call fn and releases the others.
+// Do is Lock.Do for all locks: if one of them has ended before, it does not call fn, and
+// releases the others.
 func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Group) error) (err error) {
 	if err := g.beginWork(ctx); err != nil {
 		return &notRunError{err}
@@ -117,19 +116,18 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 // group of several never is.
 func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 
-// AcquireAll acquires all keys or none, without deadlock in whatever order they are given.
-// A key given twice counts once. Options apply to every key, WithSortKey to keys without a
-// sort key.
+// AcquireAll acquires all keys or none, and calls with the same keys in another order do
+// not deadlock. Options apply to every key, WithSortKey to keys without a sort key. A key
+// given twice counts once.
 //
-// It acquires one key after the other in sorted order, with one write each, and renews
-// those it has while it waits for the next. If it loses one, it releases all and begins
-// again. With NoWait the error is a *HeldError of the first key, in that order, with a live
-// holder. After an error no key is held: AcquireAll releases them before it returns, within
-// Config.ReleaseGrace.
+// It acquires one key after the other in sorted order, and renews those it has while it
+// waits for the next. If it loses one, it releases all and begins again. With NoWait the
+// error is a *HeldError of the first key in that order with a live holder. After an error
+// no key is held: AcquireAll releases them before it returns, within Config.ReleaseGrace.
 //
-// The error is ErrDeadlock if ctx belongs to a lock of one of the keys, or to a Group with
-// a key that sorts above one of them: acquire them all in one call. Reentrant shares the
-// grants of ctx; with NoWait the order does not matter.
+// The error is ErrDeadlock if ctx belongs to a lock of one of the keys (unless Reentrant is
+// given) or to a Group with a key that sorts above one of them (unless NoWait is): acquire
+// them all in one call.
 func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOption) (*Group, error) {
 	wants, err := c.newRequests(keys, opts)
 	if err != nil {

@@ -23,20 +23,17 @@ type Lock struct {
 // Key returns the key.
 func (l *Lock) Key() Key { return l.h.Lock().Key() }
 
-// Token returns the fencing token. It is positive, fits a signed 64-bit column and a JSON
-// number, and is greater than that of every earlier grant of the key by leasehold, as long
-// as the record is kept.
+// Token returns the fencing token. It is positive, fits a JSON number, and is greater than
+// every earlier token of the key, as long as the record is kept.
 func (l *Lock) Token() int64 { return l.h.Lock().Token() }
 
 // Context returns a context that ends when the lock is lost, released or detached, or its
 // client is closed. The cause is a *LostError, ErrReleased or ErrClosed. Its Err and Done
-// read the clock, so they are right immediately after a pause of the process. A context
-// that package context derives from it ends only when a timer has fired; Bind returns one
-// that reads the clock too.
+// read the clock, so they are right immediately after a pause of the process, as are those
+// of Bind. A context derived from it by package context ends only when a timer has fired.
 func (l *Lock) Context() context.Context { return l.h.Context() }
 
-// Err returns nil while the lock is trusted, and then context.Cause(l.Context()), with the
-// key and the table.
+// Err returns nil while the lock is trusted, and then why its context ended.
 func (l *Lock) Err() error { return l.h.Err() }
 
 // String returns the key, the table and the token, for people.
@@ -112,7 +109,7 @@ func (l *Lock) warned(asked []warning) []hold.Warning {
 
 // Renew renews now, and changes data, attributes or lease if opts say so. It is needed only
 // with WithoutRenewal or to store something. Failures are retried until ctx or the trust
-// ends. If ctx has ended before, nothing is sent.
+// ends.
 func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 	c, h := l.c, l.h.Lock()
 	var r hold.Renewal
@@ -149,13 +146,12 @@ func (l *Lock) Renew(ctx context.Context, opts ...RenewOption) error {
 // to Config.ReleaseGrace.
 //
 // If other handles share the grant (Reentrant), it ends this handle alone, and sends
-// nothing. Data and attributes that the record does not have are an error then.
+// nothing: other data or attributes are an error then.
 func (l *Lock) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return l.group().Release(ctx, opts...)
 }
 
-// Release is Lock.Release for all locks, in parallel, with opts for each. It joins the
-// errors in the order of Locks, and may be called again.
+// Release is Lock.Release for all locks, in parallel. It joins the errors.
 func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	terms, err := g.terms(opts)
 	if err != nil {
@@ -179,29 +175,26 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 	return terms, bad
 }
 
-// Commit runs writes in one transaction that lands only while this grant is current. It
-// takes at most 99 writes, 98 under Config.SharedLease. Without writes it only checks the
-// grant.
+// Commit runs at most 99 writes (98 under Config.SharedLease) in one transaction that lands
+// only while this grant is current. Without writes it checks the grant.
 //
 // It returns nil if the writes have landed, once; ErrLost if the grant had ended: then the
 // lock's context ends as well; and a *CommitError if one of the writes failed, for example
-// by its own condition: then the lock is still held. After ErrUnknownOutcome, which matches
-// neither, the writes may have landed, or may still while the grant is current: read what
-// they were to change. After any other error nothing was written, or will be.
+// by its own condition: then the lock is still held. After ErrUnknownOutcome the writes may
+// have landed, or may still while the grant is current: read what they were to change.
+// After any other error nothing was written, or will be.
 //
 // Conflicts and throttling are retried under one idempotency token while the lock is
 // trusted, lost replies until ctx ends, for at most five minutes. Commits of one lock take
-// turns, and so do requests of all locks under a shared lease. A write to the lock's own
-// record is an error before anything is sent. The IAM policy must allow
+// turns. A write to the lock's own record is an error. The IAM policy must allow
 // dynamodb:ConditionCheckItem on the lock table. A table that is strongly consistent across
-// Regions has no transactions: package regions returns an *UnsupportedError.
+// Regions has no transactions: the error is an *UnsupportedError.
 func (l *Lock) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	return l.group().Commit(ctx, writes)
 }
 
 // Commit is Lock.Commit under every lock: at most 100 - len(Guards()) writes. ErrLost names
-// the first lock whose guard failed; the others are still held, unless it was their shared
-// lease.
+// the first lock whose guard failed; the others are still held.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	if err := g.locks[0].c.checkTransactions(ctx); err != nil {
 		return err
@@ -216,8 +209,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 // It returns nil if the writes, and what opts store, have landed, even if a release that
 // follows fails: that is logged and reported as an event. Otherwise it joins the errors of
 // the commit and of the release; ErrUnknownOutcome is about the commit. If other handles
-// share the grant (Reentrant), only this handle is released, and nothing is committed if
-// opts have other data or attributes than the record.
+// share the grant (Reentrant), only this handle is released.
 func (l *Lock) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, opts ...ReleaseOption) error {
 	return l.group().CommitAndRelease(ctx, writes, opts...)
 }
@@ -231,7 +223,7 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	return g.g.CommitAndRelease(ctx, writes, terms, cmp.Or(g.locks[0].c.checkTransactions(ctx), err))
 }
 
-// Guards is Group.Guards of this lock alone: one check, two under Config.SharedLease.
+// Guards is Group.Guards of this lock alone.
 func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 
 // Guards returns the checks that all grants depend on, for a transaction of your own: a
@@ -240,17 +232,17 @@ func (l *Lock) Guards() []types.TransactWriteItem { return l.group().Guards() }
 // has ended. They stay valid across renewals. A transaction may contain an item only once,
 // so locks of one client under a shared lease need one Group.
 //
-// Give the transaction a ClientRequestToken, or leave that to the SDK, and pass its error
-// to GuardError. Tables that are strongly consistent across Regions refuse it.
+// Pass the transaction's error to GuardError. Tables that are strongly consistent across
+// Regions refuse it.
 func (g *Group) Guards() []types.TransactWriteItem { return g.g.Guards() }
 
 // GuardError is Group.GuardError of this lock alone.
 func (l *Lock) GuardError(err error, first int) error { return l.group().GuardError(err, first) }
 
-// GuardError passes err, the result of a transaction whose items from first on were all of
-// Guards, to the locks. If a guard failed, the context of its lock ends, or of all under
-// their shared lease, and GuardError returns a *LostError of the first lost lock, which
-// wraps err. Otherwise it returns err, which may be nil.
+// GuardError takes err, the result of a transaction whose items from first on were all of
+// Guards. If a guard failed, the context of its lock ends, or of all under their shared
+// lease, and GuardError returns a *LostError of the first lost lock, which wraps err.
+// Otherwise it returns err.
 func (g *Group) GuardError(err error, first int) error {
 	if err != nil {
 		if without := g.locks[0].c.checkTransactions(g.locks[0].Context()); without != nil {
@@ -260,12 +252,11 @@ func (g *Group) GuardError(err error, first int) error {
 	return g.g.GuardError(err, first)
 }
 
-// Read reads items in one transaction that succeeds only while this grant is current, and
-// so sees everything that earlier holders committed; a plain read may miss a commit that is
-// still being carried out. It takes at most 99 items, 98 under Config.SharedLease, and
-// returns them in the order of gets, nil for a missing one. If the grant has ended, the
-// error is ErrLost and the lock's context ends. Failures are retried until ctx or the trust
-// ends.
+// Read reads at most 99 items (98 under Config.SharedLease) in one transaction that
+// succeeds only while this grant is current, and so sees everything that earlier holders
+// committed; a plain read may miss a commit that is still being carried out. The items are
+// in the order of gets, nil for a missing one. If the grant has ended, the error is ErrLost
+// and the lock's context ends. Failures are retried until ctx or the trust ends.
 func (l *Lock) Read(ctx context.Context, gets []types.TransactGetItem) ([]map[string]types.AttributeValue, error) {
 	if err := l.c.checkTransactions(ctx); err != nil {
 		return nil, err

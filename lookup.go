@@ -14,7 +14,7 @@ import (
 
 // Get returns the record of one key, by a consistent read. The error is ErrNotFound if
 // there is none, and a *RecordError if it is not a lock of this layout. Failed requests are
-// retried for about ten seconds at most.
+// retried for about ten seconds.
 func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record, error) {
 	k := Key{Partition: key}
 	if err := noneNil(c, "get", k, opts); err != nil {
@@ -66,9 +66,9 @@ func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(co
 	return err
 }
 
-// List yields the records of the table, held and released, page by page. The reads are
-// eventually consistent: a record may be seconds old. A *RecordError is about one item; any
-// other error ends the listing. Failed requests are retried as in Get.
+// List yields the records of the table, held and released. The reads are eventually
+// consistent: a record may be seconds old. A *RecordError is about one item; any other ends
+// the listing. Failed requests are retried as in Get.
 func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, error] {
 	return func(yield func(Record, error) bool) {
 		if opts.Partition != "" && opts.Prefix != "" {
@@ -121,18 +121,17 @@ type Sighting struct {
 }
 
 // Watch polls the record of key until ctx ends, and yields the result of each read, the
-// first at once. It never acquires the key. The pauses grow to about Config.PollMax while
-// nothing changes, but Watch reads when the holder will be dead if it does not renew.
-// Changes that are faster than the reads may be seen as one.
+// first at once. It never acquires the key. Pauses grow to about Config.PollMax while
+// nothing changes; Watch may miss changes between reads.
 //
-// A holder is dead once its record (under Config.SharedLease its session, read as well) has
-// not changed for one lease, by this process's monotonic clock, or its expiry time has
-// passed in layouts that store one. A dead holder that renews, because clocks run apart, is
-// live again.
+// A holder is dead once its record (under Config.SharedLease its session) has not changed
+// for one lease, by this process's monotonic clock, or its expiry time has passed in
+// layouts that store one. A dead holder that renews, because clocks run apart, is live
+// again.
 //
-// Failed requests are retried as in Acquire; EventWaitError and the log report them at once
-// and then once a minute. Other errors, such as ErrClosed or a *RecordError, are yielded
-// with the zero Sighting, and end the sequence.
+// Failed requests are retried as in Acquire; EventWaitError and the log report them. Other
+// errors, such as ErrClosed or a *RecordError, are yielded with the zero Sighting, and end
+// the sequence.
 func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.Seq2[Sighting, error] {
 	return func(yield func(Sighting, error) bool) {
 		k := Key{Partition: key}
@@ -203,10 +202,9 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 // and Record.Broken say which client broke the grant, when and why, except in layouts whose
 // free keys have no record: a Reason is an *UnsupportedError there.
 //
-// After ErrHolderUntold the grant is broken, but its shared lease could not be notified, as
-// when its client is of an older version: the holder learns of it within twenty minutes.
-// After ErrUnknownOutcome Break may have freed the grant, even if *ChangedError or
-// ErrNotFound matches as well. If ctx has ended before, nothing is sent.
+// After ErrHolderUntold the grant is broken, but the holder's shared lease could not be
+// notified: the holder learns of it within twenty minutes. After ErrUnknownOutcome Break
+// may have freed the grant, even if *ChangedError or ErrNotFound matches as well.
 func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 	b := breaking.Request{Grant: r.protocol(), Reason: opts.Reason, Unrenewed: opts.IfUnrenewed}
 	key, err := c.checkKey("break", r.Key)
@@ -240,9 +238,8 @@ func (c *Client) Break(ctx context.Context, r Record, opts BreakOptions) error {
 }
 
 // ForgetDone removes the mark of r, as Get or List returned it, so that the next call does
-// the work again. A holder keeps the key. Another mark stays, and the error matches
-// ErrChanged. After ErrUnknownOutcome call it again. If ctx has ended before, nothing is
-// sent.
+// the work again. A holder keeps the key. If its record has another mark, the error matches
+// ErrChanged. It may be called again.
 func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	if c.env.Native == nil {
 		return c.cfg.unsupported("Once or Every")

@@ -30,7 +30,7 @@ type KeyOption interface {
 	toGet(*Key)
 }
 
-// RecordOption changes the record in the same write as the grant, renewal or release.
+// RecordOption changes the record by the write of the grant, renewal or release.
 type RecordOption interface {
 	RenewOption
 	ReleaseOption
@@ -76,24 +76,23 @@ func IfExists() AcquireOption { return acquireFunc(func(r *request) { r.IfExists
 // still retried, for about ten seconds at most.
 //
 // A holder appears dead if its record was written a lease ago or longer, by the wall
-// clocks. NoWait observes such a holder for the rest of that lease, by the monotonic clock,
-// and takes its key over unless it renews: a wrong clock costs a wait or a refusal, never a
-// lock. Bound the wait by ctx, or use NoWaitEvenIfDead. A holder whose record has no time,
-// as another library's, counts as live. Of several keys NoWait observes dead holders only
-// if no live holder would refuse the call.
+// clocks; one whose record has no time, as another library's, counts as live. NoWait
+// observes a holder that appears dead for the rest of that lease, by the monotonic clock,
+// and takes its key over unless it renews: bound that wait by ctx. Of several keys it does
+// so only if none is live.
 func NoWait() AcquireOption { return acquireFunc(func(r *request) { r.NoWait = true }) }
 
 // NoWaitEvenIfDead is NoWait that refuses at once if the holder appears dead. It takes over
-// only a holder that this client has observed for a lease, over several calls: a process
-// that calls once, as under cron, never does.
+// only a holder that earlier calls of this client have observed for a lease; a process that
+// calls once, as under cron, never does.
 func NoWaitEvenIfDead() AcquireOption {
 	return acquireFunc(func(r *request) { r.NoWait, r.EvenIfDead = true, true })
 }
 
 // Reentrant shares the grant if ctx belongs to a lock of the same key, instead of
 // ErrDeadlock. The Lock returned is another handle on the grant, which is released with its
-// last handle. Each handle has its own expiry warnings. Nothing is sent, so a lease,
-// release policy, data or attributes that the grant does not have are an error.
+// last handle. Nothing is sent, so a lease, release policy, data or attributes that the
+// grant does not have are an error.
 func Reentrant() AcquireOption { return acquireFunc(func(r *request) { r.reentrant = true }) }
 
 // WithInitialData stores data if the record has none.
@@ -101,10 +100,10 @@ func WithInitialData(b []byte) AcquireOption {
 	return acquireFunc(func(r *request) { r.Changes.InitialData = append([]byte{}, b...) })
 }
 
-// WithExpiryWarning calls fn, on a goroutine of its own, when less than left (0 or more)
-// remains until Lock.TrustedUntil, as when renewals fail: once, and again only after a
-// renewal has succeeded. It calls fn if the lock is lost before, as by Break, but not if it
-// is released. More than one may be given.
+// WithExpiryWarning calls fn, on a goroutine of its own, when less than left remains until
+// Lock.TrustedUntil, as when renewals fail: once, and again only after a renewal has
+// succeeded. It calls fn also if the lock is lost before, but not if it is released. It may
+// be given several times.
 func WithExpiryWarning(left time.Duration, fn func(*Lock)) AcquireOption {
 	return acquireFunc(func(r *request) { r.warnings = append(r.warnings, warning{left, fn}) })
 }
@@ -129,8 +128,8 @@ func (d leaseOption) toAcquire(r *request) {
 }
 func (d leaseOption) toRenew(r *hold.Renewal) { r.Lease = time.Duration(d) }
 
-// WithLease overrides Config.Lease. RenewEvery and Margin keep their ratio to it. At least
-// 1 s. A Renew with a shorter lease shortens the trust as soon as it is sent, even if it is
+// WithLease overrides Config.Lease, at least 1 s. RenewEvery and Margin keep their ratio to
+// it. A Renew with a shorter lease shortens the trust as soon as it is sent, even if it is
 // refused, until another Renew succeeds.
 func WithLease(d time.Duration) RenewOption { return leaseOption(d) }
 
@@ -141,8 +140,7 @@ func (f recordOption) toRenew(r *hold.Renewal) { f(&r.Changes) }
 func (f recordOption) toRelease(t *hold.Terms) { f(&t.Changes) }
 
 // WithAttributes sets top-level attributes of the record, and removes those that are nil.
-// Others stay, whatever client wrote them. A name that the layout uses is an error before
-// anything is sent.
+// Others stay, whatever client wrote them. A name that the layout uses is an error.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		if c.Attributes == nil {
@@ -153,8 +151,7 @@ func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 }
 
 // WithData replaces the record's data; nil removes it. Without it the data stays, whatever
-// client wrote it. A release that deletes the record refuses WithData and WithAttributes
-// before anything is sent.
+// client wrote it. A release that deletes the record refuses WithData and WithAttributes.
 func WithData(b []byte) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		c.SetData, c.Data = true, nil
@@ -189,27 +186,26 @@ type BreakOptions struct {
 	IfUnrenewed bool   // only if the holder, which was found dead, has not renewed since the record was read
 }
 
-// Once acquires the key unless the work that label names is the last that was done under
-// it. Then the error is a *DoneError: at once, even if another client holds the key, or
-// after a holder of this client has released it. A label is a commit, a date or the hash of
-// a file, of at most 256 bytes.
+// Once acquires the key unless the last work done under it has this label. Then the error
+// is a *DoneError, even if another client holds the key. A label, of at most 256 bytes, is
+// a commit, a date or the hash of a file.
 //
 // Do marks the work as done if its function returns nil. So do CommitAndRelease, and
 // Release with MarkDone. The record keeps the mark until other work is done. If the
-// function fails, or its process dies, the next call does the work. The writes of
-// CommitAndRelease are applied exactly once, until another label is done; other work is
-// done again if a holder died, or lost the lock, before it had stored the mark.
+// function fails, or its process dies or loses the lock before the mark is stored, the next
+// call does the work again. The writes of CommitAndRelease are applied once, while their
+// mark stays.
 //
 // Once sends no extra request. It needs layout Native and a call for one key; otherwise the
 // error is an *UnsupportedError: use a key per label. If handles share a grant (Reentrant),
 // the last one acquired with Once marks the work; it must be the last of all, or its Do
-// returns an error. Goroutines of one client do not hand the key over to each other.
+// returns an error.
 func Once(label string) AcquireOption { return acquireFunc(func(r *request) { r.label = &label }) }
 
 // Every is Once with the period of the call, by this machine's clock, as the label: it
 // refuses if the work of this period, or a later one, is done. Periods of at least 1 s are
-// counted from 1970 in UTC: 24 hours are a day in UTC. A wrong clock moves the edge of the
-// period, and a slow one repeats nothing.
+// counted from 1970 in UTC. A wrong clock moves the edge of the period, and a slow one
+// repeats nothing.
 func Every(period time.Duration) AcquireOption {
 	return acquireFunc(func(r *request) { r.period = &period })
 }
@@ -220,6 +216,6 @@ func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
 // MarkDone marks the work of Once or Every as done; Do and CommitAndRelease do so by
 // themselves. Release returns nil only if the mark is stored, and repeats that, whatever
-// ctx, until the lease has ended or Close has given up: until then no other client can do
-// the work. It is an error if the key was freed before without the mark.
+// ctx, until the lease has ended or Close has given up. It is an error if the key was freed
+// before without the mark.
 func MarkDone() ReleaseOption { return markDone{} }

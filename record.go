@@ -17,7 +17,7 @@ import (
 )
 
 // Key is struct{ Partition, Sort string }: a lock's partition key and, in a table that has
-// one, its sort key. Its String is for people: do not compare or parse it.
+// one, its sort key. Its String is for people.
 type Key = protocol.Key
 
 // Keys returns keys without a sort key.
@@ -77,7 +77,7 @@ func recordOf(in protocol.Record) Record {
 	return r
 }
 
-// LogValue returns the record for package slog, without its data and attributes.
+// LogValue returns the record for package slog, without data and attributes.
 func (r Record) LogValue() slog.Value {
 	return slog.GroupValue(
 		slog.String("key", r.Key.String()), slog.String("owner", r.Owner), slog.Int64("token", r.Token),

@@ -53,7 +53,7 @@ func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 			var stderr strings.Builder
-			cmd.Stderr = &stderr
+			cmd.Stderr, cmd.WaitDelay = &stderr, unread
 			out, err := cmd.StdoutPipe()
 			if err != nil {
 				t.Fatal(err)

@@ -42,8 +42,12 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// tooLong bounds each process: a test whose process hangs fails.
-const tooLong = 2 * time.Minute
+// tooLong bounds each process, and unread its descendants that keep its output open: a
+// test whose process hangs fails.
+const (
+	tooLong = 2 * time.Minute
+	unread  = 10 * time.Second
+)
 
 // process is a program that runs, and the lines that it prints.
 type process struct {
@@ -56,7 +60,7 @@ func start(t *testing.T, env []string, name string, args ...string) *process {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), tooLong)
 	p := &process{cmd: exec.CommandContext(ctx, filepath.Join(built, name), args...)}
-	p.cmd.Env, p.cmd.Stderr = env, &p.stderr
+	p.cmd.Env, p.cmd.Stderr, p.cmd.WaitDelay = env, &p.stderr, unread
 	out, err := p.cmd.StdoutPipe()
 	if err == nil {
 		err = p.cmd.Start()

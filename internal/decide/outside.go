@@ -10,11 +10,12 @@ import (
 // Constants of a waiter without a place in the queue.
 const (
 	longestOutside = 12 * time.Second
-	leastAhead     = 8       // it pauses as one so far behind the head, at least
-	mostOfWait     = 1. / 32 // at least this part of its wait too
-	unmoved        = 1. / 10 // this part of its wait, if the front has not moved
-	toFront        = 1. / 2  // this part of the time until the front has come to it
-	spread         = 1. / 4  // more or less, at random
+	firstOutside   = 250 * time.Millisecond // its first pause at most: with more the key is idle where few wait outside
+	leastAhead     = 8                      // it pauses as one so far behind the head, at least
+	mostOfWait     = 1. / 32                // at least this part of its wait too
+	unmoved        = 1. / 10                // this part of its wait, if the front has not moved
+	toFront        = 1. / 2                 // this part of the time until the front has come to it
+	spread         = 1. / 4                 // more or less, at random
 )
 
 // Outside is the knowledge of a waiter that has found no place in a record's queue. Each entry
@@ -43,15 +44,19 @@ func Front(began []time.Time) time.Time {
 }
 
 // pause returns the time between two reads of a grant of that age: half of the time until the
-// front will have come to the waiter, as fast as it has moved lately. There may be thousands
-// outside: who has waited for long, or has far to go, looks rarely.
+// front will have come to the waiter, as fast as it has moved lately or, after one look, as
+// time goes: in a queue that neither grows nor shrinks everybody waits equally long. There may
+// be thousands outside: who has waited for long, or has far to go, looks rarely.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
-	wait := durations.Scale(o.Waited, unmoved)
-	if o.Moved > 0 && o.Seen > 0 {
-		wait = durations.Scale(max(o.Ahead, 0), toFront*float64(o.Seen)/float64(o.Moved))
-	}
-	if o.Seen > 0 {
-		wait = min(wait, durations.Times(o.Last, 2))
+	ahead := max(o.Ahead, 0)
+	var wait time.Duration
+	switch {
+	case o.Seen == 0:
+		wait = min(durations.Scale(ahead, toFront), firstOutside)
+	case o.Moved > 0:
+		wait = min(durations.Scale(ahead, toFront*float64(o.Seen)/float64(o.Moved)), durations.Times(o.Last, 2))
+	default:
+		wait = min(durations.Scale(o.Waited, unmoved), durations.Times(o.Last, 2))
 	}
 	least := max(Position{Ahead: leastAhead, RoundTrip: o.RoundTrip, Most: longestOutside}.pause(age), durations.Scale(o.Waited, mostOfWait))
 	return durations.Scale(min(max(wait, least), longestOutside), 1-spread+2*spread*u)

@@ -49,7 +49,9 @@ func TestPauseOutsideFollowsTheFront(t *testing.T) {
 		{"as slowly as the front moves", Outside{Ahead: time.Second, Moved: 500 * ms, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
 		{"a tenth of the wait if it stands", Outside{Waited: 10 * time.Second, Ahead: far, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
 		{"and if it moves back", Outside{Waited: 10 * time.Second, Ahead: far, Moved: -1, Seen: time.Second, Last: time.Second}, 0, 0.5, time.Second},
-		{"and at the first look", Outside{Waited: 10 * time.Second, Ahead: far}, 0, 0.5, time.Second},
+		{"after the first look as fast as time", Outside{Ahead: 400 * ms}, 0, 0.5, 200 * ms},
+		{"a quarter of a second at most then", Outside{Ahead: far}, 0, 0.5, 250 * ms},
+		{"and as the eighth at least", Outside{Ahead: 100 * ms, RoundTrip: 10 * ms}, 0, 0.5, 160 * ms},
 		{"twice the last pause at most", Outside{Ahead: far, Moved: time.Second, Seen: time.Second, Last: time.Second}, 0, 0.5, 2 * time.Second},
 		{"as the eighth at least", Outside{Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second, RoundTrip: 10 * ms}, 0, 0.5, 160 * ms},
 		{"which an old grant makes longer", Outside{Ahead: 0, Moved: time.Second, Seen: time.Second, Last: time.Second}, 2 * time.Second, 0.5, 4 * time.Second},
@@ -66,8 +68,8 @@ func TestPauseOutsideFollowsTheFront(t *testing.T) {
 }
 
 func TestWaiterOutsidePausesByTheFront(t *testing.T) {
-	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Waited: 10 * time.Second}}
-	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second {
+	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
+	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)
 	}
 }

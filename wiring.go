@@ -33,7 +33,7 @@ func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core
 	}
 	env.Native, _ = proto.(protocol.Native)
 	if several, ok := db.(attempts.Regions); ok {
-		env.Requests.Regions, env.Requests.Listener = several, regionListener{c}
+		env.Requests.Regions, env.Requests.RegionNews = several, c.regionNews
 	}
 	return env
 }
@@ -91,24 +91,24 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
-// regionListener turns what a DB of several Regions says into events, and lines of the log.
-type regionListener struct{ c *Client }
-
-func (l regionListener) Moved(ctx context.Context, now attempts.RegionState) {
-	l.c.env.Detach(func() { // the request that noticed does not wait
-		attrs := []slog.Attr{slog.String("region", now.Region), slog.String("table", l.c.cfg.Table)}
-		if now.Left == nil {
-			l.c.env.Log.LogAttrs(ctx, slog.LevelInfo, "leasehold: requests go to the home Region again", attrs...)
-		} else if l.c.moved.isDue(l.c.env.Now()) {
-			l.c.env.Log.LogAttrs(ctx, slog.LevelWarn, "leasehold: requests go to another Region", append(attrs, slog.Any("err", now.Left))...)
+// regionNews reports that requests go to another Region, or never will, as an event and in the
+// log. The request that noticed it does not wait.
+func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
+	log := func(level slog.Level, message string, more ...slog.Attr) {
+		c.env.Log.LogAttrs(ctx, level, message, append([]slog.Attr{slog.String("region", now.Region), slog.String("table", c.cfg.Table)}, more...)...)
+	}
+	c.env.Detach(func() {
+		switch {
+		case now.Stays != "":
+			log(slog.LevelWarn, "leasehold: no failover to another Region", slog.String("why", now.Stays))
+			return
+		case now.Left == nil:
+			log(slog.LevelInfo, "leasehold: requests go to the home Region again")
+		case c.moved.isDue(c.env.Now()):
+			log(slog.LevelWarn, "leasehold: requests go to another Region", slog.Any("err", now.Left))
 		}
-		l.c.emit(ctx, Event{Kind: EventRegion, Region: now.Region, Err: now.Left})
+		c.emit(ctx, Event{Kind: EventRegion, Region: now.Region, Err: now.Left})
 	})
-}
-
-func (l regionListener) Stays(ctx context.Context, now attempts.RegionState) {
-	l.c.env.Log.LogAttrs(ctx, slog.LevelWarn, "leasehold: no failover to another Region",
-		slog.String("region", now.Region), slog.String("table", l.c.cfg.Table), slog.String("why", now.Stays))
 }
 
 // emitGaveUp emits the event of a call that ends without a grant. It emits none if NoWait

@@ -29,10 +29,9 @@ type DB struct {
 	tables map[string]*table
 }
 
-var (
-	_ leasehold.DB     = (*DB)(nil)
-	_ attempts.Regions = (*DB)(nil)
-)
+var _ leasehold.DB = (*DB)(nil)
+
+var _ attempts.Regions = (*DB)(nil)
 
 // askEvery is the least time between two questions what kind of table it is.
 const askEvery = time.Second
@@ -79,7 +78,9 @@ func (d *DB) State(name string) attempts.RegionState {
 	t := d.table(name)
 	s := attempts.RegionState{Region: d.names[0], Stays: t.verdict.why, Strong: t.isStrong, Asking: t.asking}
 	if t.verdict.mayLeave() {
-		s.Region, s.Moves, s.Left = d.names[d.course.at], d.course.moves, d.course.left
+		s.Region, s.Changes, s.Left = d.names[d.course.at], d.course.moves, d.course.left
+	} else if t.verdict.known {
+		s.Changes = 1
 	}
 	return s
 }

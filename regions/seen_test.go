@@ -23,6 +23,7 @@ import (
 type seen struct {
 	mu     sync.Mutex
 	events []leasehold.Event
+	ended  bool // the context of one of them
 	log    bytes.Buffer
 }
 
@@ -30,11 +31,13 @@ type seen struct {
 func (s *seen) config() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Logger = slog.New(slog.NewTextHandler(&s.log, nil))
-	cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
+	cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if e.Kind == leasehold.EventRegion {
-			s.events = append(s.events, e)
+			if s.events = append(s.events, e); ctx.Err() != nil {
+				s.ended = true
+			}
 		}
 	}
 	return cfg
@@ -69,6 +72,9 @@ func TestMoveIsReportedOnceEachWay(t *testing.T) {
 		lab.Elapse(time.Minute)
 		if len(s.events) != 2 || s.events[1].Err != nil || s.events[1].Region != names[0] || client.Stats().Region != db.Region() {
 			t.Errorf("home serves again: %s, %v", client.Stats().Region, s.events)
+		}
+		if s.ended {
+			t.Error("the context of an event has ended with the request that noticed the move")
 		}
 		w.Release(lock)
 		for level, want := range map[string]string{

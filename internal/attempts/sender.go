@@ -51,11 +51,12 @@ type Sender struct {
 	Chance func() float64 // in [0, 1): for pauses, so that clients do not retry together
 	Log    *slog.Logger
 
-	Regions  Regions // the DB, if it sends requests to several Regions; otherwise nil
-	Listener RegionListener
+	Regions Regions // the DB, if it sends requests to several Regions; otherwise nil
+	// RegionNews is called, if Regions is set, when the end of a request shows that Changes has
+	// grown.
+	RegionNews func(context.Context, RegionState)
 
-	moves    atomic.Int64 // of the requests between Regions, as far as the listener knows
-	stays    atomic.Bool  // the listener knows that requests never leave home
+	changes  atomic.Int64 // those that RegionNews was called for
 	accepted atomic.Bool  // by DynamoDB, at least once
 }
 
@@ -66,31 +67,22 @@ type Regions interface {
 
 // RegionState is where requests go, and what is known of a table there.
 type RegionState struct {
-	Region string          // where requests go
-	Moves  int             // how often that has changed
-	Left   error           // why the Region before was left; nil at home
-	Stays  string          // why requests to the table never leave home; empty if they may
-	Strong bool            // the table is known to be strongly consistent across Regions
-	Asking <-chan struct{} // closed when the Regions have been asked for that; nil unless they are being asked
+	Region  string          // where requests go
+	Changes int             // how often Region has changed; 1 once it is known that it never will
+	Left    error           // why the Region before was left; nil at home
+	Stays   string          // why requests to the table never leave home; empty if they may
+	Strong  bool            // the table is known to be strongly consistent across Regions
+	Asking  <-chan struct{} // closed when the Regions have been asked for that; nil unless they are being asked
 }
 
-// RegionListener is notified of changes when a request ends.
-type RegionListener interface {
-	Moved(context.Context, RegionState)
-	Stays(context.Context, RegionState) // once
-}
-
-// noteRegion reports a change of the Region to the listener.
+// noteRegion calls RegionNews if there is any.
 func (s *Sender) noteRegion(ctx context.Context) {
 	if s.Regions == nil {
 		return
 	}
 	now := s.Regions.State(s.Table)
-	if before := s.moves.Load(); before < int64(now.Moves) && s.moves.CompareAndSwap(before, int64(now.Moves)) {
-		s.Listener.Moved(context.WithoutCancel(ctx), now)
-	}
-	if now.Stays != "" && s.stays.CompareAndSwap(false, true) {
-		s.Listener.Stays(ctx, now)
+	if before := s.changes.Load(); before < int64(now.Changes) && s.changes.CompareAndSwap(before, int64(now.Changes)) {
+		s.RegionNews(context.WithoutCancel(ctx), now)
 	}
 }
 

@@ -373,8 +373,8 @@ func TestFailedConditionWithUnreadableItemIsUnanswered(t *testing.T) {
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}
 		var q Sequence[numbered]
 		op := replacing(&q)
-		if r := q.Try(t.Context(), s, op); r.Outcome != Unanswered || !slices.Equal(q.Versions(), []string{"1"}) {
-			t.Errorf("outcome %d, unanswered %v", r.Outcome, q.Versions())
+		if r := q.Try(t.Context(), s, op); r.Outcome != Unanswered || !slices.Equal(q.Versions(), []string{"1"}) || !errors.Is(r.Err, errReset) {
+			t.Errorf("outcome %d, unanswered %v: %v", r.Outcome, q.Versions(), r.Err)
 		}
 		if r := q.Try(t.Context(), s, op); r.Outcome != Applied {
 			t.Errorf("then: outcome %d", r.Outcome)

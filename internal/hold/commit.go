@@ -85,16 +85,17 @@ func notDone(rs []*release) {
 // the errors of the releases after it. A release adds to the commit's outcome and never
 // contradicts it:
 //
-//   - A commit that may have been applied may have freed the keys itself. A release that
-//     finds them in other hands is no loss then.
 //   - A commit that has written nothing stays so, even if a release has no answer.
 //   - A loss that the commit reports is not repeated.
+//
+// A commit that may have been applied may have freed the keys itself: freeing knows that
+// (maybeFreed), and a release that finds them in other hands is no loss then.
 func withReleases(err error, released []error) error {
 	unknown := errors.Is(err, attempts.ErrUnknownOutcome)
 	joined := []error{err}
 	for _, r := range released {
 		switch {
-		case errors.Is(r, core.ErrLost) && (unknown || errors.Is(err, core.ErrLost)):
+		case errors.Is(r, core.ErrLost) && errors.Is(err, core.ErrLost):
 		case errors.Is(r, attempts.ErrUnknownOutcome) && !unknown:
 			joined = append(joined, afterCommitError{r})
 		default:

@@ -1,9 +1,11 @@
 package hold_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"sync"
 	"testing"
@@ -18,13 +20,15 @@ import (
 
 func TestCloseFreesSessionsLocksInOneWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		c, wire := w.Client(lab.SharedConfig())
+		cfg, log := lab.SharedConfig(), new(bytes.Buffer)
+		cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
+		c, wire := w.Client(cfg)
 		for i := range 20 {
 			w.Acquire(c, fmt.Sprint("lock/", i))
 		}
 		wire.Sent()
-		if err := c.Close(t.Context()); err != nil {
-			t.Fatal(err)
+		if err := c.Close(t.Context()); err != nil || log.Len() > 0 {
+			t.Fatal(err, log)
 		}
 		if sent := wire.Sent(); len(sent) != 1 {
 			t.Errorf("%d requests", len(sent))

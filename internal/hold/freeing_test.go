@@ -1,10 +1,13 @@
 package hold_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -315,6 +318,38 @@ func TestReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
 // touchingSoon is the longest pause between two releases under a session, whose
 // records are touched every twenty minutes.
 const touchingSoon = 20 * time.Minute
+
+func TestFailedReleaseLogsWhatFreesTheKey(t *testing.T) {
+	for _, tc := range []struct {
+		code   string
+		shared bool
+		want   string
+	}{
+		{"ValidationException", false, "the lease frees the key"},
+		{"ThrottlingException", false, "it is repeated until the lease has ended"},
+		{"ThrottlingException", true, "it is repeated while the shared lease is renewed"},
+	} {
+		t.Run(tc.want, func(t *testing.T) {
+			lab.InBubble(t, func(t *testing.T, w *lab.World) {
+				cfg, log := lab.Config(), new(bytes.Buffer)
+				cfg.SharedLease, cfg.Logger = tc.shared, slog.New(slog.NewTextHandler(log, nil))
+				c, wire := w.Client(cfg)
+				lock := w.Acquire(c, "job")
+				wire.SetFault(refuseReleases(tc.code))
+				ctx, cancel := context.WithCancel(t.Context())
+				cancel()
+				if err := lock.Release(ctx); err == nil {
+					t.Error("released")
+				}
+				if said := log.String(); strings.Count(said, "release failed: ") != 1 || !strings.Contains(said, "release failed: "+tc.want) {
+					t.Errorf("said %s", said)
+				}
+				wire.SetFault(nil)
+				_ = c.Close(t.Context())
+			})
+		})
+	}
+}
 
 func TestRepeatedReleaseEndsOnceItsClientAcquiredKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

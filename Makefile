@@ -72,7 +72,7 @@ soak: ## Try histories and sequences SOAKSEEDS (100000) and SOAKCHECKS (20000) t
 	cd proof/robustness && LEASEHOLD_CYCLES=1000000 go test -timeout 0 -v -run Cycles ./load
 	cd proof/spec && LEASEHOLD_BOUNDS=1 LEASEHOLD_SEEDS=$$(($(SOAKSEEDS) / 10)) go run .
 	$(MAKE) fuzz FUZZTIME=10m
-	cd proof/interop && go test -run '^TestLocaldynamoDoesWhatDynoxideDoes$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
+	cd proof/interop && go test -run '^TestLocaldynamoAnswersLikeDynoxide$$' -timeout 0 -rapid.checks $(SOAKCHECKS) .
 	cd proof/robustness && LEASEHOLD_KILLS=1000 LEASEHOLD_PAUSES=1000 LEASEHOLD_REGIONS_FOR=10m go test -race -count=1 -timeout 0 -v ./processes | grep -v '^ *=== '
 	cd internal/simulation && LEASEHOLD_FOR=$(SOAKFOR) go test $(SOAKFLAGS) -timeout 0 -run '^TestSimulationAtScale$$'
 

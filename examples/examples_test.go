@@ -144,7 +144,7 @@ func local(t *testing.T) (env []string, url string) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url), url
 }
 
-func TestHelloRunsUnderTheLock(t *testing.T) {
+func TestHelloRunsUnderLock(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	for _, when := range []string{"without a table", "again"} {

@@ -30,7 +30,7 @@ func guarded(t *testing.T) string {
 	return server.URL
 }
 
-func TestServerWithAnAccessKeyAnswersNobodyElse(t *testing.T) {
+func TestServerWithAccessKeyAnswersOnlyItsClients(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider
@@ -81,7 +81,7 @@ type doer func(*http.Request) (*http.Response, error)
 
 func (d doer) Do(r *http.Request) (*http.Response, error) { return d(r) }
 
-func TestSignatureIsWorthNothingForAnotherRequest(t *testing.T) {
+func TestSignatureIsInvalidForOtherRequest(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
 	if w := signedAs(t, e, func(*http.Request) {}); w.Code != http.StatusOK {
@@ -115,7 +115,7 @@ func TestSignatureIsWorthNothingForAnotherRequest(t *testing.T) {
 }
 
 // Amazon's published example (aws-sig-v4-test-suite): post-vanilla.
-func TestSignaturesAreThoseOfTheirPublishedExample(t *testing.T) {
+func TestSignatureMatchesPublishedExample(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Host = "example.amazonaws.com"
 	r.Header.Set("X-Amz-Date", "20150830T123600Z")
@@ -138,7 +138,7 @@ func (b noBody) Read([]byte) (int, error) {
 
 func (noBody) Close() error { return nil }
 
-func TestRequestWithoutTheKeySendsNoBody(t *testing.T) {
+func TestBodyOfRequestWithoutAccessKeyIsNotRead(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
 	r := httptest.NewRequest(http.MethodPost, "/", noBody{t})

@@ -84,7 +84,7 @@ func withRoom(t *testing.T, most int64) (*Engine, *underWay) {
 	return e, &underWay{}
 }
 
-func TestBytesOfBodiesUnderWayAreBounded(t *testing.T) {
+func TestBytesOfBodiesInFlightAreBounded(t *testing.T) {
 	if maxLarge < maxBody {
 		t.Fatal("no room for the largest body")
 	}
@@ -114,7 +114,7 @@ func TestBytesOfBodiesUnderWayAreBounded(t *testing.T) {
 	}
 }
 
-func TestSmallRequestIsNotKeptWaitingByLargeOnesThatTrickle(t *testing.T) {
+func TestSlowLargeRequestsDoNotDelaySmallOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		var all sync.WaitGroup
@@ -160,7 +160,7 @@ func TestLargeBodyWithoutRoomIsRejectedAsRetryable(t *testing.T) {
 }
 
 // A request that ends early gives its room back: all room is free again.
-func TestClientThatGoesAwayTakesNoRoomWithIt(t *testing.T) {
+func TestDisconnectedClientFreesItsBodyBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
 		var all sync.WaitGroup
@@ -193,7 +193,7 @@ func TestClientThatGoesAwayTakesNoRoomWithIt(t *testing.T) {
 	})
 }
 
-func TestBodyThatIsTooLongIsReadNoFurtherThanThat(t *testing.T) {
+func TestTooLongBodyIsReadOnlyToLimit(t *testing.T) {
 	for length, most := range map[int64]int64{maxBody + slowPart: 0, -1: maxBody + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			e, u := withRoom(t, maxBody)

@@ -30,7 +30,7 @@ const (
 	wrongOperand = "An operand in the update expression has an incorrect data type"
 )
 
-func TestConditionsLookAtTheItem(t *testing.T) {
+func TestConditionsAreEvaluatedOnItem(t *testing.T) {
 	values := map[string]string{
 		":five": `{"N":"5.0"}`, ":one": `{"N":"1"}`, ":two": `{"N":"2"}`, ":six": `{"N":"6"}`, ":q": `{"S":"q"}`, ":a": `{"S":"a"}`,
 		":set": `{"SS":["a","b"]}`, ":SS": `{"SS":["x"]}`, ":type": `{"S":"NS"}`, ":M": `{"S":"M"}`, ":empty": `{"S":""}`, ":three": `{"N":"3"}`,
@@ -131,7 +131,7 @@ func TestUpdateExpressionsChangeNamedAttributes(t *testing.T) {
 	}
 }
 
-func TestElementsLeaveAndJoinAListByTheirOldIndexes(t *testing.T) {
+func TestListUpdateUsesIndexesFromBeforeUpdate(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},
@@ -197,7 +197,7 @@ func TestImpossibleUpdateIsRejectedAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestRequestsThatCannotBeAreRefused(t *testing.T) {
+func TestInvalidRequestsAreRefused(t *testing.T) {
 	long := strings.Repeat("x", 2049)
 	for _, test := range []struct{ operation, body, message string }{
 		{"GetItem", `{"TableName":"locks","Key":{}}`, "The provided key element does not match the schema"},
@@ -256,7 +256,7 @@ func TestRequestsThatCannotBeAreRefused(t *testing.T) {
 	}
 }
 
-func TestWrongKeyCancelsATransaction(t *testing.T) {
+func TestWrongKeyCancelsTransaction(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"locks","Item":{"id":{"S":"b"}}}},{"Delete":{"TableName":"locks","Key":{"id":{"N":"1"}}}}]}`,
 		`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
@@ -314,7 +314,7 @@ func TestReturnValuesReturnsRequestedImage(t *testing.T) {
 	}
 }
 
-func TestUpdateOfNothingMakesAnItemOfItsKey(t *testing.T) {
+func TestUpdateWithoutExpressionCreatesItemFromKey(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "UpdateItem", `{"TableName":"locks","Key":{"id":{"S":"new"}},"ReturnValues":"ALL_NEW"}`, `{"Attributes":{"id":{"S":"new"}}}`)
 	want(t, e, "GetItem", `{"TableName":"locks","Key":{"id":{"S":"new"}}}`, `{"Item":{"id":{"S":"new"}}}`)

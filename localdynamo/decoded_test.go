@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestDeeplyNestedBodyCrashesNothing(t *testing.T) {
+func TestDeeplyNestedBodyDoesNotCrash(t *testing.T) {
 	e := seededEngine(t)
 	for level, size := range map[string]int{
 		`{"TransactItems":[{"Put":`: maxBody, `{"RequestItems":{"locks":`: maxBody, `{"RequestItems":{"locks":[{"PutRequest":`: maxBody,

@@ -40,7 +40,7 @@ func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
 	})
 }
 
-func TestSDKUnderstandsAFailedCondition(t *testing.T) {
+func TestSDKRecognizesFailedCondition(t *testing.T) {
 	client := newTable(t, localdynamo.New())
 	if err := increment(t.Context(), client, "k"); err != nil {
 		t.Fatal(err)

@@ -32,7 +32,7 @@ func contents(t *rapid.T, m *memory) map[string]string {
 	return all
 }
 
-func TestUpdateHappensWholeOrNotAtAll(t *testing.T) {
+func TestUpdateIsAtomic(t *testing.T) {
 	boom := errors.New("boom")
 	rapid.Check(t, func(t *rapid.T) {
 		m, model := newMemory(), map[string]string{}
@@ -74,7 +74,7 @@ func TestUpdateHappensWholeOrNotAtAll(t *testing.T) {
 	})
 }
 
-func TestPanicUndoesAnUpdate(t *testing.T) {
+func TestPanicUndoesUpdate(t *testing.T) {
 	m := newMemory()
 	func() {
 		defer func() {

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestNumbersAreKeptInOneForm(t *testing.T) {
+func TestNumbersAreStoredInCanonicalForm(t *testing.T) {
 	for given, want := range map[string]string{
 		"0": "0", "-0": "0", "-0.0": "0", "00": "0", "0e10": "0", ".0": "0",
 		"1": "1", "+1": "1", "001": "1", "1.0": "1", "1.50": "1.5", "-1.50": "-1.5",
@@ -74,7 +74,7 @@ func rational(t *rapid.T, s string) *big.Rat {
 	return r
 }
 
-func TestNumbersHaveTheirValueAndTheirOrder(t *testing.T) {
+func TestNumbersCompareByValue(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		one, two := anyNumber().Draw(t, "one"), anyNumber().Draw(t, "two")
 		a, err := parseNumber(one)

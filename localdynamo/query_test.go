@@ -28,7 +28,7 @@ func newScanned(t *testing.T) (*localdynamo.Engine, *dynamodb.Client) {
 	return e, client
 }
 
-func TestPagesAndSegmentsOfAScanMeetEveryItemOnce(t *testing.T) {
+func TestScanPagesAndSegmentsReturnEveryItemOnce(t *testing.T) {
 	_, client := newScanned(t)
 	for _, test := range []struct{ segments, limit int32 }{{1, 7}, {1, 200}, {3, 0}, {7, 5}, {64, 1}} {
 		seen := map[int]int{}
@@ -71,7 +71,7 @@ func TestPageEndsAtAMegabyte(t *testing.T) {
 	}
 }
 
-func TestFilterHidesItemsThatWereStillRead(t *testing.T) {
+func TestFilterOmitsItemsButCountsTheirReads(t *testing.T) {
 	_, client := newScanned(t)
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{
 		TableName: aws.String("locks"), FilterExpression: aws.String("n < :n"), ProjectionExpression: aws.String("n"),
@@ -85,7 +85,7 @@ func TestFilterHidesItemsThatWereStillRead(t *testing.T) {
 	}
 }
 
-func TestQueryGoesThroughAPartitionInTheOrderOfTheSortKey(t *testing.T) {
+func TestQueryReturnsPartitionInOrderOfSortKey(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		newTable(t, e)
 		want(t, e, "DeleteTable", `{"TableName":"none"}`, `{"__type":"com.amazonaws.dynamodb.v20120810#ResourceNotFoundException","message":"Requested resource not found: Table: none not found"}`)
@@ -144,7 +144,7 @@ func TestQueryGoesThroughAPartitionInTheOrderOfTheSortKey(t *testing.T) {
 	})
 }
 
-func TestTextSortKeyTakesAPrefix(t *testing.T) {
+func TestQueryMatchesPrefixOfTextSortKey(t *testing.T) {
 	e := localdynamo.New()
 	newTable(t, e)
 	call(t, e, "CreateTable", `{"TableName":"texts","KeySchema":[{"AttributeName":"h","KeyType":"HASH"},{"AttributeName":"r","KeyType":"RANGE"}],

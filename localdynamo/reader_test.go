@@ -41,7 +41,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 	}
 }
 
-func TestStringsAreReadAsJSONMeansThem(t *testing.T) {
+func TestStringsAreReadAsByEncodingJSON(t *testing.T) {
 	for _, written := range []string{
 		`"plain"`, `"é😀"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00"`, `"a\ud83dz"`, `"\ud83d\u0041"`, `"\udE00"`, `"\u0000"`,
 	} {
@@ -55,7 +55,7 @@ func TestStringsAreReadAsJSONMeansThem(t *testing.T) {
 	}
 }
 
-func TestLastOfTwoMembersOfOneNameCounts(t *testing.T) {
+func TestLastOfDuplicateJSONMembersCounts(t *testing.T) {
 	it := parseItem(t, `{"b":{"S":"1"},"a":{"S":"2"},"b":{"S":"3"}}`)
 	if len(it) != 2 || it.get("b").text != "3" || it.get("a").text != "2" {
 		t.Errorf("%v", it)

@@ -66,7 +66,7 @@ func TestPanicIsInternalServerErrorLoggedOnceAndStoresNothing(t *testing.T) {
 	}
 }
 
-func TestPageInABrowserReachesNothing(t *testing.T) {
+func TestBrowserPageCannotCallEngine(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"evil"}}}`
 	const allow = "Access-Control-Allow-Origin"
 	for name, change := range map[string]func(*http.Request){
@@ -108,7 +108,7 @@ func (c cut) Read(b []byte) (int, error) {
 	return n, err
 }
 
-func TestBodyThatIsCutOffChangesNothing(t *testing.T) {
+func TestTruncatedBodyChangesNothing(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"half"}}}`
 	for name, length := range map[string]int64{"in chunks": -1, "of a length": int64(len(put)) + 1} {
 		e := seededEngine(t)

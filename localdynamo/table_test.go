@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestDeletedTableTakesItsItemsAlong(t *testing.T) {
+func TestDeleteTableDeletesItsItems(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		if err := increment(t.Context(), client, "k"); err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestSDKUnderstandsACancelledTransaction(t *testing.T) {
+func TestSDKRecognizesCancelledTransaction(t *testing.T) {
 	client := newTable(t, localdynamo.New())
 	if err := increment(t.Context(), client, "taken"); err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestTTLDeletesAnItemAnHourAfterItsTime(t *testing.T) {
+func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := localdynamo.New()
 		client := newTable(t, e)

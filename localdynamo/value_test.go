@@ -93,7 +93,7 @@ func TestItemIsWrittenAsJSONAndReadBack(t *testing.T) {
 	})
 }
 
-func TestItemIsAMapOfItsAttributes(t *testing.T) {
+func TestItemWithAndGetBehaveLikeMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it, model := item{}, map[string]value{}
 		for range 20 {
@@ -122,7 +122,7 @@ func TestItemIsAMapOfItsAttributes(t *testing.T) {
 	})
 }
 
-func TestSizesAreThoseOfTheManual(t *testing.T) {
+func TestItemSizesMatchDynamoDBManual(t *testing.T) {
 	for written, want := range map[string]int{
 		`{"a":{"S":""}}`:                                  1,
 		`{"a":{"S":"é"}}`:                                 3,

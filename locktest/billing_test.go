@@ -50,7 +50,7 @@ func TestMonthIsClosedByOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestMonthIsWaitedForNoLongerThanContext(t *testing.T) {
+func TestWaitForMonthEndsWithContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})

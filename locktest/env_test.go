@@ -100,7 +100,7 @@ func TestReleasedLockIsNoLeak(t *testing.T) {
 	}
 }
 
-func TestEnvsOwnLocksAreNoLeak(t *testing.T) {
+func TestLocksHeldByEnvAreNoLeak(t *testing.T) {
 	inBubble(t, func(_ *testing.T, env *locktest.Env) {
 		env.Hold("held")
 		env.Steal("stolen")
@@ -162,7 +162,7 @@ func TestHeldKeyIsNotGrantedToWaitersLeftBehind(t *testing.T) {
 	waiting.Wait()
 }
 
-func TestClosingDoesNotWaitForCutNetwork(t *testing.T) {
+func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)

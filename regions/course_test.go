@@ -48,8 +48,8 @@ func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 	}
 }
 
-// TestCourse runs timed scripts of events in three Regions, and checks which Region is used.
-func TestCourse(t *testing.T) {
+// TestCourseChoosesRegionByOutcomes runs timed scripts of events in three Regions, and checks which Region is used.
+func TestCourseChoosesRegionByOutcomes(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
 		return func(c *course) {
@@ -129,7 +129,7 @@ func TestRequestFromBeforeMoveCausesNoMove(t *testing.T) {
 	}
 }
 
-func TestTableThatIsNotProvenIsNotLeft(t *testing.T) {
+func TestCourseStaysHomeForUnprovenTable(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)

@@ -119,7 +119,7 @@ var ways = map[string]lab.Fault{
 	"slow":                lab.Slow(2 * time.Second),
 }
 
-func TestLocksLiveThroughOutageOfHome(t *testing.T) {
+func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -213,9 +213,9 @@ func TestRegionThatServesIsNotLeft(t *testing.T) {
 	})
 }
 
-// TestRegionsDarkInTurnLoseNothing has one Region dark nearly always, while processes with
+// TestLocksSurviveRegionsThatFailInTurn has one Region dark nearly always, while processes with
 // different homes contend for two keys.
-func TestRegionsDarkInTurnLoseNothing(t *testing.T) {
+func TestLocksSurviveRegionsThatFailInTurn(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -269,7 +269,7 @@ func TestRegionsDarkInTurnLoseNothing(t *testing.T) {
 	}
 }
 
-func TestTableThatIsNotProvenStaysHomeBesideOne(t *testing.T) {
+func TestUnprovenTableStaysHomeBesideProvenTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -357,7 +357,7 @@ func TestScanMayTakeLongerThanASecond(t *testing.T) {
 }
 
 // A Region that has answered is silent after a second, not after the three of an attempt.
-func TestSilenceOfARegionIsOneSecond(t *testing.T) {
+func TestUnansweredRequestMovesAfterOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")

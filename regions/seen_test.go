@@ -88,7 +88,7 @@ func TestMoveIsReportedOnceEachWay(t *testing.T) {
 	})
 }
 
-func TestStayingHomeIsWarnedOfOnce(t *testing.T) {
+func TestStayingHomeIsLoggedOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		var s seen

@@ -443,7 +443,7 @@ func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string
 	return actions
 }
 
-func TestPolicyAllowsLibrarysActionsAndNoMore(t *testing.T) {
+func TestPolicyAllowsOnlyActionsOfLibrary(t *testing.T) {
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
 		if err != nil {
@@ -512,7 +512,7 @@ func TestUnknownAccessAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestPageListsTheActionsOfEveryPolicy(t *testing.T) {
+func TestPageListsActionsOfEveryPolicy(t *testing.T) {
 	page, err := os.ReadFile("../docs/table.md")
 	if err != nil {
 		t.Fatal(err)

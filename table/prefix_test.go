@@ -158,7 +158,7 @@ func calledUnder(t *testing.T, l layout.Layout, policy *document) (items []acces
 	return items
 }
 
-func TestPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
+func TestPolicyForPrefixAllowsOnlyItsKeys(t *testing.T) {
 	for _, name := range layout.Names() {
 		l, err := layout.Parse(name)
 		if err != nil {
@@ -183,7 +183,7 @@ func TestPolicyOfAPrefixAllowsItsKeysAndNoOther(t *testing.T) {
 	}
 }
 
-func TestPolicyWithSharedLeasesAllowsThoseOfEveryClient(t *testing.T) {
+func TestPolicyWithSharedLeasesAllowsSessionsOfEveryClient(t *testing.T) {
 	own := policy(t, table.Spec{}, arn, table.Use, "k", "n", table.SharedLeases)
 	synctest.Test(t, func(t *testing.T) {
 		a := newAccount(t, layout.Native{})
@@ -215,7 +215,7 @@ func TestPolicyWithSharedLeasesAllowsThoseOfEveryClient(t *testing.T) {
 	}
 }
 
-func TestPolicyOfAPrefixAllowsNothingThatNamesNoKey(t *testing.T) {
+func TestPolicyForPrefixDeniesActionsWithoutKey(t *testing.T) {
 	for _, a := range []table.Access{table.Use, table.Operate, table.Read} {
 		d := policy(t, table.Spec{}, arn, a, "billing/")
 		if !d.denies(access{action: "dynamodb:Scan"}) || !d.denies(access{"dynamodb:Scan", []string{"billing/7"}}) {

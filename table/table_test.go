@@ -111,7 +111,7 @@ func TestCreateRejectsUnsuitableTableUnchanged(t *testing.T) {
 	}
 }
 
-func TestSpecWithoutNameOrHalfACapacityIsRefusedUnsent(t *testing.T) {
+func TestInvalidSpecIsRefusedBeforeAnyRequest(t *testing.T) {
 	for want, spec := range map[string]table.Spec{
 		"Spec.Name is empty": {},
 		"ReadUnits is 5":     {Name: "locks", ReadUnits: 5},
@@ -310,7 +310,7 @@ func (d acting) DescribeTimeToLive(context.Context, *dynamodb.DescribeTimeToLive
 	}}, nil
 }
 
-func TestServerTextAboutATableIsEscaped(t *testing.T) {
+func TestServerTextAboutTableIsEscaped(t *testing.T) {
 	problems, err := table.Check(t.Context(), acting{}, table.Spec{Name: "locks"})
 	if err != nil || len(problems) < 3 {
 		t.Fatalf("%d problems, %v", len(problems), err)
@@ -326,7 +326,7 @@ func TestServerTextAboutATableIsEscaped(t *testing.T) {
 	}
 }
 
-func TestReplyWithoutEndIsNotReadToIt(t *testing.T) {
+func TestEndlessReplyIsNotReadWhole(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)

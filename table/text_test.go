@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestTextsAreTheSameEachTime(t *testing.T) {
+func TestTemplatesAreDeterministic(t *testing.T) {
 	tags := map[string]string{}
 	for i := range 50 { // the most that AWS takes
 		tags[fmt.Sprintf("tag-%02d", i)] = "value"

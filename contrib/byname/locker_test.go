@@ -82,7 +82,7 @@ func TestLockExcludesInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestNameIsTheKeyUnderItsPrefix(t *testing.T) {
+func TestKeyIsPrefixPlusName(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, c, _ := namesOf(w, lab.Config())
 		must(t, names.Lock(t.Context(), issue))
@@ -93,7 +93,7 @@ func TestNameIsTheKeyUnderItsPrefix(t *testing.T) {
 	})
 }
 
-func TestLockServesGoroutinesInOrder(t *testing.T) {
+func TestLockGrantsGoroutinesInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, wire := namesOf(w, lab.Config())
 		must(t, names.Lock(t.Context(), issue))

@@ -60,7 +60,7 @@ func TestJobsRunWhereTheirProcessLeads(t *testing.T) {
 	})
 }
 
-func TestProcessLeadsFromItsElectionToTheEndOfItsTrust(t *testing.T) {
+func TestProcessLeadsFromElectionUntilTrustEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		e, err := leaseholdgocron.NewElector(locks, "scheduler", "")

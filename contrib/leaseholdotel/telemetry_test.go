@@ -328,7 +328,7 @@ func TestUnusedClientIsForgotten(t *testing.T) {
 	want(t, samples(t, rig.reader), map[string]sample{"leasehold.held": {}})
 }
 
-func TestWatchRunsBesideCollection(t *testing.T) {
+func TestWatchIsSafeDuringCollection(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var working sync.WaitGroup

@@ -111,7 +111,7 @@ func TestMetricsCountEvents(t *testing.T) {
 	})
 }
 
-func TestKeysDifferOnlyByGroup(t *testing.T) {
+func TestKeysOfOneGroupShareSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, func(k leasehold.Key) string {
@@ -256,7 +256,7 @@ func TestNamesFollowPrometheus(t *testing.T) {
 	}
 }
 
-func TestScrapeRunsBesideClients(t *testing.T) {
+func TestScrapeIsSafeWhileClientsWork(t *testing.T) {
 	reg := prometheus.NewRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:1] })
 	w := eventtest.New(t)

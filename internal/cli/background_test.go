@@ -58,7 +58,7 @@ func says(t *testing.T, dir, what string) {
 	})
 }
 
-func TestTableLockIsHeldUntilBackgroundProcessesEnd(t *testing.T) {
+func TestLockIsHeldUntilBackgroundProcessesEndOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env)
@@ -71,7 +71,7 @@ func TestTableLockIsHeldUntilBackgroundProcessesEnd(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestTableSignalReachesBackgroundProcesses(t *testing.T) {
+func TestSignalReachesBackgroundProcessesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--json")
@@ -83,7 +83,7 @@ func TestTableSignalReachesBackgroundProcesses(t *testing.T) {
 
 // As with docker stop, the signal ends CMD, but does not reach the process that CMD started
 // in another session.
-func TestTableBackgroundProcessIsStoppedAfterSignalEndsCMD(t *testing.T) {
+func TestBackgroundProcessIsStoppedAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
@@ -93,7 +93,7 @@ func TestTableBackgroundProcessIsStoppedAfterSignalEndsCMD(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestTableBackgroundStopStopsProcesses(t *testing.T) {
+func TestBackgroundStopStopsProcessesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--background", "stop")
@@ -106,7 +106,7 @@ func TestTableBackgroundStopStopsProcesses(t *testing.T) {
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
 }
 
-func TestTableBackgroundKeepReleasesLock(t *testing.T) {
+func TestBackgroundKeepReleasesLockOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--background", "keep")
@@ -123,7 +123,7 @@ func TestTableBackgroundKeepReleasesLock(t *testing.T) {
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestTableLossStopsProcessInOwnSession(t *testing.T) {
+func TestLossStopsProcessInOwnSessionOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
@@ -134,7 +134,7 @@ func TestTableLossStopsProcessInOwnSession(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestTableKillOfLeaseholdEndsProcessInOwnSession(t *testing.T) {
+func TestKillOfLeaseholdEndsProcessInOwnSessionOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env)
@@ -169,7 +169,7 @@ func hasThreads(pid int) bool {
 	return err == nil && len(threads) > 1
 }
 
-func TestTableProcessWithoutFirstThreadCountsAsRunning(t *testing.T) {
+func TestProcessWithoutFirstThreadCountsAsRunningOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
@@ -219,13 +219,13 @@ func TestTableProcessWithoutFirstThreadCountsAsRunning(t *testing.T) {
 const makesOrphans = `for i in 1 2 3; do sh -c 'sh -c "exit 0" & echo $! >>orphans'; done
 for pid in $(cat orphans); do while test -e /proc/$pid; do sleep 0.01; done; done; exit 5`
 
-func TestTableOrphansOfCMDAreReapedWhileItRuns(t *testing.T) {
+func TestOrphansOfCMDAreReapedWhileItRunsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "sh", "-c", makesOrphans).ends(5)
 }
 
-func TestTableFirstProcessOfContainerReapsAllOrphans(t *testing.T) {
+func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if out, err := exec.Command("unshare", "--pid", "--fork", "--kill-child", "--mount-proc", "true").CombinedOutput(); err != nil {
 		t.Skipf("this kernel, or this user, cannot make a PID namespace: %v: %s", err, out)
@@ -246,7 +246,7 @@ func TestTableFirstProcessOfContainerReapsAllOrphans(t *testing.T) {
 
 // Many programs that are asked to end exit with 0, and CMD's exit code 0 says nothing about
 // processes that it has left running.
-func TestTableWorkEndedBySignalIsNotDone(t *testing.T) {
+func TestWorkEndedBySignalIsNotDoneOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

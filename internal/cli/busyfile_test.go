@@ -99,7 +99,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 }
 
 // proof/robustness/processes plays three hundred.
-func TestCrowdAtOneFileIsAnsweredYesOrNo(t *testing.T) {
+func TestBusyFileGivesEveryProcessAnAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locks.db")

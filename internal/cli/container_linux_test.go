@@ -7,7 +7,7 @@ import (
 )
 
 // As docker run -t starts it: otherwise KEY would stay held and CMD stopped.
-func TestTableCtrlZStopsNothingAsFirstProcessOfContainer(t *testing.T) {
+func TestCtrlZStopsNothingAsFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "sh", "-c",

@@ -15,7 +15,7 @@ import (
 
 // Three hosts have the same line in their crontabs, and separate homes. In the first night
 // one of them is killed while it works.
-func TestTableCronJobRunsOnOneHostTheNightAfterCrash(t *testing.T) {
+func TestCronJobRunsOnOneHostTheNightAfterCrashOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -78,7 +78,7 @@ func TestTableCronJobRunsOnOneHostTheNightAfterCrash(t *testing.T) {
 
 // A waiter that waits for less than a lease never sees a dead holder's lease expire, on any
 // night.
-func TestTableWaitShorterThanLeaseTakesOverDeadHolder(t *testing.T) {
+func TestWaitShorterThanLeaseTakesOverDeadHolderOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 3 * time.Second
@@ -169,7 +169,7 @@ func TestQuietSuppressesMessageAboutLocalStore(t *testing.T) {
 	loud.said("no table: using ")
 }
 
-func TestTableHeldKeyDiffersFromExitCodeOfCMD(t *testing.T) {
+func TestHeldKeyDiffersFromExitCodeOfCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)
@@ -182,7 +182,7 @@ func TestTableHeldKeyDiffersFromExitCodeOfCMD(t *testing.T) {
 	p.said(`{"error":"held"`)
 }
 
-func TestTableTryOfKeyHeldByOuterRunIsHeld(t *testing.T) {
+func TestTryOfKeyHeldByOuterRunIsHeldOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	for inner, want := range map[string]int{
@@ -216,7 +216,7 @@ func TestTableTryOfKeyHeldByOuterRunIsHeld(t *testing.T) {
 
 // A process that runs under a permit must not wait for another permit of the same key, but
 // it may try.
-func TestTableTryUnderPermitMayGetAnotherPermit(t *testing.T) {
+func TestTryUnderPermitMayGetAnotherPermitOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-n", "-p", "2", "gpu", "--", "true").ends(0)
@@ -226,7 +226,7 @@ func TestTableTryUnderPermitMayGetAnotherPermit(t *testing.T) {
 }
 
 // The lease is long: no renewal reports the loss, and CMD runs to its end.
-func TestTableLostLockEndsWith123EvenIfWorkIsDone(t *testing.T) {
+func TestLostLockEndsWith123EvenIfWorkIsDoneOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string][]string{
 		"done by another": {"run", "--once", "v9", "k", "--", "true"},

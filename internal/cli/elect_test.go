@@ -48,7 +48,7 @@ func TestElectWorksInEveryLayout(t *testing.T) {
 }
 
 // A lost term stops CMD, and the next term starts another.
-func TestTableLostTermStopsCMDAndNextTermStartsAnother(t *testing.T) {
+func TestLostTermStopsCMDAndNextTermStartsAnotherOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
@@ -100,7 +100,7 @@ func TestElectAfterOutageDoesNotWaitForItself(t *testing.T) {
 
 // After a signal to end, elect starts no other CMD, even if the first CMD ignored the
 // signal until its term was lost.
-func TestTableElectStartsNoCMDAfterEndingSignal(t *testing.T) {
+func TestElectStartsNoCMDAfterEndingSignalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -115,7 +115,7 @@ func TestTableElectStartsNoCMDAfterEndingSignal(t *testing.T) {
 	}
 }
 
-func TestTableElectWatchOnTerminalShowsLeaderInWords(t *testing.T) {
+func TestElectWatchOnTerminalShowsLeaderInWordsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "elect", "k", "--watch")
@@ -131,7 +131,7 @@ func TestTableElectWatchOnTerminalShowsLeaderInWords(t *testing.T) {
 
 // The leader dies ten times in a row. Each time another process is elected, with a higher
 // term, and two CMDs never run at the same time.
-func TestTableKilledLeadersAreReplacedOneAtATime(t *testing.T) {
+func TestKilledLeadersAreReplacedOneAtATimeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold, err := installed()

@@ -132,7 +132,7 @@ func (w *twoRegions) leasehold(t *testing.T, args ...string) *process {
 	return start(t, t.TempDir(), append(slices.Clip(w.env), "LEASEHOLD_FAILOVER=us-east-2"), args...)
 }
 
-func TestFailoverKeepsLockWhileRegionIsDark(t *testing.T) {
+func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		flags []string
@@ -182,7 +182,7 @@ func TestBreakPrintsCommandWithFailover(t *testing.T) {
 	p.said("type leasehold break --failover us-east-2 --token")
 }
 
-func TestCommandsOnRecordsLeaveDarkRegion(t *testing.T) {
+func TestRecordCommandsMoveFromFailedRegion(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{
 		{"run", "k", "--", "true"},

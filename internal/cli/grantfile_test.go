@@ -17,7 +17,7 @@ import (
 )
 
 // -v would show each request.
-func TestTableIrregularGrantFileIsRefusedBeforeAnyRequest(t *testing.T) {
+func TestIrregularGrantFileIsRefusedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
 	dir, env := tableEnv(t)

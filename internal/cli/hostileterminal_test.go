@@ -139,9 +139,9 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 	}
 }
 
-// FuzzNothingThatOthersWroteActs runs each command on a row with another user's text in one of its
+// FuzzTextOfOthersNeverActsOnTerminal runs each command on a row with another user's text in one of its
 // fields, and against a server that answers with such text, in a pipe and at a terminal.
-func FuzzNothingThatOthersWroteActs(f *testing.F) {
+func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })
 	for n := range meetings("", "", "") {

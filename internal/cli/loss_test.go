@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestTableRunReportsLossOnce(t *testing.T) {
+func TestRunReportsLossOnceOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, keys := range map[string][]string{"one key": {"k"}, "several keys": {"a", "-k", "b"}} {
 		t.Run(name, func(t *testing.T) {

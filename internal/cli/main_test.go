@@ -1,8 +1,8 @@
-// The tests start the command as users do, as processes. Tests named TestTable need only a table:
-// they use the local store or, if LEASEHOLD_TEST_ENDPOINT is the URL of a server with the DynamoDB
-// API, that server:
+// The tests start the command as users do, as processes. Tests whose names end in OnAnyTable need
+// only a table. They use the local store or, if LEASEHOLD_TEST_ENDPOINT is the URL of a server with
+// the DynamoDB API, that server:
 //
-//	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'Table'
+//	LEASEHOLD_TEST_ENDPOINT=http://127.0.0.1:8000 go test ./internal/cli -run 'OnAnyTable$'
 package cli_test
 
 import (
@@ -192,7 +192,7 @@ func TestScripts(t *testing.T) {
 	})
 }
 
-func TestTableScripts(t *testing.T) {
+func TestScriptsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/table", Cmds: scriptCommands, RequireExplicitExec: true, RequireUniqueNames: true,

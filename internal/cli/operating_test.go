@@ -112,7 +112,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-func TestPageForOperatorsListsEveryMessageAndNoOther(t *testing.T) {
+func TestOperatorsPageListsExactlyTheMessages(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operating.md")
 	if err != nil {

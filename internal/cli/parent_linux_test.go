@@ -10,7 +10,7 @@ import (
 
 // This kills a shell that runs leasehold, like a cancelled step of CI. Without the flag CMD
 // continues.
-func TestTableDieWithParentEndsCMDAndReleasesKey(t *testing.T) {
+func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		command, cmd string
@@ -52,7 +52,7 @@ func TestTableDieWithParentEndsCMDAndReleasesKey(t *testing.T) {
 	}
 }
 
-func TestTableDieWithParentEndsWait(t *testing.T) {
+func TestDieWithParentEndsWaitOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for _, command := range []string{"run", "elect"} {
 		t.Run(command, func(t *testing.T) {
@@ -78,7 +78,7 @@ func TestTableDieWithParentEndsWait(t *testing.T) {
 	}
 }
 
-func TestTableParentEndIsIgnoredWithoutFlag(t *testing.T) {
+func TestParentEndIsIgnoredWithoutFlagOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	shell := processOf(t, dir, append(env, "WORKS="+works), "sh", "-c",

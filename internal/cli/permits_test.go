@@ -16,7 +16,7 @@ import (
 // Each CMD prints how many CMDs are inside, including itself.
 const entersAndLeaves = `echo $$ >in/$$; ls in | wc -l >>counts; sleep 0.05; rm in/$$`
 
-func TestTableSixProcessesShareTwoPermits(t *testing.T) {
+func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	if err := os.Mkdir(filepath.Join(dir, "in"), 0o700); err != nil {
@@ -64,7 +64,7 @@ func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
 	}
 }
 
-func TestTablePermitOfKilledHolderIsFreeAfterItsLease(t *testing.T) {
+func TestPermitOfKilledHolderIsFreeAfterItsLeaseOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const lease = 6 * time.Second

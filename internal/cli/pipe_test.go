@@ -25,7 +25,7 @@ func withoutReader(t *testing.T, dir string, env []string, args ...string) (stde
 	return p.stderr.String(), code
 }
 
-func TestTableReaderThatClosesStdoutIsNoError(t *testing.T) {
+func TestReaderThatClosesStdoutIsNoErrorOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
@@ -46,7 +46,7 @@ func TestTableReaderThatClosesStdoutIsNoError(t *testing.T) {
 	}
 }
 
-func TestTableGrantWithoutReaderIsReleased(t *testing.T) {
+func TestGrantWithoutReaderIsReleasedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	said, code := withoutReader(t, dir, env, "acquire", "k")
@@ -66,7 +66,7 @@ func shell(t *testing.T, dir string, env []string, line string, args ...string) 
 	return p.stderr.String(), code
 }
 
-func TestTableClosedStdoutPreventsAcquireAndRenew(t *testing.T) {
+func TestClosedStdoutPreventsAcquireAndRenewOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const closed = "standard output is closed, so the grant would be lost"
@@ -83,7 +83,7 @@ func TestTableClosedStdoutPreventsAcquireAndRenew(t *testing.T) {
 	}
 }
 
-func TestTableUnwritableHelpIsError(t *testing.T) {
+func TestUnwritableHelpIsErrorOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skipf("this system has no device that is full: %v", err)
@@ -97,7 +97,7 @@ func TestTableUnwritableHelpIsError(t *testing.T) {
 	}
 }
 
-func TestTableExitCodeIsSameWithoutReaderOfStderr(t *testing.T) {
+func TestExitCodeIsSameWithoutReaderOfStderrOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	r, w, err := os.Pipe()

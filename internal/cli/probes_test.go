@@ -115,7 +115,7 @@ func TestProbeOfDisconnectedLeaderChangesBeforeSuccessors(t *testing.T) {
 	}
 }
 
-func TestTableUsedProbeAddressIsErrorBeforeAcquire(t *testing.T) {
+func TestUsedProbeAddressIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, env, "elect", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)

@@ -178,7 +178,7 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 // process of its group.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
-func TestTableSignalsArePassedOnToCMD(t *testing.T) {
+func TestSignalsArePassedOnToCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
@@ -202,7 +202,7 @@ func TestTableSignalsArePassedOnToCMD(t *testing.T) {
 	}
 }
 
-func TestTableSignalThatEndsCMDIsInExitCode(t *testing.T) {
+func TestSignalThatEndsCMDIsInExitCodeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -212,7 +212,7 @@ func TestTableSignalThatEndsCMDIsInExitCode(t *testing.T) {
 	dead(t, child, "the signal did not reach CMD's group")
 }
 
-func TestTableLockedMetricsFileDelaysNoRun(t *testing.T) {
+func TestLockedMetricsFileDelaysNoRunOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	f, err := os.Create(filepath.Join(dir, "m.prom"))
@@ -229,7 +229,7 @@ func TestTableLockedMetricsFileDelaysNoRun(t *testing.T) {
 	p.said("the metrics could not be written to m.prom: ")
 }
 
-func TestTableCommandToTypeHasNoTerminalSequences(t *testing.T) {
+func TestCommandToTypeHasNoTerminalSequencesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)
@@ -251,7 +251,7 @@ func TestTableCommandToTypeHasNoTerminalSequences(t *testing.T) {
 	}
 }
 
-func TestTableSignalEndsReadOfData(t *testing.T) {
+func TestSignalEndsReadOfDataOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for _, args := range [][]string{{"run", "k", "--data", "@data", "--", "true"}, {"acquire", "k", "--data", "@data"}} {
 		t.Run(args[0], func(t *testing.T) {
@@ -276,7 +276,7 @@ func TestTableSignalEndsReadOfData(t *testing.T) {
 	}
 }
 
-func TestTableSignalBeforeCMDRunsReachesCMD(t *testing.T) {
+func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
@@ -286,7 +286,7 @@ func TestTableSignalBeforeCMDRunsReachesCMD(t *testing.T) {
 }
 
 // A program that was started without leasehold behaves in the same way.
-func TestTableCMDStartsAsItsCallerWouldStartIt(t *testing.T) {
+func TestCMDStartsAsItsCallerWouldStartItOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")
@@ -322,7 +322,7 @@ func TestTableCMDStartsAsItsCallerWouldStartIt(t *testing.T) {
 	}
 }
 
-func TestTableCMDRunsIfLeaseholdCannotStartItself(t *testing.T) {
+func TestCMDRunsIfLeaseholdCannotStartItselfOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := processOf(t, dir, env, "leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")
@@ -332,7 +332,7 @@ func TestTableCMDRunsIfLeaseholdCannotStartItself(t *testing.T) {
 	p.said("cannot start the watchdog process: ")
 }
 
-func TestTableSignalEndsWait(t *testing.T) {
+func TestSignalEndsWaitOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -356,7 +356,7 @@ func TestTableSignalEndsWait(t *testing.T) {
 	start(t, dir, env, "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestTableKillOfLeaseholdEndsCMDAndItsGroup(t *testing.T) {
+func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	cmd := exec.Command("leasehold", "run", "k", "--", "sh", "-c", `sleep 300 & echo $$ $!; wait`)
@@ -484,7 +484,7 @@ func TestCMDThatIgnoresSignalIsKilledWhenTrustEnds(t *testing.T) {
 	}
 }
 
-func TestTableBrokenLockStopsCMDAtNextRenewal(t *testing.T) {
+func TestBrokenLockStopsCMDAtNextRenewalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-l", "4s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >token; `+works)
@@ -510,7 +510,7 @@ func watchdogOf(t *testing.T, supervisor, cmd int) int {
 	return 0
 }
 
-func TestTableKillOfLeaseholdEndsCMDDespiteStoppedWatchdog(t *testing.T) {
+func TestKillOfLeaseholdEndsCMDDespiteStoppedWatchdogOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("a signal at the parent's death is Linux's")
@@ -550,7 +550,7 @@ func TestWatchdogDeathIsNoticedAndRepaired(t *testing.T) {
 }
 
 // When one of them is killed or stopped, the other stops CMD and its children.
-func TestTableDeadOrStoppedWatchdogIsReplaced(t *testing.T) {
+func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
 		t.Run(name, func(t *testing.T) {
@@ -617,7 +617,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
+func TestSectionsOfSixteenProcessesNeverOverlapOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold, err := installed()
@@ -656,7 +656,7 @@ func TestTableSectionsOfSixteenProcessesNeverOverlap(t *testing.T) {
 }
 
 // Otherwise the lines of LEASEHOLD_KEYS would not match those of LEASEHOLD_TOKENS.
-func TestTableKeyWithLineBreakIsRefusedAmongSeveral(t *testing.T) {
+func TestKeyWithLineBreakIsRefusedAmongSeveralOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-k", "a", "-k", "b\nc", "--", "true")

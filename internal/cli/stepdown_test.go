@@ -14,7 +14,7 @@ import (
 
 // The first leader works for longer than its grace, and is not killed. A kill would lose
 // the last line that it writes.
-func TestTableStepDownEndsWorkAndCampaignsAgain(t *testing.T) {
+func TestStepDownEndsWorkAndCampaignsAgainOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, owned(env, "one"), "elect", "-l", "3s", "-g", "100ms", "k", "--", "sh", "-c",
@@ -52,7 +52,7 @@ func TestTableStepDownEndsWorkAndCampaignsAgain(t *testing.T) {
 }
 
 // Processes that CMD has left running keep the key held, and are the only ones to stop.
-func TestTableStepDownAfterEndOfCMDKeepsExitCode(t *testing.T) {
+func TestStepDownAfterEndOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",
@@ -68,7 +68,7 @@ func TestTableStepDownAfterEndOfCMDKeepsExitCode(t *testing.T) {
 	leader.said("k: asked to step down when CMD had ended by itself: not campaigning again\n")
 }
 
-func TestTableStepDownAdvisesBreakIfLeaderStays(t *testing.T) {
+func TestStepDownAdvisesBreakIfLeaderStaysOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		holds, asks []string
@@ -101,7 +101,7 @@ func TestTableStepDownAdvisesBreakIfLeaderStays(t *testing.T) {
 	}
 }
 
-func TestTableStepDownOnTerminalShowsLeader(t *testing.T) {
+func TestStepDownOnTerminalShowsLeaderOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, owned(env, "one"), "run", "-l", "2s", "k", "--", "sh", "-c", `echo $LEASEHOLD_TOKEN >one; `+works)

@@ -94,7 +94,7 @@ func (s *screen) types(keys string) {
 
 const ctrlC, ctrlZ = "\x03", "\x1a"
 
-func TestTableWaitOnTerminalRewritesOneLine(t *testing.T) {
+func TestWaitOnTerminalRewritesOneLineOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	holder := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -106,7 +106,7 @@ func TestTableWaitOnTerminalRewritesOneLine(t *testing.T) {
 	s.ends(0)
 }
 
-func TestTableCtrlCReachesCMD(t *testing.T) {
+func TestCtrlCReachesCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `trap 'echo told; exit 5' INT; echo ready; while :; do sleep 0.01; done`)
@@ -116,7 +116,7 @@ func TestTableCtrlCReachesCMD(t *testing.T) {
 	s.ends(5)
 }
 
-func TestTableCMDCanAskAtTheTerminal(t *testing.T) {
+func TestCMDCanAskAtTheTerminalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `printf 'sure? '; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
@@ -128,7 +128,7 @@ func TestTableCMDCanAskAtTheTerminal(t *testing.T) {
 	s.ends(0)
 }
 
-func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
+func TestCtrlZStopsTheWholeJobOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := programOnTerminal(t, dir, env, "sh", "-c", `set -m
@@ -150,7 +150,7 @@ func TestTableCtrlZStopsTheWholeJob(t *testing.T) {
 }
 
 // As ssh -t HOST leasehold run starts it: otherwise KEY would stay held and CMD stopped.
-func TestTableCtrlZStopsNothingWithoutJobControl(t *testing.T) {
+func TestCtrlZStopsNothingWithoutJobControlOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `read answer; echo "it was $answer"; read answer; echo "and $answer"`)
@@ -173,7 +173,7 @@ func isStopped(pid int) bool {
 	})
 }
 
-func TestTableListOnTerminalIsAligned(t *testing.T) {
+func TestListOnTerminalIsAlignedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "short", "-l", "1s", "-f", "grant").ends(0)
@@ -207,7 +207,7 @@ func TestTableListOnTerminalIsAligned(t *testing.T) {
 	s.shows(`\r\nexpiresAt   \d{4}-\d\d-\d\d \d\d:\d\d:\d\d\r\nformer      [^\r]+, released\r\n$`)
 }
 
-func TestTableOutputFitsTerminal(t *testing.T) {
+func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	key := strings.Repeat("tenant/", 9) + "job.1"
@@ -236,7 +236,7 @@ func TestTableOutputFitsTerminal(t *testing.T) {
 	}
 }
 
-func TestTableCtrlCEndsCheckWithResultsSoFar(t *testing.T) {
+func TestCtrlCEndsCheckWithResultsSoFarOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -249,7 +249,7 @@ func TestTableCtrlCEndsCheckWithResultsSoFar(t *testing.T) {
 	s.shows(`later  [^\n]* unknown\r\n`)
 }
 
-func TestTableBreakAsks(t *testing.T) {
+func TestBreakAsksOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, "no\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
@@ -298,7 +298,7 @@ func TestListOnTerminalShowsExpiryWithoutLease(t *testing.T) {
 	}
 }
 
-func TestTableForgetKeepsKeyGrantedSinceQuestion(t *testing.T) {
+func TestForgetKeepsKeyGrantedSinceQuestionOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},
@@ -325,7 +325,7 @@ func TestTableForgetKeepsKeyGrantedSinceQuestion(t *testing.T) {
 	}
 }
 
-func TestTableForgetAsks(t *testing.T) {
+func TestForgetAsksOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
@@ -344,7 +344,7 @@ func TestTableForgetAsks(t *testing.T) {
 	}
 }
 
-func TestTableBreakAdvisesRenameForLiveLock(t *testing.T) {
+func TestBreakAdvisesRenameForLiveLockOnAnyTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }

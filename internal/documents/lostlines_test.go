@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestPageForOperatorsListsEveryLineOfLostLock(t *testing.T) {
+func TestOperatorsPageListsLogLinesOfLostLock(t *testing.T) {
 	t.Chdir(root)
 	page, err := os.ReadFile("docs/operating.md")
 	if err != nil {

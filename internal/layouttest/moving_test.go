@@ -236,7 +236,7 @@ func ttlOn(t *testing.T, w *lab.World) {
 // A native release leaves an expiry on the record. The layouts that share its
 // table take it away with their grant, so TTL may be on while both run: nothing
 // that is held is ever collected.
-func TestMovingBackFromNativeTTLCollectsNoHeldRecord(t *testing.T) {
+func TestMovingBackFromNativeTTLDeletesNoHeldRecord(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -281,7 +281,7 @@ func TestMovingSharedLeaseExcludesEarlierStageForAnHour(t *testing.T) {
 	})
 }
 
-func TestMovingAMarkIsDeletedByTheStageBeforeIfItDeletes(t *testing.T) {
+func TestMovingEarlierStageThatDeletesRecordsDeletesMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		done := 0

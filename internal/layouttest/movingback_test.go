@@ -66,7 +66,7 @@ func (d *dynamolock) release(key string) error {
 	return err
 }
 
-func TestMovingBackDynamolockFailsOnEachKeyThatNativeWroteLast(t *testing.T) {
+func TestMovingBackDynamolockCannotReadKeyWrittenByNative(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
@@ -78,7 +78,7 @@ func TestMovingBackDynamolockFailsOnEachKeyThatNativeWroteLast(t *testing.T) {
 	})
 }
 
-func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
+func TestMovingBackGrantInDynamolockLayoutLetsDynamolockReadKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
@@ -116,7 +116,7 @@ func TestMovingBackEachIdleKeyIsDynamolocksOnceItsLayoutHasHadIt(t *testing.T) {
 // drops it; dynamolock carries it forward, and so does Java when it updates the record in
 // place. dynamolock cannot read what native released, but native also breaks what
 // dynamolock held. That is why TTL stays off until no such record is left.
-func TestMovingTTLWouldCollectARecordThatDynamolockHolds(t *testing.T) {
+func TestMovingTTLWouldDeleteRecordHeldByDynamolock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))

@@ -97,7 +97,7 @@ func TestGrantsMakeNoRecordThatItsLibraryRejects(t *testing.T) { // 2^53-2 is th
 	}
 }
 
-func TestLastTokenHasMessageOfItsOwn(t *testing.T) {
+func TestAcquireAtHighestTokenHasOwnError(t *testing.T) {
 	for name, l := range map[string]layout.Layout{"native": layout.Native{}, "awslabs": layout.AWSLabs{}, "dynamo-dlm": layout.DynamoDLM{}} {
 		t.Run(name, func(t *testing.T) {
 			lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {

@@ -12,7 +12,7 @@ import (
 
 // The simulation, and the tests of clocks that jump, set the clocks that the lock is given. It
 // must not read any other clock, not even in a new file.
-func TestLockReadsNoWallClockButItsMachines(t *testing.T) {
+func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{
 		"client.go New",              // gives the machine its clock

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestKeyOftenWithoutRecordIsForgottenInTurn(t *testing.T) {
+func TestBoardForgetsDeletedKeysOldestFirst(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)

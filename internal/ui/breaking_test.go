@@ -88,7 +88,7 @@ func TestBreakSparesHolderWhoseSessionRenews(t *testing.T) {
 	})
 }
 
-func TestLookShowsSameAsCard(t *testing.T) {
+func TestBreakDialogShowsSameAsLockCard(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, _ := w.Client(lab.Config())

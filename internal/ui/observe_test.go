@@ -129,7 +129,7 @@ func TestBreakThroughPageIsShownWithReason(t *testing.T) {
 	}
 }
 
-func TestStateOfLock(t *testing.T) {
+func TestLockStateFollowsRecordAndHolder(t *testing.T) {
 	l := func(kind holders.Kind, beats ...liveness.Beat) Lock {
 		lock := Lock{Found: holders.Found{Kind: kind}}
 		for _, b := range beats {

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPaceForgetsOldUnits(t *testing.T) {
+func TestPaceDropsUnitsSpentBeforePeriod(t *testing.T) {
 	p := pace{rate: 100}
 	now := start
 	for range 1000 {

@@ -155,7 +155,7 @@ func start(t *testing.T, path, key string, count int) (*exec.Cmd, *bufio.Scanner
 	return cmd, bufio.NewScanner(out)
 }
 
-func TestFileHasEveryAcknowledgedWriteAfterAKill(t *testing.T) {
+func TestKillKeepsEveryAcknowledgedWrite(t *testing.T) {
 	path, client := newFile(t)
 	acknowledged := 0
 	for round := range 12 {
@@ -251,7 +251,7 @@ func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
 	}
 }
 
-func TestFileIsReadableByItsOwnerOnly(t *testing.T) {
+func TestNewFileIsReadableOnlyByOwner(t *testing.T) {
 	path, _ := newFile(t)
 	for name, want := range map[string]os.FileMode{path: 0o600, filepath.Dir(path): 0o700 | os.ModeDir} {
 		info, err := os.Stat(name)
@@ -289,7 +289,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWaitingForABusyFileEndsWithTheRequest(t *testing.T) {
+func TestWaitForBusyFileEndsWithRequest(t *testing.T) {
 	path, client := newFile(t)
 	db, err := bbolt.Open(path, 0o600, nil) // a process that keeps the file
 	if err != nil {

@@ -193,7 +193,7 @@ func TestOpenRejectsCraftedPages(t *testing.T) {
 }
 
 // A file that others may write to can be changed under the process.
-func TestStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
+func TestStoreWritableByOthersIsCheckedInEveryTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -221,7 +221,7 @@ func TestStoreThatOthersMayWriteToIsLookedAtInEveryTransaction(t *testing.T) {
 }
 
 // A file without our bucket is not ours: no crash leaves one behind.
-func TestEmptyBboltFileIsNoStore(t *testing.T) {
+func TestEmptyBboltFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

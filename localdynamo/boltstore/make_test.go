@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestEmptyFileIsNoNewStore(t *testing.T) {
+func TestEmptyFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -24,7 +24,7 @@ func TestEmptyFileIsNoNewStore(t *testing.T) {
 	}
 }
 
-func TestStoreThatManyMakeAtOnceIsMadeOnceAndNeverSeenEmpty(t *testing.T) {
+func TestConcurrentMakesCreateOneCompleteStore(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32

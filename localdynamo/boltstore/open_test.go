@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-func TestOpeningAStoreThatIsThereWritesNothing(t *testing.T) {
+func TestOpenOfExistingStoreWritesNothing(t *testing.T) {
 	path, _ := newFile(t)
 	before, err := os.ReadFile(path)
 	if err != nil {

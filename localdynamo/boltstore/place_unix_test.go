@@ -10,7 +10,7 @@ import (
 )
 
 // A request may end at the moment at which the kernel grants the lock.
-func TestPlaceThatIsLeftGivesBackLock(t *testing.T) {
+func TestAbandonedPlaceReleasesFileLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
 		t.Fatal(err)

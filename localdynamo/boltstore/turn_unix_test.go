@@ -121,7 +121,7 @@ func untilItWaits() {
 	}
 }
 
-func TestLockGrantedAfterWaitEndedIsGivenBack(t *testing.T) {
+func TestFileLockGrantedAfterEndOfWaitIsReleased(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	store, err := boltstore.Open(path)
@@ -174,7 +174,7 @@ func TestWaitFollowsFileThatIsReplaced(t *testing.T) {
 }
 
 // A process in a loop cannot starve others: the kernel queues them.
-func TestLoopOfOneProcessLeavesTurnsToAnother(t *testing.T) {
+func TestProcessInLoopDoesNotStarveOthers(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
 	lines.Scan() // it has begun
@@ -198,7 +198,7 @@ func TestLoopOfOneProcessLeavesTurnsToAnother(t *testing.T) {
 	}
 }
 
-func TestKilledHolderOfTurnBlocksNobody(t *testing.T) {
+func TestKilledHolderOfFileLockBlocksNoProcess(t *testing.T) {
 	path, client := newFile(t)
 	holder := exec.Command("flock", path, "sleep", "300")
 	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestConditionsAreReadAsTheyBind(t *testing.T) {
+func TestParseConditionFollowsPrecedence(t *testing.T) {
 	a, b := Path{{Name: "a"}}, Path{{Name: "b"}}
 	v, w := Placeholder(":v"), Placeholder(":w")
 	equal := func(left, right Operand) Condition { return Comparison{"=", left, right} }
@@ -95,14 +95,14 @@ func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestConditionInTakesAHundredOperands(t *testing.T) {
+func TestConditionInAcceptsHundredOperands(t *testing.T) {
 	condition, err := ParseCondition("n IN (" + placeholders(MaxIn) + ")")
 	if err != nil || len(condition.(In).List) != MaxIn {
 		t.Errorf("%v, %v", condition, err)
 	}
 }
 
-func TestWalkMeetsEveryPath(t *testing.T) {
+func TestWalkVisitsEveryPath(t *testing.T) {
 	condition, err := ParseCondition("a = :v AND NOT (b BETWEEN c AND d OR size(e) IN (f, :v)) OR contains(g.h, i[0])")
 	if err != nil {
 		t.Fatal(err)

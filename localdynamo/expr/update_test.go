@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestUpdatesAreReadSectionBySection(t *testing.T) {
+func TestParseUpdateReadsSections(t *testing.T) {
 	a, b, v := Path{{Name: "a"}}, Path{{Name: "b"}}, Placeholder(":v")
 	for source, want := range map[string]*Update{
 		"SET a = :v":                       {Set: []Assignment{{a, v}}},
@@ -59,7 +59,7 @@ func TestInvalidUpdateIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestTargetsAreEveryPathAnUpdateWrites(t *testing.T) {
+func TestUpdateTargetsAreAllWrittenPaths(t *testing.T) {
 	update, err := ParseUpdate("DELETE d :v ADD c :v REMOVE b SET a = z")
 	if err != nil {
 		t.Fatal(err)

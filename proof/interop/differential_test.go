@@ -12,14 +12,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestLocaldynamoDoesWhatDynoxideDoes sends both the same random requests, and compares
+// TestLocaldynamoAnswersLikeDynoxide sends both the same random requests, and compares
 // every reply and the final contents of the table. A failure ends with the command that
 // repeats it.
 //
 // The requests avoid the known differences of dynoxide from AWS; where they are drawn (see
 // requests_test.go) a comment names each. The texts of errors are not compared: dynoxide
 // has its own.
-func TestLocaldynamoDoesWhatDynoxideDoes(t *testing.T) {
+func TestLocaldynamoAnswersLikeDynoxide(t *testing.T) {
 	ours := conformance.Engine{Name: "localdynamo", Client: localdynamo.New().Client()}
 	theirs := conformance.Engine{Name: engines.Dynoxide.Name, Client: engines.Run(t, engines.Dynoxide).Client()}
 	var runs int

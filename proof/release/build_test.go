@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestReleasedCommandIsStrippedAndKnowsItsCommit(t *testing.T) {
+func TestReleasedCommandIsStrippedAndContainsItsCommit(t *testing.T) {
 	command, info, err := build(t.Context(), "../..", filepath.Join(t.TempDir(), "leasehold"), platform{"linux", "amd64"})
 	if err != nil {
 		t.Fatal(err)

@@ -57,7 +57,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-func TestSameNamesDifferencesOfBuilds(t *testing.T) {
+func TestComparisonOfBuildsNamesDifferences(t *testing.T) {
 	a, b := []file{{name: "x", content: []byte("1")}}, []file{{name: "x", content: []byte("2")}}
 	if err := same(a, b); err == nil || !strings.Contains(err.Error(), "x is not the same") {
 		t.Error(err)
@@ -67,7 +67,7 @@ func TestSameNamesDifferencesOfBuilds(t *testing.T) {
 	}
 }
 
-func TestArchiveFilesHaveTheTimeOfTheCommit(t *testing.T) {
+func TestArchiveFilesHaveTimeOfCommit(t *testing.T) {
 	at := time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC)
 	files := []file{{name: "leasehold", content: []byte("program"), executable: true}, {name: "LICENSE", content: []byte("text")}}
 	want := []string{"d/LICENSE -rw-r--r--", "d/leasehold -rwxr-xr-x"}

@@ -115,7 +115,7 @@ func TestUnitsOfTheGuideAreValid(t *testing.T) {
 	}
 }
 
-func TestImageIsStaticAndItsUserIsNotRoot(t *testing.T) {
+func TestImageIsStaticAndRunsAsNonRoot(t *testing.T) {
 	text, err := os.ReadFile("../../cmd/leasehold/Dockerfile")
 	if err != nil {
 		t.Fatal(err)

@@ -59,7 +59,7 @@ func TestGovulncheckWithoutDatabaseIsSkippedAndReported(t *testing.T) {
 	}
 }
 
-func TestSilentDatabaseDoesNotBlockCheck(t *testing.T) {
+func TestSilentVulnerabilityDatabaseDoesNotBlockCheck(t *testing.T) {
 	end := make(chan struct{})
 	server := database(t, func(http.ResponseWriter, *http.Request) { <-end })
 	defer close(end)
@@ -73,7 +73,7 @@ func TestSilentDatabaseDoesNotBlockCheck(t *testing.T) {
 	}
 }
 
-func TestDatabaseFailureIsNoFinding(t *testing.T) {
+func TestVulnerabilityDatabaseFailureIsNotAFinding(t *testing.T) {
 	server := database(t, healthy)
 	said, modules, err := checked(t, server, func() error {
 		server.Close()

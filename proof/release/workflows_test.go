@@ -151,7 +151,7 @@ func installsGo(t *testing.T, text string) (steps []step) {
 	return steps
 }
 
-func TestReleaseAndTheImageAreBuiltWithOneExactGo(t *testing.T) {
+func TestReleaseAndImageAreBuiltWithSameGoVersion(t *testing.T) {
 	version := strings.TrimPrefix(releaseGo(), "go")
 	if !regexp.MustCompile(`^1\.\d+\.\d+$`).MatchString(version) {
 		t.Errorf("proof/release/go-version says %q", version)

@@ -39,7 +39,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-func TestModelHasAnExecutionForEachHistoryOfTheCode(t *testing.T) {
+func TestModelAllowsEachHistoryOfTheCode(t *testing.T) {
 	seeds, err := seedsAsked()
 	if err != nil {
 		t.Fatal(err)
@@ -95,7 +95,7 @@ func eventsOf(histories []History) map[string]int {
 
 // The release has ended a hand-over whose reply was lost, so that the record shows another
 // grant than the one that lands late.
-func TestModelHasAGrantThatLandsAgainAfterAHandOver(t *testing.T) {
+func TestModelAllowsGrantAppliedAgainAfterHandOver(t *testing.T) {
 	histories, err := ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
 meets #1 applied #1 #1 held
@@ -116,7 +116,7 @@ meets #1 applied #1 #1 held
 }
 
 // The comparison cannot check a rule that the model does not need.
-func TestModelRefusesAHistoryOfTheCodeWithoutEachOfTheseRules(t *testing.T) {
+func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	asker := newAsker(t)
 	for _, broken := range []string{
 		"a guard on the owner alone",
@@ -214,7 +214,7 @@ hears 1 l2 h2 j1 held
 believes 1 j1
 doubts 1 j1`
 
-func TestHistoryThatNoLockCouldHaveIsRefusedWhereItGoesWrong(t *testing.T) {
+func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
 	asker := newAsker(t)
 	wrong := []struct {
 		what          string

@@ -4,7 +4,7 @@ package main
 
 import "testing"
 
-func TestModelsHoldAndAreRefutedWithoutEachRule(t *testing.T) {
+func TestModelsHoldAndFailWithoutAnyOneRule(t *testing.T) {
 	more, err := moreBounds()
 	if err != nil {
 		t.Fatal(err)

@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-func TestPageOfTheProtocolListsEveryRuleWithItsModel(t *testing.T) {
+func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	page, err := os.ReadFile("../../docs/internals/protocol.md")
 	if err != nil {
 		t.Fatal(err)

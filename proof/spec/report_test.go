@@ -19,7 +19,7 @@ State-vector 112 byte, depth reached 85, errors: 0
   1794101 states, matched
 `
 
-func TestSearchThatWasFinishedHoldsOrIsRefuted(t *testing.T) {
+func TestFinishedSearchConfirmsOrRefutesModel(t *testing.T) {
 	r, err := Read(summary)
 	if err != nil || r != (Report{Verdict: Holds, States: 572545, Depth: 85}) {
 		t.Errorf("%+v, %v", r, err)
@@ -40,7 +40,7 @@ func TestSearchThatWasFinishedHoldsOrIsRefuted(t *testing.T) {
 	}
 }
 
-func TestSearchThatWasNotFinishedIsNoVerdict(t *testing.T) {
+func TestUnfinishedSearchGivesNoVerdict(t *testing.T) {
 	failing := strings.Replace(summary, "errors: 0", "errors: 1", 1)
 	for name, out := range map[string]string{
 		"no output":       "",

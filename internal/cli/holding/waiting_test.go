@@ -197,7 +197,7 @@ func TestDeferredQueuePositionIsReportedASecondLater(t *testing.T) {
 	})
 }
 
-func TestWaitForFormerGrantOfOwnIsACheck(t *testing.T) {
+func TestWaitForOwnFormerGrantIsReportedAsCheck(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "own")
@@ -218,7 +218,7 @@ func TestWaitForFormerGrantOfOwnIsACheck(t *testing.T) {
 }
 
 // A call for one of several permits stands in several queues, and moves in each.
-func TestPositionsInSeveralQueuesAreNoNews(t *testing.T) {
+func TestPositionsInSeveralQueuesAreNotReported(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
@@ -260,7 +260,7 @@ func TestWaitIsTooShortForHolderWithLongerLease(t *testing.T) {
 	}
 }
 
-func TestRefusalAfterWaitContainsWholeWait(t *testing.T) {
+func TestRefusalAfterWaitStatesTotalWait(t *testing.T) {
 	f := Wanted{Wait: 1500 * time.Millisecond}
 	for took, want := range map[time.Duration]time.Duration{
 		1501 * time.Millisecond: 1500 * time.Millisecond, 21700 * time.Millisecond: 21 * time.Second,
@@ -275,7 +275,7 @@ func TestRefusalAfterWaitContainsWholeWait(t *testing.T) {
 	}
 }
 
-func TestWaitWithoutAnyAnswerIsNoRefusal(t *testing.T) {
+func TestUnansweredWaitIsNotReportedAsHeld(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

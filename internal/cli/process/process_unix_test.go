@@ -79,7 +79,7 @@ func TestCMDDoesNotRunAfterGateIsClosed(t *testing.T) {
 	}
 }
 
-func TestSignalEndsTheWaitAtTheGate(t *testing.T) {
+func TestSignalEndsWaitAtGate(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	c.Signal(syscall.SIGTERM)

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/watchdog"
 )
 
-func TestCMDPastTrustWaitsForNoNewWatchdog(t *testing.T) {
+func TestCMDIsKilledAfterTrustEndsWithoutNewWatchdog(t *testing.T) {
 	c, err := Start(&exec.Cmd{Path: "/bin/sh", Args: []string{"sh", "-c", "sleep 300 & wait"}})
 	if err != nil {
 		t.Fatal(err)

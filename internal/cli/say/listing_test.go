@@ -116,7 +116,7 @@ func TestListAtTerminalShowsLastWork(t *testing.T) {
 	}
 }
 
-func TestListingCreditsDeadHolderUntilItsLeaseEnds(t *testing.T) {
+func TestListingShowsDeadHolderHeldUntilLeaseEnd(t *testing.T) {
 	now := time.Now()
 	granted := now.Add(-3 * time.Minute)
 	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}

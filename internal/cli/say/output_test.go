@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestSequencesAreOnlyLeaseholdsOwnAtTerminal(t *testing.T) {
+func TestTerminalReceivesOnlyLeaseholdsSequences(t *testing.T) {
 	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
 	for _, c := range []struct {
 		out  Output

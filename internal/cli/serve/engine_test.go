@@ -81,7 +81,7 @@ func says(t *testing.T, c net.Conn, text string) (int, string) {
 	return reply.StatusCode, string(body)
 }
 
-func TestLocalIsKeptByNoSlowClient(t *testing.T) {
+func TestLocalDisconnectsSlowClient(t *testing.T) {
 	for name, tc := range map[string]struct {
 		sends string
 		most  time.Duration

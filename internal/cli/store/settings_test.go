@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/misuse"
 )
 
-func TestPlaceOfLocks(t *testing.T) {
+func TestSettingsChooseStore(t *testing.T) {
 	home := t.TempDir()
 	for _, c := range []struct {
 		name    string

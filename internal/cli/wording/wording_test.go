@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestKeysAreAgreesInNumber(t *testing.T) {
+func TestKeysAreUsesSingularForOneKey(t *testing.T) {
 	for want, keys := range map[string][]leasehold.Key{
 		"a is":           leasehold.Keys("a"),
 		"a and b are":    leasehold.Keys("a", "b"),
@@ -20,7 +20,7 @@ func TestKeysAreAgreesInNumber(t *testing.T) {
 	}
 }
 
-func TestFillBreaksAtWordsAndLosesNone(t *testing.T) {
+func TestFillBreaksLinesAtSpacesAndKeepsAllWords(t *testing.T) {
 	for _, text := range []string{
 		"", "one", "a  key with   spaces: " + strings.Repeat("word ", 60), strings.Repeat("x", 200) + " after",
 		"the outcome is unknown: no answer in time: " + strings.Repeat("größer ", 30),

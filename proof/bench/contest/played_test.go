@@ -73,7 +73,7 @@ func TestGrantAfterWindowDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestPlayedFindsTwoHoldersAtOnce(t *testing.T) {
+func TestPlayedDetectsTwoHoldersAtOnce(t *testing.T) {
 	p := hundred()
 	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first holds it until 20
 	err := p.alone()

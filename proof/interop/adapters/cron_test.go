@@ -27,7 +27,7 @@ func (j *journal) Info(msg string, _ ...any) {
 
 func (j *journal) Error(err error, _ string, _ ...any) { j.failed.Store(&err) }
 
-func TestCronsJobsRunInOneProcessAtATime(t *testing.T) {
+func TestCronJobsRunInOneProcessAtATime(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var runs, inside atomic.Int32
 		var said journal
@@ -59,7 +59,7 @@ func TestCronsJobsRunInOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestGocronJobLearnsThatItsLockIsLost(t *testing.T) {
+func TestGocronJobIsNotifiedOfLostLock(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var said journal
 		c := cron.New()

@@ -40,7 +40,7 @@ func open(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-func TestGooseMigratesInOneProcessByItsOwnTest(t *testing.T) {
+func TestGooseOwnTestMigratesInOneProcess(t *testing.T) {
 	for name, with := range map[string]func(*byname.Database) goose.ProviderOption{
 		"Locker":        func(d *byname.Database) goose.ProviderOption { return goose.WithLocker(d) },
 		"SessionLocker": func(d *byname.Database) goose.ProviderOption { return goose.WithSessionLocker(d) },
@@ -57,7 +57,7 @@ func TestGooseMigratesInOneProcessByItsOwnTest(t *testing.T) {
 	}
 }
 
-func TestGoosesLockersExcludeEachOtherByItsOwnTest(t *testing.T) {
+func TestGooseOwnTestLockersExcludeEachOther(t *testing.T) {
 	env := locktest.New(t)
 	db := open(t, filepath.Join(t.TempDir(), "orders.db"))
 	locktesting.TestConcurrentLocking(t, db, func(t *testing.T) lock.Locker {
@@ -80,7 +80,7 @@ func TestGooseReportsLostLock(t *testing.T) {
 	}
 }
 
-func TestMigrationsUnderDoEndWithTheLock(t *testing.T) {
+func TestMigrationUnderDoStopsWhenLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {

@@ -36,7 +36,7 @@ func newManager(run func(ctx context.Context) error) (manager.Manager, error) {
 	return mgr, mgr.Add(manager.RunnableFunc(run))
 }
 
-func TestManagerRunsWhereItsProcessLeadsAndNowhereElse(t *testing.T) {
+func TestManagerRunsOnlyInProcessThatLeads(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()

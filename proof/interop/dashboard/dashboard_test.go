@@ -206,7 +206,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 	}
 }
 
-func TestDashboardIsOneThatGrafanaCanLoad(t *testing.T) {
+func TestGrafanaCanLoadDashboard(t *testing.T) {
 	d := readDashboard(t)
 	if d.Title == "" || d.UID == "" || len(d.UID) > 40 || d.SchemaVersion < 36 || len(d.Panels) == 0 {
 		t.Errorf("title %q, uid %q, schema %d, %d panels", d.Title, d.UID, d.SchemaVersion, len(d.Panels))
@@ -263,7 +263,7 @@ func TestDashboardIsOneThatGrafanaCanLoad(t *testing.T) {
 }
 
 // The page of the metrics has alerts to copy, and a table of all metrics.
-func TestPageOfTheMetricsIsTrue(t *testing.T) {
+func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {
 		t.Fatal(err)

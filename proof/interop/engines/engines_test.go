@@ -159,7 +159,7 @@ func hold(name string) {
 	select {}
 }
 
-func TestEngineInAFolderFindsItsTablesAgainAfterItWasKilled(t *testing.T) {
+func TestKilledEngineKeepsTablesOfItsFolder(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			e := e.In(t.TempDir())
@@ -183,7 +183,7 @@ func TestEngineInAFolderFindsItsTablesAgainAfterItWasKilled(t *testing.T) {
 	}
 }
 
-func TestInstallIsPinnedAndWhole(t *testing.T) {
+func TestInstallHasPinnedVersion(t *testing.T) {
 	dir, err := Dynoxide.Install(t.Context())
 	if err != nil {
 		t.Fatal(err)

@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestS3RefusesAStaleToken(t *testing.T) {
+func TestS3RejectsStaleToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
@@ -37,7 +37,7 @@ func TestS3RefusesAStaleToken(t *testing.T) {
 	server.has(t, current, "d")
 }
 
-func TestS3RefusesAStaleWriteThatHasLookedBefore(t *testing.T) {
+func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
@@ -60,7 +60,7 @@ func TestS3RejectsStaleWriteThatFoundNoObject(t *testing.T) {
 
 // An ETag is made of the content alone. Were the token not in it, the later
 // holder's object would have the ETag that the stale one has seen.
-func TestS3TellsEqualPagesOfTwoHoldersApart(t *testing.T) {
+func TestS3RejectsStaleWriteDespiteEqualContent(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
@@ -70,7 +70,7 @@ func TestS3TellsEqualPagesOfTwoHoldersApart(t *testing.T) {
 	server.has(t, current, "a")
 }
 
-func TestObjectWithoutATokenIsNotWrittenOver(t *testing.T) {
+func TestS3ObjectWithoutTokenIsNotOverwritten(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	_, current := twoHolders(t)

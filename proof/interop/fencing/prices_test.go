@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/postgres"
 )
 
-func TestPostgresRefusesAStaleToken(t *testing.T) {
+func TestPostgresRejectsStaleToken(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	must(t, SetPrice(t.Context(), pool, stale, 1, 100)) // nobody has written since
@@ -25,7 +25,7 @@ func TestPostgresRefusesAStaleToken(t *testing.T) {
 	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // no such row
 }
 
-func TestPostgresRefusesAStaleTokenInAnInsert(t *testing.T) {
+func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	must(t, PutPrice(t.Context(), pool, stale, 2, 100))
@@ -39,7 +39,7 @@ func TestPostgresRefusesAStaleTokenInAnInsert(t *testing.T) {
 
 // The stale write has begun when the row still had its own token, and waits for
 // the row until the next holder's transaction ends.
-func TestPostgresComparesTokensWithTheRowThatIsWrittenOver(t *testing.T) {
+func TestPostgresComparesTokenWithRowAfterWaitingForIt(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	must(t, SetPrice(t.Context(), pool, stale, 1, 100))

@@ -258,7 +258,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTextsMakeTheTableThatCreateMakesAndProtectIt(t *testing.T) {
+func TestTemplatesMakeSameTableAsCreateAndProtectIt(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
@@ -300,7 +300,7 @@ func TestTextsMakeTheTableThatCreateMakesAndProtectIt(t *testing.T) {
 	}
 }
 
-func TestOddNameOrTagIsReadAsItIs(t *testing.T) {
+func TestOddNamesAndTagsAreReadUnchanged(t *testing.T) {
 	odd := rapid.Custom(func(t *rapid.T) string {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
@@ -335,7 +335,7 @@ func TestOddNameOrTagIsReadAsItIs(t *testing.T) {
 	})
 }
 
-func TestSpecThatCreateRefusesMakesNoText(t *testing.T) {
+func TestSpecRefusedByCreateMakesNoTemplate(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},

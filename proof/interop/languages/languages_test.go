@@ -114,7 +114,7 @@ func inEach(t *testing.T, test func(t *testing.T, m *machine, language string)) 
 	}
 }
 
-func TestProgramHoldsALockUntilItsWorkIsDone(t *testing.T) {
+func TestProgramHoldsLockUntilWorkIsDone(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report")
 		p.said(`granted \d+`)
@@ -132,7 +132,7 @@ func TestProgramHoldsALockUntilItsWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestProgramLearnsThatItsLockIsLost(t *testing.T) {
+func TestProgramIsNotifiedOfLostLock(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "lost", "report", "-l", "1s")
 		token := strings.TrimPrefix(p.said(`granted \d+`), "granted ")
@@ -145,7 +145,7 @@ func TestProgramLearnsThatItsLockIsLost(t *testing.T) {
 	})
 }
 
-func TestProgramThatIsKilledFreesItsLockAtOnce(t *testing.T) {
+func TestKilledProgramFreesLockAtOnce(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report", "-l", "1h")
 		p.said(`granted \d+`)

@@ -29,7 +29,7 @@ func TestDynamolockRejectsFolderWithoutCheckout(t *testing.T) {
 
 // The checkout here is of a package with dynamolock's names, under the path of one of its
 // major versions: what builds with it calls nothing that the library has not.
-func TestDynamolockDriverIsBuiltFromACheckout(t *testing.T) {
+func TestDynamolockDriverIsBuiltFromCheckout(t *testing.T) {
 	server := engines.Run(t, engines.Dynoxide)
 	checkout := t.TempDir()
 	stub, err := os.ReadFile("testdata/dynamolock/dynamolock.go")
@@ -68,7 +68,7 @@ func TestDynamolockDriverIsBuiltFromACheckout(t *testing.T) {
 	}
 }
 
-func TestDynamolockVersionIsThatOfTheCheckout(t *testing.T) {
+func TestDynamolockVersionIsReadFromCheckout(t *testing.T) {
 	checkout := t.TempDir()
 	if err := os.WriteFile(filepath.Join(checkout, "go.mod"), []byte("module cirello.io/dynamolock/v2\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -79,7 +79,7 @@ func TestDynamolockVersionIsThatOfTheCheckout(t *testing.T) {
 	}
 }
 
-func TestDynamolockDriverIsBuiltWithOurSDK(t *testing.T) {
+func TestDynamolockDriverIsBuiltWithLeaseholdsSDK(t *testing.T) {
 	mod, err := os.ReadFile("../../go.mod")
 	if err != nil {
 		t.Fatal(err)

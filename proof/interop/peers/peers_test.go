@@ -37,7 +37,7 @@ func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	}
 }
 
-func TestPeersAcquireRefuseAndRelease(t *testing.T) {
+func TestPeersAcquireReleaseAndRefuseHeldKey(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")
@@ -49,7 +49,7 @@ func TestPeersAcquireRefuseAndRelease(t *testing.T) {
 	})
 }
 
-func TestPeerAnswersOthersWhileOneWaits(t *testing.T) {
+func TestPeerAnswersOtherCallsWhileOneCallWaits(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		one, other := start(), start()
 		held := one.Acquire(t, "k")

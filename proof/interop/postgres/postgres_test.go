@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestPostgresIsThePinnedOneAndListensOnNoPort(t *testing.T) {
+func TestPostgresHasPinnedVersionAndListensOnNoPort(t *testing.T) {
 	pool := Run(t)
 	for setting, want := range map[string]string{"server_version": Version, "listen_addresses": ""} {
 		var got string
@@ -34,7 +34,7 @@ func TestPostgresIsThePinnedOneAndListensOnNoPort(t *testing.T) {
 	}
 }
 
-func TestPostgresIsGoneWhenItWasStopped(t *testing.T) {
+func TestStopEndsPostgresAndDeletesItsFiles(t *testing.T) {
 	s, err := start(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestPostgresIsGoneWhenItWasStopped(t *testing.T) {
 	}
 }
 
-func TestPostgresDiesWithTheProcessThatStartedIt(t *testing.T) {
+func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
 	dir, err := os.MkdirTemp("", "leasehold-") //nolint:usetesting // the path of a socket has room for 107 bytes
 	if err != nil {
 		t.Fatal(err)
@@ -83,7 +83,7 @@ func TestPostgresDiesWithTheProcessThatStartedIt(t *testing.T) {
 	}
 }
 
-// hold is the parent in TestPostgresDiesWithTheProcessThatStartedIt.
+// hold is the parent in TestPostgresDiesWithProcessThatStartedIt.
 func hold() {
 	s, err := start(context.Background())
 	if err != nil {

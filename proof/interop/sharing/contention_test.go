@@ -16,7 +16,7 @@ import (
 // The sections prove exclusion by themselves: each creates a file that must not
 // be there, and removes it. All go on until each has had its turn, so that none
 // gets it because the others were done.
-func TestFourPeersAndFourOfOursShareTwoHundredSections(t *testing.T) {
+func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
 	const each, sections = 4, 200
 	matches(t, 2*time.Minute, func(t *testing.T, m match) {
 		m.poll = 40 * time.Millisecond

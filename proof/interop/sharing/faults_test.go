@@ -87,7 +87,7 @@ func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 
 // The second of two dyndb-mutex objects with one name releases the lock of the first. The
 // owner that leasehold writes is no object's name.
-func TestDyndbMutexReleasesNamesakesLockButNotOurs(t *testing.T) {
+func TestDyndbMutexReleasesLockOfSameNameButNotLeaseholds(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
 		byName := peers.Request{Do: "release", Key: "k", Owner: "name"}
@@ -106,7 +106,7 @@ func TestDyndbMutexReleasesNamesakesLockButNotOurs(t *testing.T) {
 
 // dyndb-mutex writes its TTL in milliseconds, which DynamoDB takes for a time
 // far away. Ours is in seconds.
-func TestDyndbMutexWritesTTLThatNeverExpiresUnlikeOurs(t *testing.T) {
+func TestDyndbMutexTTLNeverExpiresAndLeaseholdsDoes(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()
@@ -123,7 +123,7 @@ func TestDyndbMutexWritesTTLThatNeverExpiresUnlikeOurs(t *testing.T) {
 
 // dynamo-dlm cuts the time off to whole seconds before it adds the lease. Ours
 // rounds the end up.
-func TestOursIsNeverShorterThanAskedWhereDynamoDLMIs(t *testing.T) {
+func TestDynamoDLMShortensLeaseAndLeaseholdDoesNot(t *testing.T) {
 	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		before := time.Now()
@@ -136,7 +136,7 @@ func TestOursIsNeverShorterThanAskedWhereDynamoDLMIs(t *testing.T) {
 
 // python_dynamodb_lock fails on a record without one of its attributes, and would wait for
 // the lease that a release left behind.
-func TestOursWritesAllThatPythonDynamoDBLockNeedsAndLeavesNothing(t *testing.T) {
+func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -169,7 +169,7 @@ func TestOursWritesAllThatPythonDynamoDBLockNeedsAndLeavesNothing(t *testing.T) 
 
 // The Java client's update carries our attributes into its own grant. Ours does
 // not take that for a grant of ours, and its next token is above all before.
-func TestOursRecognisesJavaGrantWithOurToken(t *testing.T) {
+func TestLeaseholdRecognisesJavaGrantThatKeptItsToken(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})

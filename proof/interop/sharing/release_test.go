@@ -22,7 +22,7 @@ func looks(p peers.Peer) (operation string, perLook int) {
 }
 
 // The lease is so long that nobody can have waited it out.
-func TestPeerAndOursRefuseAWaiterUntilTheRelease(t *testing.T) {
+func TestPeerAndLeaseholdRefuseWaiterUntilRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder := m.run(t, first)

@@ -193,9 +193,9 @@ func planted(owner string) string {
 	});`
 }
 
-// TestPortsPreviousPageDoesNotSeeTheURL: a browser asks the service workers of
+// TestServiceWorkerOfEarlierPageDoesNotSeeURL: a browser asks the service workers of
 // an origin first, and an address with its port may have been somebody else's origin.
-func TestPortsPreviousPageDoesNotSeeTheURL(t *testing.T) {
+func TestServiceWorkerOfEarlierPageDoesNotSeeURL(t *testing.T) {
 	s := newScene(t, "native")
 	owner := attack(t, "0", &attacker{})
 	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
@@ -256,7 +256,7 @@ func tries(target string) string {
 	<form id="post" method="post" enctype="text/plain" action="` + target + `/break"><input name='{"key":"job","typed":"job","grant":"g","version":"v","reason":"' value='"}'></form>`
 }
 
-func TestPageOnAnotherPortReadsAndBreaksNothing(t *testing.T) {
+func TestPageOnAnotherPortCanNeitherReadNorBreak(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break", "--token-file", "token")
 	h := s.hold("job")
@@ -309,9 +309,9 @@ func TestPageOnAnotherPortReadsAndBreaksNothing(t *testing.T) {
 	}
 }
 
-// TestPageWhoseNameLeadsHereNowIsRefused plays DNS rebinding: the page is of somebody
+// TestPageWithReboundDNSNameIsRefused plays DNS rebinding: the page is of somebody
 // else's server, and then its name and port are ours.
-func TestPageWhoseNameLeadsHereNowIsRefused(t *testing.T) {
+func TestPageWithReboundDNSNameIsRefused(t *testing.T) {
 	s := newScene(t, "native")
 	evil := attack(t, "0", &attacker{})
 	tab := chromium.Page(t)
@@ -340,9 +340,9 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// TestPortTakenFromAnOpenPageYieldsNothing: what it gets opens nothing
+// TestServerThatTakesPortOfOpenPageLearnsNoSecret: what it gets opens nothing
 // after a restart with the same secret, and what it says is not shown.
-func TestPortTakenFromAnOpenPageYieldsNothing(t *testing.T) {
+func TestServerThatTakesPortOfOpenPageLearnsNoSecret(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}
@@ -397,9 +397,9 @@ func TestPortTakenFromAnOpenPageYieldsNothing(t *testing.T) {
 	}
 }
 
-// TestProofRelayedFromAnotherPortYieldsNothing: the proof is true, but who
+// TestPageRejectsProofRelayedFromAnotherPort: the proof is true, but who
 // sits on the page's port is not the one that it is of.
-func TestProofRelayedFromAnotherPortYieldsNothing(t *testing.T) {
+func TestPageRejectsProofRelayedFromAnotherPort(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--token-file", "token")
 	elsewhere := s.start("ui", "--token-file", "token")

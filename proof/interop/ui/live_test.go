@@ -141,7 +141,7 @@ func TestBreakThroughPageIsShownOnSecondPage(t *testing.T) {
 	}
 }
 
-func TestGrantThatHasChangedIsNotBroken(t *testing.T) {
+func TestBreakSparesChangedGrant(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")
 	first := s.hold("job")
@@ -247,7 +247,7 @@ func TestPageAdvisesWhenRestartedServerHasAnotherToken(t *testing.T) {
 	p.Wait(`document.getElementById("live").textContent === "live"`)
 }
 
-func TestReadingCanBeStoppedAndGoesOn(t *testing.T) {
+func TestPageCanPauseAndResumeReads(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	p.Wait(`/^[0-9.]+ read units\/s$/.test(document.getElementById("reading").textContent)`)

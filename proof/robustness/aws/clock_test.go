@@ -44,7 +44,7 @@ func (c *clocked) Do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func TestWrongClockOfThisMachineEndsNoCall(t *testing.T) {
+func TestWrongClockOfMachineFailsNoCall(t *testing.T) {
 	for _, ahead := range []time.Duration{20 * time.Minute, -20 * time.Minute, 72 * time.Hour} {
 		for _, op := range operations {
 			t.Run(fmt.Sprint(ahead, " ", op.name), func(t *testing.T) {
@@ -74,7 +74,7 @@ func TestWrongClockOfThisMachineEndsNoCall(t *testing.T) {
 	}
 }
 
-func TestClientOnAMachineWithAWrongClockIsGrantedItsFirstKey(t *testing.T) {
+func TestClientWithWrongClockIsGrantedItsFirstKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		server := &clocked{wire: w.Wire()}
 		server.ahead.Store(int64(time.Hour))

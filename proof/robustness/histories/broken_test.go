@@ -12,7 +12,7 @@ import (
 // Locks that are broken on purpose are found: each variant is played until a
 // history shows it. (What only the records show is not: a guard on the owner
 // alone, for one, which the simulation finds.)
-func TestBrokenLockIsFoundByItsHistories(t *testing.T) {
+func TestCheckerDetectsBrokenLockByItsHistories(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector makes it five times as long, and finds nothing in locks that are broken; make check runs this without it")
 	}

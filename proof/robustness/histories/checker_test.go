@@ -43,7 +43,7 @@ func writes(at64, token int64, refused bool) porcupine.Operation {
 func of(ops ...porcupine.Operation) []porcupine.Operation { return ops }
 
 // A violation that the checker accepts would be in no report.
-func TestHistoryThatNoLockCouldHaveIsRefused(t *testing.T) {
+func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {
 		model porcupine.Model
@@ -83,7 +83,7 @@ func TestHistoryThatNoLockCouldHaveIsRefused(t *testing.T) {
 }
 
 // And what it refuses without a reason hides what it would find.
-func TestPossibleHistoryIsAccepted(t *testing.T) {
+func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {
 		model porcupine.Model

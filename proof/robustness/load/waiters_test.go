@@ -85,7 +85,7 @@ func TestThousandWaitersOfOneClientPollAsOne(t *testing.T) {
 	}
 }
 
-func TestWaitersThatGiveUpLeaveTheLineToOthers(t *testing.T) {
+func TestWaitersThatGiveUpLeaveQueue(t *testing.T) {
 	n := count(t, "LEASEHOLD_WAITERS", 1000, 4)
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

@@ -34,7 +34,7 @@ func f(a, b int, ok bool, log *slog.Logger) int {
 }
 `
 
-func TestRulesHaveMutantsInEveryPlace(t *testing.T) {
+func TestMutantsAreFoundForEveryMutationRule(t *testing.T) {
 	found, err := mutantsIn("p.go", []byte(example))
 	if err != nil {
 		t.Fatal(err)
@@ -71,7 +71,7 @@ func TestRulesHaveMutantsInEveryPlace(t *testing.T) {
 	}
 }
 
-func TestMutantOfCaseIsSeenByTestsOfItsSwitch(t *testing.T) {
+func TestMutantOfCaseIsLocatedAtItsSwitch(t *testing.T) {
 	found, err := mutantsIn("p.go", []byte(example))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestMutantChangesOnePlaceOfItsFile(t *testing.T) {
 	}
 }
 
-func TestListOfHarmlessMutantsHasReasonsAndNothingElse(t *testing.T) {
+func TestHarmlessMutantsAreListedWithReasons(t *testing.T) {
 	all := []Mutant{{Name: "a"}, {Name: "b"}}
 	for list, problem := range map[string]string{
 		"# it only costs time\na\nb\n": "",
@@ -119,7 +119,7 @@ func TestListOfHarmlessMutantsHasReasonsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestShareOfKilledMutantsCountsUnseenOnes(t *testing.T) {
+func TestShareOfKilledMutantsIncludesUntestedMutants(t *testing.T) {
 	if got := percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}); got != 80 {
 		t.Errorf("%.1f %%", got)
 	}

@@ -12,7 +12,7 @@ import (
 
 // Three hundred commands that do not wait meet at one file. The kernel queues them for it,
 // so each gets a definite answer, however busy the machine is.
-func TestCrowdAtOneFileIsAnsweredYesOrNo(t *testing.T) {
+func TestBusyFileGivesEveryProcessAnAnswer(t *testing.T) {
 	const crowd = 300
 	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")
 	var mu sync.Mutex // guards codes

@@ -59,7 +59,7 @@ func (c *crew) pause(i int) (goOn func()) {
 
 // A worker whose network is down while another takes over its key. A worker that checks the
 // lock does nothing wrong; the fence protects even against one that does not.
-func TestWorkerThatIgnoresLossIsFoundByItsWrites(t *testing.T) {
+func TestCrewDetectsWorkerThatIgnoresLossByItsWrites(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw
@@ -95,7 +95,7 @@ func TestWorkerThatIgnoresLossIsFoundByItsWrites(t *testing.T) {
 	}
 }
 
-func TestCrewDetectsDeafWorkerAfterPauseWithoutContention(t *testing.T) {
+func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw
@@ -126,7 +126,7 @@ func TestCrewDetectsDeafWorkerAfterPauseWithoutContention(t *testing.T) {
 
 // Replies that come late: a lease that is counted from the reply lasts longer than
 // the record says.
-func TestWorkerThatCountsItsLeaseFromTheReplyIsFound(t *testing.T) {
+func TestCrewDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw
@@ -163,7 +163,7 @@ func TestWorkerThatCountsItsLeaseFromTheReplyIsFound(t *testing.T) {
 }
 
 // A worker that is paused between its read and its write.
-func TestWorkerThatWritesWithoutAFenceIsFound(t *testing.T) {
+func TestCrewDetectsWorkerThatWritesWithoutFence(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	at := place{File: t.TempDir() + "/locks.db"}

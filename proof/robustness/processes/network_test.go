@@ -108,7 +108,7 @@ func TestServerRestartBreaksNoLock(t *testing.T) {
 	}
 }
 
-func TestServerWithoutTablesGrantsNothingAndWorkersReportIt(t *testing.T) {
+func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 4
 	server := engines.Run(t, engines.Dynoxide)

@@ -50,7 +50,7 @@ func good() []Event {
 	}
 }
 
-func TestJournalThatBreaksNothingPasses(t *testing.T) {
+func TestVerifyAcceptsSoundJournal(t *testing.T) {
 	if found := Verify(good(), time.Second); found != nil {
 		t.Error(found)
 	}
@@ -74,7 +74,7 @@ func TestWorkerMayWorkUntilLastReportedTrust(t *testing.T) {
 	}
 }
 
-func TestBrokenPromisesAreFoundByName(t *testing.T) {
+func TestVerifyNamesBrokenPromise(t *testing.T) {
 	at := func(events []Event, who string, k Kind, write string) *Event {
 		for i := range events {
 			if e := &events[i]; e.Who == who && e.Kind == k && e.Write == write {

@@ -9,7 +9,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestRatioIsOfMedians(t *testing.T) {
+func TestRatioDividesMedians(t *testing.T) {
 	const in = `goos: linux
 BenchmarkConditionalUpdate/memory/1-2     	   50000	     10000 ns/op	    9000 B/op	     100 allocs/op
 BenchmarkConditionalUpdate/memory/1-2     	   50000	     20000 ns/op	    9000 B/op	     100 allocs/op

@@ -80,8 +80,7 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 // Detach ends this handle without releasing the key: renewals stop, and the context ends
 // with ErrReleased. Client.Resume resumes the grant, in any process, before its lease
 // expires. A grant that was handed over and not renewed since is renewed first; otherwise
-// nothing is sent. A resumed lock cannot be released with MarkDone: release a lock of Once
-// or Every where it was acquired.
+// nothing is sent. A resumed lock cannot be released with MarkDone.
 func (l *Lock) Detach() (Grant, error) {
 	switch h := l.h.Lock(); {
 	case l.Err() != nil: // the handle's error says so

@@ -102,6 +102,7 @@ func (e *DoneError) Unwrap() error { return ErrDone }
 // LostReason is how a lock was lost. Treat an unknown one as LostExpired.
 type LostReason string
 
+// Reasons.
 const (
 	LostExpired  LostReason = "expired"  // no renewal got through in time
 	LostPaused   LostReason = "paused"   // the process or its machine was suspended for too long to renew

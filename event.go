@@ -5,6 +5,7 @@ import "time"
 // EventKind is a kind of event. New kinds may come: ignore unknown ones.
 type EventKind string
 
+// Kinds of events.
 const (
 	EventWaiting    EventKind = "waiting"     // a call waits for Holder; once for each holder that it sees, and each Position
 	EventGranted    EventKind = "granted"     // Took: from the call to the grant

@@ -176,7 +176,7 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 }
 
 // Commit runs at most 99 writes (98 under Config.SharedLease) in one transaction that lands
-// only while this grant is current. Without writes it checks the grant.
+// only while this grant is current. Without writes it checks that.
 //
 // It returns nil if the writes have landed, once; ErrLost if the grant had ended: then the
 // lock's context ends as well; and a *CommitError if one of the writes failed, for example
@@ -203,8 +203,7 @@ func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) er
 }
 
 // CommitAndRelease is Commit that frees the key in the same transaction, or by a release
-// that follows if the writes did not land. The context ends before anything is sent. A ctx
-// that has ended shortens the release to Config.ReleaseGrace.
+// that follows if the writes did not land. The context ends before anything is sent.
 //
 // It returns nil if the writes, and what opts store, have landed, even if a release that
 // follows fails: that is logged and reported as an event. Otherwise it joins the errors of

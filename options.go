@@ -30,7 +30,7 @@ type KeyOption interface {
 	toGet(*Key)
 }
 
-// RecordOption changes the record by the write of the grant, renewal or release.
+// RecordOption changes the record by the write of a grant, renewal or release.
 type RecordOption interface {
 	RenewOption
 	ReleaseOption
@@ -140,7 +140,7 @@ func (f recordOption) toRenew(r *hold.Renewal) { f(&r.Changes) }
 func (f recordOption) toRelease(t *hold.Terms) { f(&t.Changes) }
 
 // WithAttributes sets top-level attributes of the record, and removes those that are nil.
-// Others stay, whatever client wrote them. A name that the layout uses is an error.
+// Others stay, whatever client wrote them. Names that the layout uses are refused.
 func WithAttributes(a map[string]types.AttributeValue) RecordOption {
 	return recordOption(func(c *protocol.Changes) {
 		if c.Attributes == nil {

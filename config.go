@@ -88,9 +88,8 @@ type Config struct {
 	// have the mark of Once or Every is always kept. Not with DeleteOnRelease.
 	Retention time.Duration
 
-	// ReleaseGrace is how long Release, CommitAndRelease, Do and Close may continue after
-	// their context has ended. Default 2 s. A release with MarkDone may take until the
-	// lease has ended.
+	// ReleaseGrace is how long a release, Do and Close may continue after their context has
+	// ended. Default 2 s. A release with MarkDone may take until the lease has ended.
 	ReleaseGrace time.Duration
 
 	// SharedLease renews one record, the session, for all locks of this client, instead of

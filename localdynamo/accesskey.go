@@ -15,13 +15,13 @@ import (
 // Unsigned requests get DynamoDB's errors for unknown credentials. Clients of this process,
 // RoundTrip and Client, need no key.
 //
-// The time in a signature is not checked, so that programs whose clock is not the machine's
-// work too: a recorded request can be sent again.
+// The time in a signature is not checked, so that programs with another clock than the machine's
+// work too. A recorded request can therefore be sent again.
 func WithAccessKey(id, secret string) Option {
 	return func(e *Engine) { e.key = &accessKey{id, secret} }
 }
 
-// accessKey is the one that requests must be signed with.
+// accessKey is the key that requests must be signed with.
 type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
@@ -36,8 +36,8 @@ type signature struct {
 	mac     string
 }
 
-// claimed returns the signature of a request that says it was made with the key. It
-// reads no body, so that who does not know the key cannot even send one.
+// claimed returns the signature of a request that claims to be signed with the key. It reads no
+// body, so that a client without the key cannot even send one.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {

@@ -34,7 +34,7 @@ func newBodies(most int64) *bodies {
 	return &bodies{room: semaphore.NewWeighted(most), turn: semaphore.NewWeighted(1)}
 }
 
-// read reads the body of r. The caller calls done when it has answered it.
+// read reads the body of r. The caller calls done when it has answered the request.
 func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 	done = func() {}
 	if r.ContentLength > maxBody {
@@ -66,7 +66,7 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	var whole strings.Builder
 	whole.Grow(int(size) + 1)
 	_, _ = whole.Write(start) // never fails
-	// One byte more, so that a longer body is not taken for a whole one.
+	// One byte more, so that a longer body is not mistaken for a complete one.
 	n, err := io.Copy(&whole, io.LimitReader(r.Body, size+1-int64(len(start))))
 	if err == nil && int64(len(start))+n < r.ContentLength {
 		err = io.ErrUnexpectedEOF

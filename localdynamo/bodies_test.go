@@ -34,8 +34,8 @@ type slow struct {
 	rest  string
 	given int
 	half  int           // half of the body
-	err   error         // after half of it, unless nil
-	held  chan struct{} // no more than half of it comes before this is closed, unless nil
+	err   error         // returned after the first half; nil for none
+	held  chan struct{} // the second half comes once this is closed; nil for no delay
 }
 
 const slowPart = 32 << 10
@@ -72,7 +72,7 @@ func (s *slow) post(ctx context.Context, e *Engine, length int64) (int, string) 
 	return w.Code, w.Body.String()
 }
 
-// The room in these tests is for four bodies, as that for four of the largest is.
+// These tests have room for four bodies, as production has for four of the largest.
 const (
 	large    = 200 << 10
 	fourRoom = 4 * large
@@ -126,7 +126,7 @@ func TestSlowLargeRequestsDoNotDelaySmallOne(t *testing.T) {
 				s.post(t.Context(), e, large)
 			})
 		}
-		time.Sleep(largePatience / 2) // four of them have all the room
+		time.Sleep(largePatience / 2) // four bodies occupy all the room
 		began := time.Now()
 		for _, length := range []int64{2, -1} {
 			r := httptest.NewRequest(http.MethodPost, "/", io.NopCloser(strings.NewReader("{}")))
@@ -224,7 +224,7 @@ func TestServeHTTPAnswersTooLargeBodyBeforeClosing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			// As a client that reads nothing before it has sent all.
+			// This client reads nothing before it has sent everything.
 			if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"+tc.head+"\r\n\r\n"+tc.body); err != nil {
 				t.Fatalf("sending: %v", err)
 			}

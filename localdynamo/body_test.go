@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// operations are all that the engine knows, by the number that a corpus has for them.
+// operations lists the operations of the engine by their numbers in a corpus.
 var operations = slices.Concat(slices.Sorted(maps.Keys(itemCalls)), slices.Sorted(maps.Keys(tableCalls)))
 
 // bodySeeds are requests by operation.
@@ -101,7 +101,7 @@ func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
 	}
 }
 
-// storedBy is all that the engine stores.
+// storedBy returns everything that the engine stores.
 func storedBy(t testing.TB, e *Engine) map[string]string {
 	t.Helper()
 	all := map[string]string{}

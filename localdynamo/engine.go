@@ -31,7 +31,7 @@ const maxBody = 16 << 20
 // for concurrent use.
 type Engine struct {
 	store       Store
-	key         *accessKey // nil: ServeHTTP answers everybody
+	key         *accessKey // nil if ServeHTTP answers unsigned requests too
 	tables      *cache[*table]
 	conditions  *cache[expr.Condition]
 	updates     *cache[*expr.Update]
@@ -137,7 +137,7 @@ func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // else the client asks before it sends
+	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // otherwise the client asks before it sends the body
 		defer drain(w, r)()
 	}
 	for name, values := range e.header(reply) {
@@ -154,8 +154,8 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 	case r.Method != http.MethodPost:
 		return refuse(newError(typeUnknown, "a DynamoDB request is a POST, and this is a "+r.Method))
 	case r.Header.Get("Origin") != "":
-		// Every browser sends it with a POST, and no script can leave it out. A site
-		// whose name its own DNS points at this machine is kept out by it too.
+		// Every browser sends this header with a POST, and no script can omit it. It also excludes
+		// a site whose DNS name points at this machine.
 		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
 	}
 	var signed *signature

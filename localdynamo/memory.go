@@ -59,7 +59,7 @@ func (m *memory) Close() error { return nil }
 type memoryTx struct {
 	pairs    *btree.BTreeG[pair]
 	readOnly bool
-	before   []pair // old pairs, in the order of changes; a nil value: the key did not exist
+	before   []pair // old pairs, in the order of changes; a nil value means that the key did not exist
 }
 
 func (tx *memoryTx) undo() {

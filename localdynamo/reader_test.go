@@ -62,8 +62,8 @@ func TestLastOfDuplicateJSONMembersCounts(t *testing.T) {
 	}
 }
 
-// FuzzRequest holds the reader to encoding/json: what one takes for JSON the
-// other does, and no body makes it panic.
+// FuzzRequest checks that the reader and encoding/json accept the same bodies, and that no body
+// makes the reader panic.
 func FuzzRequest(f *testing.F) {
 	for _, seed := range []string{
 		`{"TableName":"locks","Key":{"id":{"S":"a"}},"ExpressionAttributeValues":{":v":{"NS":["1","2.50"]}},"Limit":1e1}`,

@@ -70,8 +70,8 @@ func readRequest(body string) (*request, error) {
 // dropped, as each takes hundreds of bytes.
 const maxParts = 101
 
-// part reads a member of the whole request. Those that have requests in them are in no
-// such request again, so that no body is read deeper than the stack.
+// part reads a member of the whole request. Members that contain requests cannot be nested in
+// such a request, which bounds the recursion.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":
@@ -183,7 +183,7 @@ func (r *reader) bindings() []valueBinding {
 		if !expr.IsPlaceholder(placeholder, ':') {
 			r.refuse(invalidf("ExpressionAttributeValues contains invalid key: Syntax error; key: \"%s\"", placeholder))
 		}
-		if v.kind != kindNone { // else refused
+		if v.kind != kindNone { // otherwise the value was refused
 			values = append(values, valueBinding{placeholder: placeholder, value: v})
 		}
 	})

@@ -10,17 +10,17 @@ import (
 )
 
 const (
-	silence      = time.Second            // without an answer, of a Region that has been quicker
-	shortestWait = 250 * time.Millisecond // for an answer: a caller who waits for less proves nothing
-	noticedLate  = 200 * time.Millisecond // after its end, a silence was a pause of this process
+	silence      = time.Second            // time without an answer from a Region that was quicker before
+	shortestWait = 250 * time.Millisecond // least wait for an answer that counts: a shorter wait proves nothing
+	noticedLate  = 200 * time.Millisecond // a silence that is noticed this late was a pause of this process
 
 	probeEvery  = 5 * time.Second
-	homeAfter   = 30 * time.Second // after so many answered probes
-	relapse     = 2 * time.Minute  // after a return: home that fails in this time is trusted more slowly
+	homeAfter   = 30 * time.Second // period of answered probes before requests return home
+	relapse     = 2 * time.Minute  // if home fails this soon after a return, the next return takes longer
 	longestHome = 8 * time.Minute
 )
 
-// exchange is a request that is over. Its times are since the DB was made.
+// exchange is a request that has ended. Its times count from the creation of the DB.
 type exchange struct {
 	region, moves int // where it was sent, and how often requests had moved by then
 	sent, ended   time.Duration
@@ -29,7 +29,7 @@ type exchange struct {
 	brief         bool // a write, or a strongly consistent read of one item
 }
 
-// outcome is what one exchange shows about a Region.
+// outcome is the state of a Region according to one exchange.
 type outcome int
 
 const (
@@ -53,14 +53,14 @@ func (e exchange) outcome() outcome {
 	return failed
 }
 
-// course says where requests go. It has no clock and sends nothing.
+// course decides which Region requests go to. It has no clock and sends nothing.
 type course struct {
 	regions int           // their number; home is the first
 	at      int           // the Region that requests go to
 	moves   int           // how often that has changed
 	left    error         // why the Region before was left; nil at home
-	quick   bool          // the Region has answered within silence since the last move, or probes before it
-	back    time.Duration // when they returned, by probes; zero if they never have
+	quick   bool          // since the last move, or to probes before it, the Region has answered within silence
+	back    time.Duration // when probes last brought requests home; zero if never
 
 	wait    time.Duration // for how long home must answer probes
 	probed  time.Duration // when the last probe was sent
@@ -68,8 +68,8 @@ type course struct {
 	since   time.Duration // when the first of the probes was sent that were answered in a row
 }
 
-// note takes in what an exchange says of the Region that requests go to. Those that were
-// under way at a move say nothing of the Region after it.
+// note records an exchange with the current Region. It ignores exchanges that were in flight
+// during a move.
 func (c *course) note(e exchange, mayLeave bool) {
 	if e.region != c.at || e.moves != c.moves {
 		return
@@ -100,7 +100,7 @@ func (c *course) move(to int, why error) {
 	c.at, c.moves, c.left, c.quick = to, c.moves+1, why, false
 }
 
-// probes reports whether a request that is sent now brings along a probe of home.
+// probes reports whether a request that is sent now also sends a probe of home.
 func (c *course) probes(now time.Duration) bool {
 	if c.at == 0 || durations.Less(now, c.probed) < probeEvery {
 		return false
@@ -109,7 +109,7 @@ func (c *course) probes(now time.Duration) bool {
 	return true
 }
 
-// noteProbe takes in the answer to a probe of home, which may bring the requests home.
+// noteProbe records the answer to a probe of home, which may bring requests home.
 func (c *course) noteProbe(e exchange) {
 	if c.at == 0 {
 		return
@@ -122,6 +122,6 @@ func (c *course) noteProbe(e exchange) {
 	if served && durations.Less(e.ended, c.since) >= c.wait {
 		c.back = e.ended
 		c.move(0, nil)
-		c.quick = true // as all the probes were
+		c.quick = true // all probes were answered that quickly
 	}
 }

@@ -123,7 +123,7 @@ func TestRequestFromBeforeMoveCausesNoMove(t *testing.T) {
 	if round.note(before, true); round.at != 0 {
 		t.Errorf("at %d, after a request of before all the moves", round.at)
 	}
-	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // of a table that stays home
+	home := exchange{moves: c.moves, sent: 1, ended: 2, err: errReset} // from a table whose requests stay home
 	if c.note(home, true); c.at != 1 {
 		t.Errorf("at %d, after a request to another Region", c.at)
 	}

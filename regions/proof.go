@@ -10,15 +10,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// verdict is whether requests to a table may leave the home Region.
+// verdict tells whether requests to a table may leave the home Region.
 type verdict struct {
 	known bool
-	why   string // they may not; empty if they may
+	why   string // the reason that they may not; empty if they may
 }
 
 func (v verdict) mayLeave() bool { return v.known && v.why == "" }
 
-// described is what DescribeTable has said in one Region.
+// described is the result of DescribeTable in one Region.
 type described struct {
 	region string
 	table  *types.TableDescription // nil if there is none
@@ -51,8 +51,8 @@ func (d described) judge(regions []string) verdict {
 	return verdict{known: true}
 }
 
-// judge returns what all Regions together say of a table. One that proves it outweighs
-// others: their answers may be older, or be those of a Region that is cut off.
+// judge returns the verdict of all Regions on a table. One proof outweighs other answers, which
+// may be older or come from a Region that is cut off.
 func judge(answers []described, regions []string) (all verdict) {
 	for _, d := range answers {
 		v := d.judge(regions)

@@ -21,10 +21,10 @@ import (
 // use.
 type DB struct {
 	clients []*dynamodb.Client // home is the first
-	names   []string           // of their Regions
+	names   []string           // names of the clients' Regions
 	began   time.Time
 
-	mu     sync.Mutex // guards what follows, and is not held while a request is under way
+	mu     sync.Mutex // guards the fields below; not held during requests
 	course course
 	tables map[string]*table
 }
@@ -33,15 +33,15 @@ var _ leasehold.DB = (*DB)(nil)
 
 var _ attempts.Regions = (*DB)(nil)
 
-// askEvery is the least time between two questions what kind of table it is.
+// askEvery is the least time between two DescribeTable requests about a table.
 const askEvery = time.Second
 
-// table is what is known of a table.
+// table is the known state of a table.
 type table struct {
 	verdict  verdict
-	isStrong bool          // across Regions: it has no transactions
-	asking   chan struct{} // closed when it has been described; nil unless DescribeTable is under way
-	asked    time.Duration // when that was sent last
+	isStrong bool          // consistent across Regions, so it has no transactions
+	asking   chan struct{} // closed when the table has been described; nil unless DescribeTable is in flight
+	asked    time.Duration // when DescribeTable was last sent
 	last     map[string]types.AttributeValue
 }
 
@@ -90,7 +90,7 @@ func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
 
-// table returns what is known of a table. The caller holds mu.
+// table returns the known state of a table. The caller must hold mu.
 func (d *DB) table(name string) *table {
 	t := d.tables[name]
 	if t == nil {
@@ -103,7 +103,7 @@ func (d *DB) table(name string) *table {
 	return t
 }
 
-// ask asks every Region what kind of table it is, unless that is known or was asked within
+// ask sends DescribeTable to every Region, unless the kind of table is known or was asked within
 // the last second. The first answer that proves it suffices. The caller holds mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
@@ -202,5 +202,5 @@ func (e *stayedError) Error() string { return e.err.Error() + ": " + e.why }
 
 func (e *stayedError) Unwrap() error { return e.err }
 
-// NoFailover returns why, for callers with words of their own for the rest.
+// NoFailover returns the reason, for callers that write the rest of the message themselves.
 func (e *stayedError) NoFailover() string { return e.why }

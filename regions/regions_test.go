@@ -32,8 +32,8 @@ var names = []string{"us-east-1", "us-east-2", "us-west-2"}
 // world is a table in three Regions. One engine plays their consistency.
 type world struct {
 	*lab.World
-	mode   string                              // of consistency, as DescribeTable says it
-	status string                              // of the replicas, likewise
+	mode   string                              // consistency mode in DescribeTable's answer
+	status string                              // status of the replicas in that answer
 	dark   [3]atomic.Pointer[lab.Fault]        // how a Region is dark; nil if it serves
 	sent   map[string]map[string]*atomic.Int64 // requests, by Region and operation
 	mu     sync.Mutex                          // guards sent
@@ -356,7 +356,8 @@ func TestScanMayTakeLongerThanASecond(t *testing.T) {
 	})
 }
 
-// A Region that has answered is silent after a second, not after the three of an attempt.
+// A Region that has answered before counts as silent after one second, not after the three
+// seconds of an attempt.
 func TestUnansweredRequestMovesAfterOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())

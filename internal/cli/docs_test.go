@@ -191,7 +191,7 @@ func aReader(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// reads runs a script in the way of a reader.
+// reads runs a script as a reader would.
 func reads(t *testing.T, script string, in place) {
 	t.Helper()
 	dir, env := aReader(t)

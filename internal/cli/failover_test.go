@@ -34,7 +34,7 @@ import (
 type twoRegions struct {
 	env    []string
 	isDark [2]atomic.Bool
-	scans  [2]atomic.Int32 // that were answered
+	scans  [2]atomic.Int32 // answered scans by Region
 }
 
 func newTwoRegions(t *testing.T, consistency string) *twoRegions {
@@ -210,7 +210,7 @@ func TestRecordCommandsMoveFromFailedRegion(t *testing.T) {
 func TestTableCreateRefusesFailoverForNewTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
-	w.leasehold(t, "table", "create").ends(0) // it is there
+	w.leasehold(t, "table", "create").ends(0) // the table exists
 	p := w.leasehold(t, "table", "create", "--table", "others")
 	p.ends(2)
 	p.said("table create makes no table in several Regions: see docs/regions.md, or leave out LEASEHOLD_FAILOVER")

@@ -223,9 +223,8 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command in this process, except for run beside other tests: it ends the children
-// of its process that are in other groups, as what CMD has left running, and those are the
-// processes of the other tests.
+// runs runs a command in this process. The exception is run beside other tests: it would take
+// their processes for processes that CMD has left running, and end them.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

@@ -139,7 +139,7 @@ func (e *env) put(item Item) {
 	}
 }
 
-// unchanged checks that the record is as it was, but for its queue, which is advice.
+// unchanged checks that nothing but the queue of the record has changed.
 func (e *env) unchanged(before Item, after string) {
 	e.Helper()
 	noQueue := Item{"waiters": nil}

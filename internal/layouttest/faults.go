@@ -8,8 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// faultChecks are about faults that the five libraries have, and that show with a
-// single client.
+// faultChecks test for faults of the five other libraries that a single client can show.
 func faultChecks() []check {
 	return []check{
 		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
@@ -57,15 +56,15 @@ func reservedNames(e *env) {
 	e.release(lock)
 }
 
-// expiresAt is native's TTL attribute, and awslabs and dynamolock read native's records:
-// there each grant removes it. No other layout may take it from a user who has one.
+// expiresAt is native's TTL attribute. Layouts awslabs and dynamolock read native's records, so
+// their grants remove it. Any other layout must keep a user's attribute of that name.
 func ownNames(e *env) {
 	if !e.caps().Attributes {
 		return // the layout has no attributes
 	}
 	const name = "expiresAt"
 	if name == e.partition || name == e.sort || name == e.ttl && e.Layout.Name() != "native" {
-		return // the user has named something else so
+		return // the user has given another attribute that name
 	}
 	used := e.Layout.Name() != "python-dynamodb-lock"
 	c, _ := e.client()
@@ -94,7 +93,7 @@ func errorsAreNoGrants(e *env) {
 	before := e.item()
 	for _, what := range []fault{refuse, throttle, fail, drop, loseReply} {
 		if what != refuse && !e.on.Virtual {
-			continue // a try would retry this for ten seconds
+			continue // TryAcquire would retry this for ten seconds
 		}
 		c, w := e.client()
 		w.always(func(string) fault { return what })

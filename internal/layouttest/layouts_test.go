@@ -152,7 +152,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		if err := w.Transact(guard, lab.Note("a", "stale")); err == nil {
 			t.Error("a guard holds beyond its grant")
 		}
-		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // arrives when the key is another's
+		wire.SetFault(lab.Script(lab.Delayed(time.Minute), lab.Cut, lab.Cut)) // arrives when another client holds the key
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "stale"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -162,7 +162,7 @@ func commitsIn(t *testing.T, l layout.Layout) {
 		lock = w.Acquire(a, "job")
 		lab.Elapse(2 * time.Minute)
 		w.WantLog("1", "2")
-		// Broken, as an operator does it: the next commit finds out.
+		// An operator breaks the lock: the next commit reports the loss.
 		if err := b.Break(t.Context(), lock.Record(), leasehold.BreakOptions{}); err != nil {
 			t.Fatal(err)
 		}

@@ -21,15 +21,15 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// The procedures of docs/migrating. A fleet moves in stages, and while one is
-// rolled out processes of two neighbouring stages run side by side: between
-// them, too, nobody else may be in the exclusive section.
+// These tests follow the procedures of docs/migrating. A fleet moves in stages. During a
+// rollout, processes of two neighbouring stages run side by side, and must exclude each other
+// too.
 
-// stage is the locks that a process of that stage of a move holds while it
-// works, the outermost first.
+// stage contains the locks that a process at that stage of a move holds while it works,
+// outermost first.
 type stage []leasehold.Config
 
-// section is work that only one may do at a time.
+// section is work that only one process may do at a time.
 type section struct {
 	inside, done atomic.Int32
 	overlaps     atomic.Int32
@@ -136,8 +136,8 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	return &s
 }
 
-// mustExclude fails the test if two held the key at once. The tokens of each table grow by
-// themselves: a fenced target compares tokens of one table.
+// mustExclude fails the test if two processes held the key at once. It compares only tokens of
+// the same table, as a fenced target does.
 func (s *section) mustExclude(t *testing.T) {
 	t.Helper()
 	if n := s.overlaps.Load(); n != 0 {
@@ -233,9 +233,8 @@ func ttlOn(t *testing.T, w *lab.World) {
 	}
 }
 
-// A native release leaves an expiry on the record. The layouts that share its
-// table take it away with their grant, so TTL may be on while both run: nothing
-// that is held is ever collected.
+// A native release leaves an expiry on the record. Layouts that share its table remove the
+// expiry with each grant, so TTL may be on while both run: it never deletes a held record.
 func TestMovingBackFromNativeTTLDeletesNoHeldRecord(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -261,8 +260,8 @@ func TestMovingBackFromNativeTTLDeletesNoHeldRecord(t *testing.T) {
 	}
 }
 
-// The features of native alone are for the last stage: layouts that share its table know
-// neither sessions nor marks.
+// Features that only native has are for the last stage: other layouts of its table know neither
+// sessions nor marks.
 func TestMovingSharedLeaseExcludesEarlierStageForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})

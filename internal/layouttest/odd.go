@@ -22,7 +22,7 @@ func oddChecks() []check {
 type odd struct {
 	what   string
 	change Item
-	dies   time.Duration // when it is dead if it does not renew; 0 when its lease expires; negative for never
+	dies   time.Duration // when its holder is dead without renewals; zero means when its lease expires, negative never
 }
 
 const (

@@ -18,11 +18,11 @@ type peer struct {
 	// carries are the data and attributes that its grants may store.
 	carries Item
 
-	// freed returns the item that its release leaves, or nil if it deletes it.
+	// freed returns the item that its release leaves; nil if the release deletes the item.
 	freed func(holder string) Item
 
-	// until returns when it takes a holder for dead, if the record was written or
-	// first seen at written. Zero: it cannot read the record.
+	// until returns when the peer considers a holder dead, if the record was written or first seen
+	// at written. It returns zero if the peer cannot read the record.
 	until func(item Item, written time.Time) time.Time
 
 	// owner returns what Record.Owner shows for its holder.

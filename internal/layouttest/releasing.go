@@ -18,7 +18,7 @@ func releaseChecks() []check {
 	}
 }
 
-// isFree reports whether the peer takes the record for free at any time.
+// isFree reports whether the peer ever considers the record free.
 func (e *env) isFree(item Item) bool {
 	return item == nil || textOf(item["isReleased"]) == "1" || textOf(item["holder"]) == "__empty__" && numberOf(item["expire_ts"]) == "0"
 }
@@ -118,7 +118,7 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key, like a person, or a peer that takes the lock for its own.
+// free frees the key, as an operator does, or a peer that mistakes the lock for its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

@@ -32,7 +32,7 @@ func (f fault) String() string {
 	return [...]string{"delivered", "its reply lost", "refused", "throttled", "failed with a 500", "lost"}[f]
 }
 
-// holds checks that the record shows the lock as its holder knows it.
+// holds checks that the record matches the holder's own state of the lock.
 func (e *env) holds(lock *leasehold.Lock, what fault) {
 	e.Helper()
 	c, _ := e.client()
@@ -191,8 +191,8 @@ func resumeInDoubt(e *env) {
 	e.takesAtOnce(b)
 }
 
-// takesAtOnce checks that c is granted a key that shows an attempt of its own, with
-// one or two requests.
+// takesAtOnce checks that c acquires, with one or two requests, a key whose record shows an
+// attempt of c.
 func (e *env) takesAtOnce(c *leasehold.Client) {
 	e.Helper()
 	began := time.Now()

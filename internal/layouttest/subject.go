@@ -13,7 +13,7 @@ type Subject struct {
 	Name   string
 	Layout layout.Layout
 
-	partition, sort string // names of the key attributes; sort empty: none
+	partition, sort string // names of the key attributes; sort is empty if there is none
 	sortValue       string // default sort key of a call
 	ttl             string // TTL attribute; empty if there is none
 	skew            time.Duration

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// setToken makes the token of the one record in the table that many.
+// setToken sets the token of the only record in the table.
 func setToken(t *testing.T, w *lab.World, n string) {
 	t.Helper()
 	for _, item := range w.Scan() {

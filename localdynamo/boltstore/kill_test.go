@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// numbered is the item of that key with n, and with an expiry unless that is 0.
+// numbered returns the item of a key with n, and with an expiry unless that is 0.
 func numbered(key string, n int, expires int64) map[string]types.AttributeValue {
 	item := id(key)
 	item["n"] = &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
@@ -58,7 +58,7 @@ var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int
 		})
 		return err
 	},
-	// Each removes the expired item of the one before, in the same transaction.
+	// Each also removes the expired item of the write before, in the same transaction.
 	"TTL": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		long := time.Now().Add(-2 * time.Hour).Unix()
 		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
@@ -89,8 +89,8 @@ func writeKind(path, first, _ string) error {
 	}
 }
 
-// done returns how many writes of that kind the file has. It fails the test if one is
-// there by half, or out of turn.
+// done returns how many writes of that kind the file has. It fails the test if one is incomplete
+// or out of order.
 func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	t.Helper()
 	switch kind {

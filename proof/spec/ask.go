@@ -16,7 +16,7 @@ import (
 	"strings"
 )
 
-// Asker asks history.h about executions of the code.
+// Asker checks histories of the code against the model history.h.
 type Asker struct {
 	dir        string // with the verifier
 	simulation string // the compiled tests
@@ -57,8 +57,8 @@ func (a *Asker) Histories(ctx context.Context, seeds int, broken string) (histor
 	return ReadHistories(file)
 }
 
-// Refusal is a history that the model does not have: there is no execution with the event at
-// At after those before it.
+// Refusal is a history that the model does not allow: no execution has the event at At after the
+// events before it.
 type Refusal struct {
 	History
 	At int

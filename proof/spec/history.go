@@ -120,8 +120,8 @@ func numbersOf(h History) ([][]int, error) {
 	return events, nil
 }
 
-// mention finds when each attempt is of use last: when it is mentioned, or the record
-// shows it, or a belief may rest on it.
+// mention finds the last use of each attempt: a mention, a record that shows it, or a belief
+// that may rest on it.
 func (n *numbered) mention() {
 	var record step
 	rests := map[[2]string]string{} // the attempt on which a belief rests, by client and grant

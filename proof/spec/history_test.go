@@ -148,8 +148,8 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	}
 }
 
-// lawful is a history by hand: 0 holds the key, renews it with a reply that is lost, and
-// hands it to 1, which is in the queue before 2. Then 1 dies, and 2 takes the key over.
+// lawful is a handwritten history: client 0 holds the key, renews it with a reply that is lost,
+// and hands it to 1, which is in the queue before 2. Then 1 dies, and 2 takes the key over.
 const lawful = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held

@@ -15,10 +15,10 @@ import (
 type Model struct {
 	Name  string // without .pml
 	Rules []Rule
-	Lives bool // it says what must come about in the end, too
+	Lives bool // it also states what must happen eventually
 }
 
-// Rule is one of the protocol that a model can go without.
+// Rule is a rule of the protocol that a model can omit.
 type Rule struct {
 	Name   string // name of the variant: NAME of WITHOUT_NAME
 	Text   string

@@ -19,17 +19,17 @@ import (
 )
 
 const (
-	repeatAfter = time.Minute // between two lines that say the same
-	placeAfter  = time.Second // between two places in the queue: it may move many times a second
-	tryingAfter = time.Second // when the wait for a holder that looks dead is reported, as with -n
+	repeatAfter = time.Minute // between two identical lines
+	placeAfter  = time.Second // between reports of two queue positions, which may change many times a second
+	tryingAfter = time.Second // when the wait of -n for a holder that appears dead is reported
 )
 
 // wait reports the holder of a key while the command waits for it. On a terminal it rewrites
 // one line every second. Elsewhere it writes one line when the wait begins and then one a
-// minute, however often the holder changes, and one more for another place in the queue. Each
-// such report is an event, too, on a terminal as well.
+// minute, however often the holder changes, and one more for each new position in the queue.
+// Each report is also an event, even on a terminal.
 //
-// That holds for a process, however often it waits: terms of an election may change every
+// These limits apply to all waits of a process together: terms of an election may change every
 // second.
 type wait struct {
 	say  *say.Messages
@@ -37,19 +37,19 @@ type wait struct {
 	tell func(e leasehold.Event, holdersSeen int) // writes an event
 
 	mu      sync.Mutex
-	event   leasehold.Event // the last one of the wait, with the holder; zero before the first
-	over    bool            // the call that event is of has ended, as by a grant
-	place   int             // in the record's queue, from 1; 0 if it is not there
-	all     *allHeld        // all the holders, with holder among them; nil if holder holds the key
+	event   leasehold.Event // last event of the wait, with the holder; zero before the first
+	over    bool            // the call that sent event has ended, for example by a grant
+	place   int             // position in the record's queue, from 1; 0 if not queued
+	all     *allHeld        // all holders, including event's; nil if there is one holder
 	grants  map[leasehold.Key]string
 	former  string    // the grant of this process's last term; empty for none
-	checks  bool      // the key was seen with that grant, and this was reported
+	checks  bool      // the key was seen with the former grant, and this was reported
 	holders int       // seen so far
 	trying  bool      // -n: wait only for a holder that appears dead
-	seenAt  time.Time // when a holder was seen first; zero before that
-	told    told      // by the last event, and by the last line that is not rewritten
+	seenAt  time.Time // when the first holder was seen; zero before that
+	told    told      // the last report: an event, or a line that is not rewritten
 
-	stop func() // ends what start began
+	stop func() // ends the reports that start began
 }
 
 // told is the last report about a wait.
@@ -59,7 +59,7 @@ type told struct {
 	placeAt time.Time // when a new position was reported; zero if never
 }
 
-// due reports whether a report is due now, and takes it for made if so.
+// due reports whether a report is due now. If so, it records the report as made.
 func (s *told) due(place int, now time.Time) bool {
 	moved := place > 0 && place != s.place
 	if !s.at.IsZero() && now.Sub(s.at) < repeatAfter && (!moved || !s.placeAt.IsZero() && now.Sub(s.placeAt) < placeAfter) {
@@ -84,7 +84,7 @@ func newWait(user User, earlier *wait, former string) *wait {
 	return w
 }
 
-// start begins to say who is waited for, until end is called.
+// start begins to report the holder each second, until end is called.
 func (w *wait) start() {
 	w.stop = seconds.Each(func() {
 		w.mu.Lock()
@@ -93,7 +93,7 @@ func (w *wait) start() {
 	})
 }
 
-// tries sets whether, from now on, only a holder that looks dead is waited for, as with -n.
+// tries sets whether the command now waits only for a holder that appears dead, as with -n.
 func (w *wait) tries(nonblock bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -109,8 +109,8 @@ func (w *wait) end() {
 }
 
 // saw records an event of the client. A waiting event has the holder of the key, or of one of
-// its permits: that is not reported before all permits were seen held, as another may be free.
-// The end of a call ends the reports until the next waiting event.
+// its permits. The holder of a permit is not reported until all permits were seen held: another
+// may be free. The end of a call ends the reports until the next waiting event.
 func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -129,7 +129,7 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 		w.grants[r.Key] = grant
 		w.holders++
 	}
-	if w.former != "" && grant == w.former { // nobody else holds it
+	if w.former != "" && grant == w.former { // the grant is this process's own
 		if !w.checks {
 			w.checks = true
 			w.say.Text("checking whether the former grant of %s to this process is still current", wording.Key(r.Key))
@@ -140,13 +140,13 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 		if !all.add(r) {
 			return
 		}
-		place = 0 // it stands in several queues, and none is shown
+		place = 0 // the waiter is in several queues: no position is shown
 	}
 	w.event, w.place, w.all = e, place, all
 	if w.seenAt.IsZero() {
 		w.seenAt = w.now()
 	}
-	if !w.trying { // most tries are over at once
+	if !w.trying { // most attempts end at once
 		w.report()
 	}
 }
@@ -204,7 +204,7 @@ func (w *wait) text(now time.Time) string {
 // enough, that are seen during a wait. It is safe for concurrent use.
 type allHeld struct {
 	text  string          // the text if all are held
-	n     int             // how many they are
+	n     int             // number of keys or permits
 	keys  []leasehold.Key // in their order; nil for permits
 	mu    sync.Mutex
 	owner map[leasehold.Key]string

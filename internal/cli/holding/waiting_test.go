@@ -217,7 +217,7 @@ func TestWaitForOwnFormerGrantIsReportedAsCheck(t *testing.T) {
 	}
 }
 
-// A call for one of several permits stands in several queues, and moves in each.
+// A call for one of several permits waits in several queues, and moves in each.
 func TestPositionsInSeveralQueuesAreNotReported(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)

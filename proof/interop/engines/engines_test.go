@@ -259,8 +259,7 @@ func descendants(t *testing.T, pid int) []int {
 	return all
 }
 
-// gone asserts that processes end, which the death of another may still be
-// bringing about.
+// gone asserts that processes end. The death of another process may still be about to end them.
 func gone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {

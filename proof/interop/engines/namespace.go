@@ -50,7 +50,7 @@ func init() {
 // beNamespace is the process in the namespace. It lasts until the server ends
 // or outside closes our stdin, which it does by ending.
 func beNamespace(server []string) error {
-	runtime.LockOSThread() // the server is to outlive this thread by nothing
+	runtime.LockOSThread() // the server must die with this thread
 	if err := loopbackUp(); err != nil {
 		return err
 	}

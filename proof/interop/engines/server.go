@@ -86,7 +86,7 @@ func launch(c command) (*Server, error) {
 	cmd.ExtraFiles = c.files
 	if c.namespace {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-		if uid := os.Getuid(); uid != 0 { // then a user namespace lends us the right
+		if uid := os.Getuid(); uid != 0 { // a user namespace then gives this process the right
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}

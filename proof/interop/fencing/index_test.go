@@ -28,7 +28,7 @@ func TestS3RejectsStaleToken(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)
-	must(t, save(t, db, stale, "a")) // nobody has written since
+	must(t, save(t, db, stale, "a")) // no other client has written since
 	server.has(t, stale, "a")
 	must(t, save(t, db, current, "b"))
 	lost(t, save(t, db, stale, "c"))
@@ -58,8 +58,8 @@ func TestS3RejectsStaleWriteThatFoundNoObject(t *testing.T) {
 	server.has(t, current, "b")
 }
 
-// An ETag is made of the content alone. Were the token not in it, the later
-// holder's object would have the ETag that the stale one has seen.
+// An ETag is made of the content alone. Without the token in it, the later holder's object would
+// have the ETag that the stale holder has seen.
 func TestS3RejectsStaleWriteDespiteEqualContent(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
@@ -144,8 +144,7 @@ func refused(t *testing.T, err error) {
 	}
 }
 
-// between calls next before the first write goes out, when the look has been
-// answered.
+// between calls next when the read has been answered, before the first write is sent.
 type between struct {
 	next func()
 	once sync.Once

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package peers runs lock libraries of others, and ours, each in a process of
-// its own that a test can kill and pause:
+// Package peers runs other lock libraries, and leasehold, each in a process of its own that a
+// test can kill and pause:
 //
 //	java := peers.Run(t, peers.AWSLabs, server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})
 //	ours := peers.Run(t, peers.Ours("awslabs"), server.Endpoint, peers.Settings{Table: "locks", Lease: 2 * time.Second})

@@ -82,8 +82,8 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 	return d, nil
 }
 
-// Open makes another client of the library in the driver's process, set as the
-// first, and returns what [Request.Client] calls it.
+// Open makes another client of the library in the driver's process, with the settings of the
+// first. It returns the client's number for [Request.Client].
 func (d *Driver) Open(ctx context.Context) (client int64, err error) {
 	call := d.send("open", d.settings.line)
 	_, err = call.Reply(ctx)
@@ -116,8 +116,8 @@ func (d *Driver) PID() int { return d.process.PID() }
 // Done is closed when the reply is there, or will never come.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
-// Reply waits for the reply. An *Error is the driver's refusal; ErrEnded says
-// that it died first, after printing what the error shows.
+// Reply waits for the reply. It returns an *Error if the driver refused the request. If the
+// driver died first, it returns ErrEnded with the driver's last output.
 func (c *Call) Reply(ctx context.Context) (Reply, error) {
 	select {
 	case <-c.done:
@@ -156,7 +156,7 @@ func (d *Driver) send(do string, line func(id int64) any) *Call {
 	return c
 }
 
-// readAnswers gives each call its answer, and at the end the rest none.
+// readAnswers gives each call its answer. When the driver ends, the other calls end without one.
 func (d *Driver) readAnswers(answers io.ReadCloser) {
 	defer close(d.read)
 	defer answers.Close()

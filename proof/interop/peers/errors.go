@@ -11,9 +11,9 @@ var (
 	ErrUnsupported = errors.New("peers: the library cannot do this")
 	ErrFailed      = errors.New("peers: the library failed")
 
-	// ErrEnded: the driver is gone, so that no reply will come.
+	// ErrEnded is returned if the driver has ended, so that no reply will come.
 	ErrEnded = errors.New("peers: driver ended")
-	// ErrNotInstallable: an operator must provide the peer.
+	// ErrNotInstallable is returned if an operator must provide the peer.
 	ErrNotInstallable = errors.New("peers: not installable")
 )
 

@@ -19,7 +19,7 @@ type Settings struct {
 	TTL          string `json:"ttl,omitempty"`          // name; default: the library's
 	Owner        string `json:"owner,omitempty"`        // default: the library's
 
-	// Of ours alone.
+	// Only for leasehold.
 	Shared      bool `json:"shared,omitempty"`      // one lease for all locks
 	Connections int  `json:"connections,omitempty"` // idle connections; 0 for the SDK's default
 
@@ -96,7 +96,7 @@ type Record struct {
 	Expires    time.Time     `json:"-"`
 	Released   bool          `json:"released,omitempty"`
 	Slot       int           `json:"slot,omitempty"`
-	Token      int64         `json:"token,omitempty"` // ours alone
+	Token      int64         `json:"token,omitempty"` // only for leasehold
 	Data       []byte        `json:"data,omitzero"`
 	Attributes Attributes    `json:"attributes,omitzero"`
 }

@@ -25,11 +25,11 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// oursName is the argument zero that asks this program to be our driver.
+// oursName is the argument zero that makes this program leasehold's driver.
 const oursName = "leasehold-interop-ours"
 
-// Our driver is whatever program imports this package, test binaries included,
-// so it has to be told apart before main and flags.
+// Any program that imports this package, test binaries included, can be leasehold's driver. So
+// it is recognized before main and flags.
 func init() {
 	if os.Args[0] == oursName {
 		if err := beOurs(os.Args[1], os.Stdin, os.Stdout); err != nil {
@@ -53,7 +53,7 @@ func Ours(layoutName string) Peer {
 	}
 }
 
-// ours is our side of the line protocol: one client.
+// ours is one leasehold client behind the line protocol.
 type ours struct {
 	layout string
 	client *leasehold.Client // once opened
@@ -74,7 +74,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 			b = fmt.Appendf(nil, `{"id":%d,"error":{"kind":"failed","message":%q}}`, r.ID, err.Error())
 		}
 		writing <- struct{}{}
-		_, _ = answers.Write(append(b, '\n')) // nobody to tell
+		_, _ = answers.Write(append(b, '\n')) // no reader is left
 		<-writing
 	}
 	lines := bufio.NewReader(requests)

@@ -24,9 +24,8 @@ func Patiently(t testing.TB) context.Context {
 	return ctx
 }
 
-// Run starts a peer for a test and kills it when the test ends. One that cannot
-// be installed by anybody skips the test with that reason; one that could be
-// but was not fails it.
+// Run starts a peer for a test and kills it when the test ends. A peer that nobody can install
+// skips the test with the reason. Any other missing peer fails the test.
 func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)

@@ -123,10 +123,9 @@ func start(ctx context.Context) (_ *server, err error) {
 	return s, s.waitUntilReady(ctx)
 }
 
-// notAsRoot has a process see another user in root's place, because PostgreSQL
-// refuses to run as root: in a user namespace, whose files are still root's
-// outside. The namespace for shared memory goes with the last process in it, a
-// killed one too.
+// notAsRoot runs a process in a user namespace where root has another user's id, because
+// PostgreSQL refuses to run as root. Outside, its files still belong to root. The namespace for
+// shared memory ends with its last process, even if that is killed.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil

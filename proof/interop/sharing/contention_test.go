@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// The sections prove exclusion by themselves: each creates a file that must not
-// be there, and removes it. All go on until each has had its turn, so that none
-// gets it because the others were done.
+// The sections check exclusion themselves: each creates a file that must not exist, and removes
+// it. All clients continue until each has had a section, so that none gets one only because the
+// others have finished.
 func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
 	const each, sections = 4, 200
 	matches(t, 2*time.Minute, func(t *testing.T, m match) {
@@ -27,7 +27,7 @@ func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
 		inside := filepath.Join(t.TempDir(), "inside")
 		begun := time.Now()
 		var entered, hadTheirTurn atomic.Int64
-		counts := make([]int, len(drivers)) // each of its own goroutine
+		counts := make([]int, len(drivers)) // each is written by one goroutine
 		var all sync.WaitGroup
 		for i, d := range drivers {
 			all.Go(func() {
@@ -46,7 +46,7 @@ func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
 					if counts[i]++; counts[i] == 1 {
 						hadTheirTurn.Add(1)
 					}
-					<-time.After(10 * time.Millisecond) // for another to come in, if it can
+					<-time.After(10 * time.Millisecond) // time for another client to enter, if it can
 					if err := f.Close(); err != nil {
 						t.Error(err)
 					}

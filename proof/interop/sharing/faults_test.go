@@ -33,8 +33,8 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex treats any error but a failed condition as an acquired lock. It then works
-// beside the holder; the record, and so our Commits, stay.
+// dyndb-mutex treats any error but a failed condition as an acquired lock. It then works beside
+// the holder. The record is unchanged, so leasehold's Commits still work.
 func TestDyndbMutexTakesErrorForAcquiredLock(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -54,7 +54,7 @@ func TestDyndbMutexTakesErrorForAcquiredLock(t *testing.T) {
 	})
 }
 
-// python_dynamodb_lock's with block swallows what is raised inside.
+// python_dynamodb_lock's with block swallows exceptions that are raised inside it.
 func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -81,12 +81,12 @@ func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "Cannot reacquire") {
 			t.Errorf("error %v: the fault is gone", err)
 		}
-		ours.Acquire(t, "k") // a refused call of ours leaves nothing behind
+		ours.Acquire(t, "k") // a refused call of leasehold leaves nothing behind
 	})
 }
 
-// The second of two dyndb-mutex objects with one name releases the lock of the first. The
-// owner that leasehold writes is no object's name.
+// The second of two dyndb-mutex objects with one name releases the lock of the first. The owner
+// that leasehold writes is never the name of such an object.
 func TestDyndbMutexReleasesLockOfSameNameButNotLeaseholds(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
@@ -121,8 +121,8 @@ func TestDyndbMutexTTLNeverExpiresAndLeaseholdsDoes(t *testing.T) {
 	})
 }
 
-// dynamo-dlm cuts the time off to whole seconds before it adds the lease. Ours
-// rounds the end up.
+// dynamo-dlm truncates the time to whole seconds before it adds the lease. Leasehold rounds the
+// end up.
 func TestDynamoDLMShortensLeaseAndLeaseholdDoesNot(t *testing.T) {
 	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -167,8 +167,8 @@ func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 	})
 }
 
-// The Java client's update carries our attributes into its own grant. Ours does
-// not take that for a grant of ours, and its next token is above all before.
+// The Java client's update keeps leasehold's attributes in its own grant. Leasehold does not
+// take that for a grant of its own, and its next token is higher than all earlier ones.
 func TestLeaseholdRecognisesJavaGrantThatKeptItsToken(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

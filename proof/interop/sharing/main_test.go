@@ -15,8 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// Most of a match is waiting for leases to end: twice as many go on at once as go
-	// test would let on two cores.
+	// A match mostly waits for leases to end, so twice as many run at once as go test would run on
+	// two cores.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

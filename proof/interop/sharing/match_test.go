@@ -50,8 +50,8 @@ func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m ma
 	}
 }
 
-// bothWays plays a scenario with the peer as the first and ours as the second,
-// and the reverse, at the same time: most of it is waiting.
+// bothWays plays a scenario with the peer first and leasehold second, and the reverse at the
+// same time: most of it is waiting.
 func (m match) bothWays(t *testing.T, scenario func(t *testing.T, first, second peers.Peer, key string)) {
 	t.Run("peer first", func(t *testing.T) { t.Parallel(); scenario(t, m.peer, m.ours, "peer first") })
 	t.Run("ours first", func(t *testing.T) { t.Parallel(); scenario(t, m.ours, m.peer, "ours first") })

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// Each that enters counts how many are inside, and creates the file of its slot,
-// which must not be there. All go on until each has been in ten times.
+// Each client that enters counts the clients inside, and creates the file of its slot, which
+// must not exist. All continue until each has entered ten times.
 func TestDynamoDLMPermitsAreSharedThreeByThree(t *testing.T) {
 	const each, permits, turns = 3, 3, 10
 	with(t, peers.DynamoDLM, 2*time.Minute, func(t *testing.T, m match) {
@@ -27,7 +27,7 @@ func TestDynamoDLMPermitsAreSharedThreeByThree(t *testing.T) {
 		dir := t.TempDir()
 		begun := time.Now()
 		var inside, most, hadTheirTurns atomic.Int64
-		counts := make([]int, len(drivers)) // each of its own goroutine
+		counts := make([]int, len(drivers)) // each is written by one goroutine
 		var all sync.WaitGroup
 		for i, d := range drivers {
 			all.Go(func() {
@@ -59,7 +59,7 @@ func TestDynamoDLMPermitsAreSharedThreeByThree(t *testing.T) {
 					if counts[i]++; counts[i] == turns {
 						hadTheirTurns.Add(1)
 					}
-					<-time.After(10 * time.Millisecond) // for others to come in, if they can
+					<-time.After(10 * time.Millisecond) // time for other clients to enter, if they can
 					inside.Add(-1)
 					if err := f.Close(); err != nil {
 						t.Error(err)

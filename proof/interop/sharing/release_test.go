@@ -21,7 +21,7 @@ func looks(p peers.Peer) (operation string, perLook int) {
 	return "GetItem", 1
 }
 
-// The lease is so long that nobody can have waited it out.
+// The lease is so long that no client can have waited for its end.
 func TestPeerAndLeaseholdRefuseWaiterUntilRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {

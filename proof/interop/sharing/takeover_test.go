@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// lastSign waits until a holder has just renewed, if it does, and returns a time
-// before which it certainly had not renewed for the last time.
+// lastSign waits for a renewal if the holder renews. It returns a time that is certainly before
+// the holder's last renewal.
 func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefore time.Time) {
 	t.Helper()
 	name := versionName(m)

@@ -21,12 +21,12 @@ var hostile = []string{
 	"\"$(intrude)", "\\", "\\$(intrude)", "*", "?", "[a-z]*", "~", "!intrude", "#", "%", "^", " ", "\t", "\x1b[201~", "\x03", "\x15intrude\r", "$HOME", "é`intrude`",
 }
 
-// scene is a store and a directory in which others have named what they could.
+// scene is a store and a directory with names that hostile users have chosen.
 type scene struct {
 	env      []string
 	dir      string // where the shell is
 	home     string
-	intruded string // is made by the program intrude
+	intruded string // the file that the program intrude makes
 }
 
 func newScene(t *testing.T) *scene {
@@ -87,7 +87,7 @@ func (s *scene) write(t *testing.T, name string) {
 	}
 }
 
-// calm asserts that nothing which others have named was run.
+// calm asserts that no text of another user was run.
 func (s *scene) calm(t *testing.T, line string) {
 	t.Helper()
 	if _, err := os.Stat(s.intruded); err == nil {
@@ -118,7 +118,7 @@ func (s *scene) populate(t *testing.T) {
 	s.store(t, "`intrude`", first...)
 	s.store(t, "$(intrude)", second...)
 	s.store(t, "(intrude)", mixed...)
-	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // for break, which offers what is held
+	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // for break, which completes held keys
 }
 
 // TestTABRunsNothingNamedByOtherUsers types lines into each shell. TAB, TAB again, and
@@ -190,7 +190,7 @@ func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// nothingOfAListRuns has TAB offer all that there is.
+// nothingOfAListRuns makes TAB list all completions.
 func nothingOfAListRuns(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for _, line := range []string{

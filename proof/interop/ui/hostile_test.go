@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// attacker is a server of another user of the machine. It keeps all that reaches it.
+// attacker is a server of another user of the machine. It records everything that it receives.
 type attacker struct {
 	t       testing.TB
 	servers []*http.Server
@@ -30,7 +30,7 @@ type attacker struct {
 	arrived chan struct{} // has one after each request, unless it is full
 }
 
-// attack has an attacker serve a port, on both addresses of this machine; "0": any.
+// attack starts an attacker at a port of both loopback addresses; "0" means any port.
 func attack(t testing.TB, port string, a *attacker) *attacker {
 	t.Helper()
 	a.t, a.port, a.arrived = t, port, make(chan struct{}, 1)
@@ -51,7 +51,7 @@ func attack(t testing.TB, port string, a *attacker) *attacker {
 	return a
 }
 
-// leave gives the port up.
+// leave closes the port.
 func (a *attacker) leave() {
 	for _, s := range a.servers {
 		_ = s.Close()
@@ -103,7 +103,7 @@ func (a *attacker) wait() {
 	}
 }
 
-// loot is all that has reached it.
+// loot returns everything that the attacker has received.
 func (a *attacker) loot() string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -193,8 +193,8 @@ func planted(owner string) string {
 	});`
 }
 
-// TestServiceWorkerOfEarlierPageDoesNotSeeURL: a browser asks the service workers of
-// an origin first, and an address with its port may have been somebody else's origin.
+// A browser asks the service workers of an origin first. Another user's page may have left one
+// at an address with this port.
 func TestServiceWorkerOfEarlierPageDoesNotSeeURL(t *testing.T) {
 	s := newScene(t, "native")
 	owner := attack(t, "0", &attacker{})
@@ -221,7 +221,7 @@ func TestServiceWorkerOfEarlierPageDoesNotSeeURL(t *testing.T) {
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
 }
 
-// tries is a page that asks the page of leasehold ui in every way that a browser has.
+// tries is a page that tries to reach the page of leasehold ui in every way that a browser has.
 func tries(target string) string {
 	return `<!doctype html><script>
 	const target = ` + js(target) + `, tried = [];
@@ -309,8 +309,8 @@ func TestPageOnAnotherPortCanNeitherReadNorBreak(t *testing.T) {
 	}
 }
 
-// TestPageWithReboundDNSNameIsRefused plays DNS rebinding: the page is of somebody
-// else's server, and then its name and port are ours.
+// TestPageWithReboundDNSNameIsRefused plays DNS rebinding: the page comes from an attacker's
+// server, and then its name and port lead to leasehold ui.
 func TestPageWithReboundDNSNameIsRefused(t *testing.T) {
 	s := newScene(t, "native")
 	evil := attack(t, "0", &attacker{})
@@ -340,8 +340,8 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// TestServerThatTakesPortOfOpenPageLearnsNoSecret: what it gets opens nothing
-// after a restart with the same secret, and what it says is not shown.
+// An attacker takes the port of an open page. What it receives opens nothing after a restart
+// with the same secret, and the page does not show its text.
 func TestServerThatTakesPortOfOpenPageLearnsNoSecret(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)
@@ -356,7 +356,7 @@ func TestServerThatTakesPortOfOpenPageLearnsNoSecret(t *testing.T) {
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
 	_, port, _ := net.SplitHostPort(addr)
 
-	// It has asked before, as everybody may, and says the same again.
+	// The attacker asked for a proof before, as anyone may, and repeats it.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()
@@ -397,8 +397,7 @@ func TestServerThatTakesPortOfOpenPageLearnsNoSecret(t *testing.T) {
 	}
 }
 
-// TestPageRejectsProofRelayedFromAnotherPort: the proof is true, but who
-// sits on the page's port is not the one that it is of.
+// An attacker on the page's port relays a valid proof of a server on another port.
 func TestPageRejectsProofRelayedFromAnotherPort(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--token-file", "token")

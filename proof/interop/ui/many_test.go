@@ -71,7 +71,7 @@ func (s *scene) many(n int) {
 	workers.Wait()
 }
 
-// scrolling is how a list was scrolled from its top to its end.
+// scrolling contains the measurements of scrolling a list from its top to its end.
 type scrolling struct {
 	Median, Worst float64 // milliseconds from frame to frame
 	Rows          int     // most rows that existed

@@ -13,10 +13,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs are how locks may be renewed.
+// configs are the ways to renew locks.
 var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
 
-// patience is how long a call in trouble is waited for.
+// patience limits the wait for a call in trouble.
 const patience = 5 * time.Second
 
 // meets reports whether a request of the operation meets the trouble.
@@ -128,11 +128,11 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 }
 
-// recover ends the trouble, and says what does not go on by itself.
+// recover ends the trouble, and reports what does not continue by itself.
 func (s *scene) recover(t *testing.T, op operation) {
 	t.Helper()
 	s.end()
-	lab.Elapse(3 * time.Second) // whatever is on its way yet
+	lab.Elapse(3 * time.Second) // until requests in flight have ended
 	again := op.do
 	if op.again != nil {
 		again = op.again

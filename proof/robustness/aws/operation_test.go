@@ -53,7 +53,7 @@ func newScene(t *testing.T, w *lab.World, cfg leasehold.Config) *scene {
 	return newSceneOver(t, w, cfg, func(wire *lab.Wire) dynamodb.HTTPClient { return wire })
 }
 
-// newSceneOver is newScene whose client sends through what is put before its wire.
+// newSceneOver is newScene with something between the client and its wire.
 func newSceneOver(t *testing.T, w *lab.World, cfg leasehold.Config, through func(*lab.Wire) dynamodb.HTTPClient) *scene {
 	t.Helper()
 	s := newIdleSceneOver(t, w, cfg, through)
@@ -99,9 +99,9 @@ type operation struct {
 	watches   bool          // it yields nothing while there is trouble
 	commits   bool          // writes of the caller's own
 	joins     bool          // the errors of several locks
-	hasty     bool          // at its end it does not wait to learn that no answer is missing
+	hasty     bool          // it ends without waiting for missing answers
 	ends      string        // the client whose locks it ends
-	grace     time.Duration // it may take beyond the end of its context
+	grace     time.Duration // how long it may outlast its context
 	do        func(ctx context.Context, s *scene) error
 	again     func(ctx context.Context, s *scene) error // the call that follows a failure; nil for the same
 }

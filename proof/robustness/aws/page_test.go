@@ -22,7 +22,7 @@ const pagePath = "../../../docs/internals/aws-errors.md"
 
 var rewrite = flag.Bool("rewrite", false, "write the tables of docs/internals/aws-errors.md anew, to be read as a diff")
 
-// column is one of the table of calls: a kind of trouble.
+// column is a column of the table of calls: a kind of trouble.
 type column string
 
 const (
@@ -108,7 +108,7 @@ func (r *results) tables() string {
 	return b.String()
 }
 
-// comes returns how the trouble shows itself to a write, as the page puts it.
+// comes returns the page's words for what a write sees of the trouble.
 func (x trouble) comes() string {
 	if x.vault != nil {
 		return "an error of the credential provider"

@@ -21,14 +21,14 @@ type trouble struct {
 	answer lab.Fault // the answer to every request
 	vault  error     // the credential provider's error, instead of an answer
 
-	writes  bool // it is met by writes and transactions alone
-	cancels bool // transactions, for the sake of one item
+	writes  bool // only writes and transactions meet it
+	cancels bool // it cancels transactions because of one item
 
 	passes bool    // requests are repeated for as long as their call allows
 	denies bool    // requests of a wait are repeated once it was answered
 	silent bool    // what was sent may have been applied
-	advice string  // what its errors say is to be done
-	is     []error // what they match
+	advice string  // the advice in its errors
+	is     []error // sentinel errors that its errors match
 }
 
 // says answers every request with one error of DynamoDB.
@@ -79,7 +79,7 @@ func leavesUnread(rest lab.Fault) lab.Fault {
 	}
 }
 
-// onWrites has writes met, and lets reads through: they have no such error.
+// onWrites applies an answer to writes, and lets reads through, which have no such error.
 func onWrites(fault lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Reads() && r.Op != "TransactGetItems" || r.Op == "Scan" || r.Op == "Query" {

@@ -82,7 +82,7 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	}
 }
 
-// And what it refuses without a reason hides what it would find.
+// A possible history that it refuses would hide real violations.
 func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {

@@ -36,7 +36,7 @@ func TestSemaphoreHistories(t *testing.T) {
 	forSeeds(t, 4, semaphores, semaphoreModel(), always...)
 }
 
-// mutexes are locks that one holds.
+// mutexes are locks with one holder.
 var mutexes = sharing{key: "m", acquire: func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error) {
 	ctx, cancel := w.waits()
 	defer cancel()
@@ -60,13 +60,13 @@ var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *w
 	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
 }}
 
-// waits is for how long a worker waits for a lock.
+// waits is how long a worker waits for a lock.
 func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
 // forSeeds plays histories, one of so many of all there are, and checks them.
-// A thousand show, between them, everything that is wanted.
+// A thousand histories together show everything that is required.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

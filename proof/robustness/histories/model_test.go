@@ -27,15 +27,15 @@ type asked struct {
 	frees bool  // a commit that releases
 }
 
-// told is its output.
+// told is the output of an operation.
 type told struct {
 	token   int64 // granted
 	n       int64 // what a read or a look showed
 	refused bool  // a write, by its target
-	unknown bool  // it may have landed, or may yet
+	unknown bool  // it may have been applied, or may still be
 }
 
-// key is one lock, as it ought to be.
+// key is the model of one lock.
 type key struct {
 	holder  int64 // the token of the client that believes that it holds the key; 0 if none does
 	newest  int64 // the highest token granted
@@ -44,11 +44,11 @@ type key struct {
 	seen    int64 // the highest token that the target has seen
 }
 
-// step is the key after an operation, and whether it could have taken place.
+// step returns the key after an operation, and whether the operation was possible.
 //
-// An operation whose outcome is unknown always can: where it finds that it must
-// not land it does nothing. It never has to land, since its time does not end: it
-// can come after the last look.
+// An operation of unknown outcome is always possible: it does nothing where it must not be
+// applied. It need not be applied at all: its time does not end, so it can come after the last
+// look.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
 	case acquire:
@@ -86,7 +86,7 @@ func (k key) step(in asked, out told) (bool, key) {
 	return true, k
 }
 
-// without is the key once a grant stands no longer.
+// without returns the key after a grant has ended.
 func (k key) without(token int64) key {
 	if k.grant == token {
 		k.grant = 0

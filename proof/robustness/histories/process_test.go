@@ -31,7 +31,7 @@ type sharing struct {
 	slowest float64                             // the rate of the slowest clock; 0 if all have rate 1
 }
 
-// run is one history on its way.
+// run is one history in progress.
 type run struct {
 	*history
 	seed uint64

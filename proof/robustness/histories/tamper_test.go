@@ -38,7 +38,7 @@ func unconditionalGrants(op string, body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`"ConditionExpression":"`), []byte(`"ConditionExpression":"attribute_exists(#0) OR attribute_not_exists(#0) OR `))
 }
 
-// tokensThatStay has a grant add nothing to the token.
+// tokensThatStay makes a grant keep the previous token.
 func tokensThatStay(op string, body []byte) []byte {
 	var in map[string]any
 	added := regexp.MustCompile(`if_not_exists\(#\d+, :\d+\) \+ (:\d+)`).FindSubmatch(body)
@@ -61,7 +61,7 @@ func newTokenEveryTime(_ string, body []byte) []byte {
 	return bytes.Replace(body, []byte(in.ClientRequestToken), []byte(protocol.NewVersion()), 1)
 }
 
-// noGuard has a commit land that finds any record at all.
+// noGuard applies a commit if there is any record.
 func noGuard(op string, body []byte) []byte {
 	var in map[string]any
 	if op != "TransactWriteItems" || json.Unmarshal(body, &in) != nil {

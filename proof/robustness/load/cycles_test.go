@@ -24,10 +24,10 @@ const (
 	warming = 5
 )
 
-// cycle is one way to acquire, and how many of them there are to be.
+// cycle is a way to acquire, with the number of repetitions.
 type cycle struct {
 	config func() leasehold.Config
-	share  int       // one in so many of LEASEHOLD_CYCLES
+	share  int       // divides LEASEHOLD_CYCLES
 	fault  lab.Fault // on the client's network
 	held   bool      // another client holds the key all the time
 	do     func(ctx context.Context, c *leasehold.Client, key string) error

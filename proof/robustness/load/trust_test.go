@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// configs are how locks are renewed.
+// configs are the ways to renew locks.
 var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a shared lease": lab.SharedConfig}
 
 // held are locks by their keys. It is safe for concurrent use.

@@ -17,12 +17,12 @@ type Mutant struct {
 	File  string // from the root of the module
 	Func  string
 	Line  int // the change's line
-	At    int // where a test must come by: a line of code that runs, and
+	At    int // line that a test must run to reach the mutant, and
 	Col   int // its column
 	Start int // the bytes
 	End   int // end of the replaced text
 	With  string
-	Name  string // the same after lines were added elsewhere
+	Name  string // stays the same if lines are added elsewhere
 }
 
 // mutated returns the file with the change.
@@ -129,7 +129,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.IncDecStmt:
-		if !isHeader(stack, n) { // it would only be endless
+		if !isHeader(stack, n) { // the mutant would only loop forever
 			f.add(stack, n, n.Pos(), n.End(), "")
 		}
 	case *ast.AssignStmt:

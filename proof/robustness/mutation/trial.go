@@ -26,7 +26,7 @@ const (
 	killed   outcome = "killed"
 	timedOut outcome = "timed out" // killed, too: a test did not end
 	survived outcome = "survived"
-	unseen   outcome = "unseen"   // no test comes by
+	unseen   outcome = "unseen"   // no test reaches it
 	invalid  outcome = "no Go"    // it does not compile
 	known    outcome = "harmless" // survived, and listed with its reason
 )
@@ -39,7 +39,7 @@ type result struct {
 	Package string  `json:"package"`
 }
 
-// trial asks the tests about mutants.
+// trial runs the tests on mutants.
 type trial struct {
 	root, tmp string
 	seen      witnesses

@@ -22,10 +22,10 @@ var packages = []string{
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",
 }
 
-// others hold tests of those, too.
+// others are packages with more tests of the mutated ones.
 var others = []string{"rwlock", "election", "internal/ambiguity", "internal/behaviour", "internal/layouttest", "internal/simulation"}
 
-// seeds is how many seeds of each world of the simulation are asked.
+// seeds is the number of seeds of each world of the simulation that are run.
 const seeds = "LEASEHOLD_SEEDS=6"
 
 // witness is a test.
@@ -151,7 +151,7 @@ func (w witnesses) ask(ctx context.Context, root, dir, bin, tmp string) error {
 	return first
 }
 
-// read adds what one test has run through.
+// read adds the blocks that one test has run.
 func (w witnesses) read(profile string, by witness) error {
 	f, err := os.Open(profile)
 	if err != nil {

@@ -129,9 +129,8 @@ func verifyBeliefs(grants []*grant) (found []Violation) {
 // still is a stretch of time in which a worker did nothing.
 type still struct{ from, to time.Duration }
 
-// verifyStops checks that nobody believes in a lock whose lease has run out while
-// its client stood still, or since it died. This holds also where nobody else
-// wanted the key.
+// verifyStops checks that no worker believes in a lock whose lease expired while its process was
+// paused or dead. This also holds if no other worker wanted the key.
 func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	const forever = time.Duration(1<<63 - 1)
 	stills := map[string][]still{}

@@ -47,8 +47,7 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run believes for a while, as CMD does that asks nobody: while it runs, the key is
-// its own. A signal ends it at once.
+// run believes for a while without checking the lock, as CMD does. A signal ends it at once.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

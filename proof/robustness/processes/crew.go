@@ -58,8 +58,8 @@ type slot struct {
 	head    bool // it was the head of a queue when it was killed
 }
 
-// newCrew opens a journal and the tables, which it creates. At is where the tests
-// see them, the workers' own network aside.
+// newCrew opens a journal and the tables, which it creates. at is their place as the tests reach
+// it, without the workers' network.
 func newCrew(t testing.TB, name string, at place) *crew {
 	t.Helper()
 	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
@@ -148,7 +148,7 @@ func (s *slot) run() {
 			end.Kind, end.Text = Killed, asHead(head)
 		}
 		s.crew.journal.write(end)
-		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // too young to have a handler
+		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // it may not have installed its signal handler yet
 		if !killed && !s.ends && !asked {
 			s.crew.t.Errorf("%s ended by itself: %v\n%s", who, p.Err(), said)
 		}
@@ -158,7 +158,7 @@ func (s *slot) run() {
 	}
 }
 
-// chance is a source of its own for one goroutine.
+// chance returns a random source for one goroutine.
 func (c *crew) chance() *rand.Rand {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -255,14 +255,14 @@ func (c *crew) killOne(chance *rand.Rand) {
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
 		head := c.heads()[who] != ""
 		c.mu.Lock()
-		alive := s.who == who && s.process == p && !s.fault // else another's kill, which nobody has noticed yet
+		alive := s.who == who && s.process == p && !s.fault // otherwise another fault has killed it
 		s.killed, s.fault, s.head = s.killed || alive, s.fault || alive, s.head || alive && head
 		c.mu.Unlock()
 		if alive {
 			if err := p.Kill(); err != nil {
 				c.t.Errorf("kill %s: %v", who, err)
 			}
-			alive = signalOf(p.Err()) == syscall.SIGKILL // else it had just ended by itself
+			alive = signalOf(p.Err()) == syscall.SIGKILL // otherwise it had just ended by itself
 		}
 		c.spare(s)
 		if alive {
@@ -368,7 +368,7 @@ func (c *crew) stop() {
 	}
 }
 
-// kill ends what is left.
+// kill ends the remaining processes.
 func (c *crew) kill() {
 	c.mu.Lock()
 	c.over = true

@@ -149,7 +149,7 @@ func TestCrewDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 					t.Fatal(err)
 				}
 				if out.Item != nil {
-					break // it is granted, and nobody knows yet
+					break // it is granted, and no worker knows yet
 				}
 			}
 			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})

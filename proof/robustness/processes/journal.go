@@ -24,7 +24,7 @@ func openJournal(path, who string) (*journal, error) {
 	return &journal{f, who}, nil
 }
 
-// write appends an event. A process that cannot say what it does must not do it.
+// write appends an event. A process that cannot record an action must not perform it.
 func (j *journal) write(e Event) {
 	if e.Who == "" {
 		e.Who = j.who
@@ -36,8 +36,7 @@ func (j *journal) write(e Event) {
 	if err != nil {
 		panic(err)
 	}
-	// A line begins with its newline, so that one which a kill has torn spoils
-	// no other.
+	// A line begins with its newline, so that a line torn by a kill damages no other.
 	if _, err := j.file.Write(append([]byte{'\n'}, line...)); err != nil {
 		panic(fmt.Sprintf("journal: %v", err))
 	}

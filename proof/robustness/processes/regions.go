@@ -28,7 +28,7 @@ const agreement = 15 * time.Millisecond
 // way is a way in which a Region is dark.
 type way string
 
-// The ways. A request that a Region has let go of is not applied; one that it holds up is.
+// The ways. A request that the Region drops is not applied; a request that it delays is.
 const (
 	serves      way = ""
 	refused     way = "connections refused"
@@ -130,7 +130,7 @@ func (r *region) lighten() {
 	}
 }
 
-// set changes how the Region is dark, ends the way before, and returns that.
+// set changes how the Region fails, ends the previous way, and returns that way.
 func (r *region) set(w way) way {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -142,7 +142,7 @@ func (r *region) set(w way) way {
 	return before
 }
 
-// request is what a Region needs to know of a request.
+// request contains the parts of a request that a Region needs.
 type request struct {
 	op             string
 	writes, strong bool
@@ -245,7 +245,7 @@ func (r *region) leave(item string) {
 	}
 }
 
-// described is what DescribeTable says in the Region.
+// described returns DescribeTable's answer in the Region.
 func (r *region) described(table string) string {
 	var replicas []string
 	for _, name := range slices.DeleteFunc(slices.Clone(regionNames), func(name string) bool { return name == r.name }) {

@@ -166,7 +166,7 @@ func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
 	c := newCrew(t, "slow", g.direct)
-	for _, key := range keysOf(4) { // each its own: four that choose one key hold one
+	for _, key := range keysOf(4) { // a key for each: four workers on one key would hold one
 		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true})
 	}
 	c.hold(4)
@@ -196,7 +196,7 @@ func (c *crew) hold(keys int) {
 	}
 }
 
-// dark makes a Region dark, and writes it down.
+// dark makes a Region dark, and records that in the journal.
 func (c *crew) dark(r *region, w way) {
 	c.journal.write(Event{Kind: Broke, Text: r.name + ": " + string(w)})
 	r.darken(w)
@@ -247,7 +247,7 @@ func (c *crew) endRegions() regionFigures {
 	free.Wait()
 	f := regionFigures{figures: verify(c.t.(*testing.T), events), trust: time.Hour, first: time.Hour}
 	over, at, lost := map[grantID]time.Duration{}, map[string]string{}, map[grantID]bool{}
-	granted := map[grantID]time.Duration{} // until when it was trusted at first
+	granted := map[grantID]time.Duration{} // first end of trust of each grant
 	for _, e := range events {
 		id := grantID{e.Who, e.Grant}
 		switch e.Kind {

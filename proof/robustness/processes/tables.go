@@ -78,7 +78,7 @@ func client(s site, over *awshttp.BuildableClient) *dynamodb.Client {
 	})
 }
 
-// locks is what the locks' requests go through.
+// locks returns the DB for the locks' requests.
 func (t *tables) locks() leasehold.DB {
 	if t.regions != nil {
 		return t.regions

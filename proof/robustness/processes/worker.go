@@ -157,7 +157,7 @@ func (w *worker) round(ctx context.Context) {
 		h.work(ctx)
 		h.letGo()
 	}
-	pass(ctx, w.upTo(40*time.Millisecond)) // or the same process would have the key again and again
+	pass(ctx, w.upTo(40*time.Millisecond)) // otherwise the same process would get the key repeatedly
 }
 
 func (w *worker) upTo(d time.Duration) time.Duration { return time.Duration(w.rand.Int64N(int64(d))) }
@@ -182,7 +182,7 @@ type held struct {
 	bound   context.Context
 	unbind  context.CancelFunc
 	looks   int
-	unsure  bool // a commit had no answer: it may land while the grant stands
+	unsure  bool // a commit had no answer: it may be applied while the grant is current
 }
 
 // believes asks the lock whether it is held, and writes down what it says. The
@@ -301,7 +301,7 @@ func (h *held) count() {
 			return fmt.Errorf("not sent, for the count could not be read: %v", err) //nolint:errorlint // whatever it was, nothing was sent
 		}
 		if h.Flaw == Unfenced {
-			// Time to be stopped, as any process may be between two of its lines.
+			// This leaves time for a pause, which can happen between any two lines.
 			h.journal.write(Event{Kind: Broke, Text: hasRead})
 			pass(ctx, h.Lease)
 			return h.tables.putCount(context.Background(), h.key, id, n+1, h.lock.Token())

@@ -1,6 +1,6 @@
 // Package hold has the commands that hold keys: run, elect, acquire, renew and release.
 //
-//	run.go    run: what is wanted is sought, held while CMD runs, and released; elect and acquire
+//	run.go    run: acquires the keys, holds them while CMD runs, and releases them; elect and acquire
 //	          share the flags about the hold
 //	elect.go  elect, also with --watch and --step-down
 //	grant.go  acquire, renew, release: a grant outlives the command

@@ -225,7 +225,7 @@ func TestDynamolockTakesOverFromTheOldLibrary(t *testing.T) {
 	if err := table.Create(t.Context(), db, table.Spec{Name: "locks", Layout: layout.Dynamolock{}}); err != nil {
 		t.Fatal(err)
 	}
-	// The record that a process of dynamolock has left which died while it held the lock.
+	// A process of dynamolock died while it held the lock, and left this record.
 	text := func(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{
 		"key": text("invoices"), "ownerName": text("old"), "leaseDuration": text("1s"), "recordVersionNumber": text("aaaa"),

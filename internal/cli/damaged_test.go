@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-func TestDamagedRecordIsShownAndExactlyItIsRemoved(t *testing.T) {
+func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {

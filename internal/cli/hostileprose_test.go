@@ -72,7 +72,7 @@ func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, ch
 	}
 }
 
-func TestProseQuotesNamesOfOtherUsers(t *testing.T) {
+func TestMessagesQuoteNamesOfOtherUsers(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	quoted := 0

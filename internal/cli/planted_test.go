@@ -163,7 +163,7 @@ func TestStoreBehindUnreadableDirectoryOpens(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-func TestPlantedLinkLeadsNoFileOfRootElsewhere(t *testing.T) {
+func TestRootFollowsNoPlantedLink(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE/made" link; ln -s "$ELSEWHERE/made" k.prom`)

@@ -10,7 +10,7 @@ import (
 )
 
 // Every user of the machine may read the command lines of all processes.
-func TestSecretsAreOnNoCommandLine(t *testing.T) {
+func TestCommandLinesContainNoSecrets(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const mine = "nobody-else-may-know-0123456789"

@@ -36,7 +36,7 @@ func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr
 	return out.String(), errs.String(), code
 }
 
-func TestMistakesAreExplainedBeforeAnyRequest(t *testing.T) {
+func TestInvalidUseIsExplainedBeforeAnyRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)

@@ -82,7 +82,7 @@ func TestHolderDiesAfterItsLeaseAndIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestDeadHolderIsNotCreditedAfterItsLease(t *testing.T) {
+func TestHoldTimeOfDeadHolderEndsWithItsLease(t *testing.T) {
 	const lease, dead = 4 * time.Second, 172 * time.Second
 	credited := func(t *testing.T, r rowView, most time.Duration) {
 		t.Helper()

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
-func TestWriteOfSeveralGrantsToOneFileSucceedsForOne(t *testing.T) {
+func TestOnlyOneOfConcurrentGrantWritesToFileSucceeds(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not locked there")

@@ -86,7 +86,7 @@ func TestCertmagicServersObtainCertificateOnce(t *testing.T) {
 	})
 }
 
-func TestCertmagicLearnsOfLossAtNextAttempt(t *testing.T) {
+func TestCertmagicDetectsLossAtNextAttempt(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t}
 		cfg, names := server(t, env, t.TempDir(), a)

@@ -53,7 +53,7 @@ func TestPageShowsTheTableWithinTwoPolls(t *testing.T) {
 	}
 }
 
-func TestBarRunsDownAndJumpsBackAtARenewal(t *testing.T) {
+func TestLeaseBarShrinksAndRenewalRefillsIt(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	s.hold("job", short...)

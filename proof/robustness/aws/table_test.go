@@ -53,7 +53,7 @@ func TestHolderOfDeletedTableIsTrustedAndNewTableServes(t *testing.T) {
 }
 
 // A table that is empty shows no holder: to delete one breaks every lock in it.
-func TestHolderLearnsOfNewTableAtNextRenewal(t *testing.T) {
+func TestHolderDetectsNewTableAtNextRenewal(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(time.Second)
 		drop(t, s)

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 	"github.com/aws/smithy-go"
 )
@@ -14,6 +15,12 @@ var (
 	errReset  = errors.New("connection reset by peer")
 	errServer = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
 )
+
+// wrongClock is how the SDK marks the error of a request that a wrong clock has signed.
+type wrongClock struct{ error }
+
+func (e wrongClock) Unwrap() error        { return e.error }
+func (e wrongClock) RetryableError() bool { return true }
 
 func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 	const at = time.Minute
@@ -28,6 +35,8 @@ func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 		"throttled":                  {&types.ProvisionedThroughputExceededException{}, time.Millisecond, time.Second, serves},
 		"conflict of two Regions":    {&types.ReplicatedWriteConflictException{}, time.Millisecond, time.Second, serves},
 		"refused":                    {&smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}, time.Millisecond, time.Second, saysNothing},
+		"signed by a wrong clock":    {wrongClock{&smithy.GenericAPIError{Code: "InvalidSignatureException", Fault: smithy.FaultClient}}, time.Millisecond, time.Second, saysNothing},
+		"silent credential source":   {&v4.SigningError{Err: context.DeadlineExceeded}, time.Second, time.Second, saysNothing},
 		"reset":                      {errReset, time.Millisecond, time.Second, failed},
 		"server error":               {errServer, time.Millisecond, time.Second, failed},
 		"silent":                     {context.DeadlineExceeded, time.Second, time.Second, failed},

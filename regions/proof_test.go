@@ -38,6 +38,7 @@ func TestProofNeedsStrongTableInEveryRegion(t *testing.T) {
 		"denied":                       {[]described{{"a", nil, denied}}, true, "DescribeTable in a: " + denied.Error()},
 		"home is out":                  {[]described{{"a", nil, outage}, {"b", global(strong, "a", "c"), nil}}, true, ""},
 		"home denies":                  {[]described{{"a", nil, denied}, {"b", global(strong, "a", "c"), nil}}, true, ""},
+		"home proves, another denies":  {[]described{{"a", global(strong, "b", "c"), nil}, {"b", nil, denied}}, true, ""},
 		"an answer of no DynamoDB":     {[]described{{"a", nil, nil}}, false, ""},
 		"all are out":                  {[]described{{"a", nil, outage}, {"b", nil, outage}, {"c", nil, outage}}, false, ""},
 		"home is out, another denies":  {[]described{{"a", nil, outage}, {"b", nil, denied}}, true, "DescribeTable in b: " + denied.Error()},

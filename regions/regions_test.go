@@ -285,6 +285,90 @@ func TestUnprovenTableStaysHomeBesideProvenTable(t *testing.T) {
 	})
 }
 
+func TestSlowRegionIsNotLeftBeforeItHasBeenQuick(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		w.darken(0, lab.Slow(2*time.Second))
+		db, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		lab.Elapse(10 * time.Second)
+		if db.Region() != names[0] {
+			t.Errorf("requests go to %s", db.Region())
+		}
+		w.lighten(0)
+		w.Release(lock)
+	})
+}
+
+func TestHomeThatAnswersSlowlyIsNotReturnedTo(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		db, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		w.darken(0, ways["no connection"])
+		lab.Elapse(10 * time.Second)
+		w.darken(0, lab.Slow(2*time.Second))
+		for range 120 {
+			if lab.Elapse(time.Second); db.Region() == names[0] {
+				t.Fatal("requests go home")
+			}
+		}
+		w.lighten(0)
+		w.Release(lock)
+	})
+}
+
+func TestProbeIsAStronglyConsistentRead(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		_, client := w.process(0, lab.Config())
+		lock := w.Acquire(client, "a")
+		lab.Elapse(time.Second)
+		var strong, others atomic.Int64
+		w.darken(0, func(r *lab.Request) (*http.Response, error) {
+			switch {
+			case r.Op != "GetItem":
+			case strings.Contains(string(r.Body), `"ConsistentRead":true`):
+				strong.Add(1)
+			default:
+				others.Add(1)
+			}
+			return nil, lab.ErrReset
+		})
+		lab.Elapse(30 * time.Second)
+		if strong.Load() < 3 || others.Load() > 0 {
+			t.Errorf("%d strong reads, %d others", strong.Load(), others.Load())
+		}
+		w.lighten(0)
+		w.Release(lock)
+	})
+}
+
+func TestDBOfOneRegionDescribesNoTable(t *testing.T) {
+	inRegions(t, func(t *testing.T, w *world) {
+		wire := w.Wire()
+		home := w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Region = wire, names[0] }).Client
+		client := w.ClientOf(struct {
+			*regions.DB
+			machine.Provider
+		}{regions.New(home), w.Connect(nil)}, lab.Config())
+		w.Release(w.Acquire(client, "a"))
+		lab.Elapse(time.Second)
+		for _, sent := range wire.Sent() {
+			if sent.Op == "DescribeTable" {
+				t.Error("it described the table")
+			}
+		}
+	})
+}
+
+func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
+	client := dynamodb.New(dynamodb.Options{Region: names[0]})
+	defer func() {
+		if said := recover(); said == nil || !strings.Contains(fmt.Sprint(said), names[0]) {
+			t.Errorf("panic %v", said)
+		}
+	}()
+	regions.New(client, client)
+}
+
 // What a proxy answers to DescribeTable is no proof, whatever it says.
 func TestForeignDescriptionProvesNothing(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {

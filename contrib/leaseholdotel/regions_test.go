@@ -1,6 +1,7 @@
 package leaseholdotel_test
 
 import (
+	"errors"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
@@ -21,4 +22,11 @@ func TestGaugeCountsClientsByRegion(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(t, samples(t, rig.reader), map[string]sample{"leasehold.region_clients{us-east-1}": {value: 1}})
+}
+
+func TestRegionMovesAreCounted(t *testing.T) {
+	rig := newRig(t)
+	rig.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2", Err: errors.New("no such host")})
+	rig.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-1"})
+	want(t, samples(t, rig.reader), map[string]sample{"leasehold.region_moves": {value: 2}})
 }

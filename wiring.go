@@ -66,7 +66,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 
 // lineAMinute limits lines of the log that would repeat by the request. It is safe for
 // concurrent use.
-type lineAMinute struct{ at atomic.Int64 } // of the last line, in monotonic time; 0 before the first
+type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first
 
 // isDue reports whether a line is due at now, and takes it for written if it is.
 func (l *lineAMinute) isDue(now decide.Instant) bool {

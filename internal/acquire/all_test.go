@@ -148,7 +148,7 @@ func TestKeyOfADeadHolderIsAwaitedWhileOthersAreHeld(t *testing.T) {
 	})
 }
 
-func TestHolderThatIsLostWhileOthersAreAwaitedIsAcquiredAgain(t *testing.T) {
+func TestKeyLostWhileOthersAreAwaitedIsAcquiredAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		n := 0

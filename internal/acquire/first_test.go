@@ -53,7 +53,7 @@ func TestDeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
 	})
 }
 
-func TestTimeBetweenTwoClocksDoesNotMakeATakeoverTooEarly(t *testing.T) {
+func TestDelayBetweenClockReadsMakesNoTakeoverTooEarly(t *testing.T) {
 	by := layout.DynamoDLM{NoSlots: true}
 	inWorldOf(t, by, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
@@ -76,7 +76,7 @@ func TestTimeBetweenTwoClocksDoesNotMakeATakeoverTooEarly(t *testing.T) {
 	})
 }
 
-func TestWaiterThatPausesNotAtAllReadsAndDoesNotWrite(t *testing.T) {
+func TestWaiterWithoutPauseReadsInsteadOfWriting(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, pauses := w.client("b"), 0
@@ -203,7 +203,7 @@ func TestGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
 	})
 }
 
-func TestGrantThatIsDeliveredTwiceIsAGrant(t *testing.T) {
+func TestGrantDeliveredTwiceCountsAsOneGrant(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {

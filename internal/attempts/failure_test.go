@@ -54,7 +54,7 @@ func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client
 	return w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.Credentials = p }), cfg)
 }
 
-func TestMomentWithoutCredentialsEndsNoCall(t *testing.T) {
+func TestBriefLackOfCredentialsEndsNoCall(t *testing.T) {
 	type calls = func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 	for name, do := range map[string]calls{
 		"acquire": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
@@ -131,7 +131,7 @@ func TestMomentWithoutCredentialsEndsNoCall(t *testing.T) {
 	}
 }
 
-func TestErrorForWantOfCredentialsKeepsTheProvidersWords(t *testing.T) {
+func TestMissingCredentialsErrorKeepsProvidersText(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.Config())

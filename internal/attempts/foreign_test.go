@@ -139,7 +139,7 @@ func senderTo(t *testing.T, body string) *Sender {
 }
 
 // A server that finds one item of a batch, and leaves the whole of it unread.
-func TestBatchThatDoesNotGetSmallerIsEnded(t *testing.T) {
+func TestBatchThatMakesNoProgressIsEnded(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError

@@ -56,7 +56,7 @@ type Sender struct {
 	// grown.
 	RegionNews func(context.Context, RegionState)
 
-	changes  atomic.Int64 // those that RegionNews was called for
+	changes  atomic.Int64 // the last Changes that RegionNews was called for
 	accepted atomic.Bool  // by DynamoDB, at least once
 }
 
@@ -65,7 +65,7 @@ type Regions interface {
 	State(table string) RegionState
 }
 
-// RegionState is where requests go, and what is known of a table there.
+// RegionState tells where the requests to a table go, and what is known about the table.
 type RegionState struct {
 	Region  string          // where requests go
 	Changes int             // how often Region has changed; 1 once it is known that it never will

@@ -17,7 +17,7 @@ func endsAt(n int) protocol.Item {
 
 // A listing of a server that goes round is ended soon after the first key that comes
 // again, wherever the circle begins and however long it is.
-func TestListingThatGoesRoundIsEnded(t *testing.T) {
+func TestListingThatRepeatsItsKeysIsEnded(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
 		for _, round := range []int{1, 2, 3, 8, 99, 1000} {
 			var w Walk
@@ -38,7 +38,7 @@ func TestListingThatGoesRoundIsEnded(t *testing.T) {
 	}
 }
 
-func TestListingThatBeginsAgainWhereItsCallerLetItBeginIsEnded(t *testing.T) {
+func TestListingThatReturnsToItsStartKeyIsEnded(t *testing.T) {
 	w := Walk{Start: endsAt(1)}
 	if err := w.Pass(middleware.Metadata{}, nil, endsAt(1)); err == nil {
 		t.Error("it goes on")

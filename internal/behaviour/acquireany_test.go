@@ -156,7 +156,7 @@ func TestTryThatIsNotAnsweredGivesUp(t *testing.T) {
 	})
 }
 
-func TestKeyThatCannotBeHadIsLeftOut(t *testing.T) {
+func TestKeyThatCannotBeAcquiredIsLeftOut(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Put(lab.Key("damaged"))

@@ -129,7 +129,7 @@ func TestCloseWaitsForAGroupsFunction(t *testing.T) {
 	})
 }
 
-func TestDoOfAGroupReleasesTheOthersOfALockThatHasEnded(t *testing.T) {
+func TestGroupDoReleasesOtherLocksIfOneHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")

@@ -99,7 +99,7 @@ func TestEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
 	})
 }
 
-func TestTrustThatHasEndedIsNotDatedInTheFuture(t *testing.T) {
+func TestEndedTrustIsNotDatedInTheFuture(t *testing.T) {
 	for name, end := range map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
@@ -250,7 +250,7 @@ func TestLossIsPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 	})
 }
 
-func TestLeaseMayBeForEver(t *testing.T) {
+func TestLeaseMayBeEndless(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock, err := c.Acquire(t.Context(), "job", leasehold.WithLease(math.MaxInt64))

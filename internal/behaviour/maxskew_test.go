@@ -300,7 +300,7 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 }
 
 // A hand-over's lease is short, and what clocks may differ by comes off it, too.
-func TestHeadIsHandedNoSliverOfTrust(t *testing.T) {
+func TestHeadIsNotHandedKeyWithLittleTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

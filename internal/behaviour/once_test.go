@@ -503,7 +503,7 @@ func TestMarkThatCannotBeReadIsIgnored(t *testing.T) {
 	})
 }
 
-func TestDoneCallIsAnEventOfItsOwn(t *testing.T) {
+func TestCallForDoneWorkEmitsEventDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		var kinds []leasehold.EventKind

@@ -75,7 +75,7 @@ func TestPanicInOnEventLeavesNoLockWithoutAHandle(t *testing.T) {
 	}
 }
 
-func TestPanicInDoIsNotHeldUpByANetworkThatHangs(t *testing.T) {
+func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
 	for name, do := range map[string]func(context.Context, *leasehold.Client, func()) error{
 		"a lock": func(ctx context.Context, c *leasehold.Client, work func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { work(); return nil })

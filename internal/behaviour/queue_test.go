@@ -619,7 +619,7 @@ func TestJoinWithoutReplyIsLookedForSoon(t *testing.T) {
 	})
 }
 
-func TestQueueIsOfNativeRecordsAlone(t *testing.T) {
+func TestOnlyNativeRecordsHaveQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{})
 		holder, _ := w.Client(cfg)

@@ -119,7 +119,7 @@ func TestLockThatExpiredIsReleasedOnce(t *testing.T) {
 	})
 }
 
-func TestReleaseThatMeetsAForeignGrantAtOnceIsALoss(t *testing.T) {
+func TestReleaseThatFindsForeignGrantAtOnceIsLoss(t *testing.T) {
 	for name, happens := range map[string]func(w *lab.World){
 		"replaced": func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})

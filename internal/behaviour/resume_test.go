@@ -28,7 +28,7 @@ func TestResumeNamesTheMissingFieldOfAGrant(t *testing.T) {
 	})
 }
 
-func TestGrantIsTakenUpByAnotherProcessOnce(t *testing.T) {
+func TestGrantIsResumedByAnotherProcessOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
@@ -65,7 +65,7 @@ func TestGrantIsTakenUpByAnotherProcessOnce(t *testing.T) {
 	})
 }
 
-func TestGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
+func TestExpiredGrantIsResumedUnlessTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
@@ -90,7 +90,7 @@ func TestGrantThatLapsedIsResumedUnlessItWasTaken(t *testing.T) {
 	})
 }
 
-func TestGrantThatIsNotOneIsRefusedBeforeItIsSent(t *testing.T) {
+func TestInvalidGrantIsRefusedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "deploy")

@@ -50,7 +50,7 @@ func (s *sightings) end() ([]leasehold.Sighting, error) {
 	return s.seen, s.err
 }
 
-func TestWatchShowsEveryGrantOnceItsEndAndTheDeathOfItsHolder(t *testing.T) {
+func TestWatchShowsEachGrantItsEndAndDeathOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		dies, dying := w.Client(lab.Config())
@@ -93,7 +93,7 @@ func TestWatchShowsEveryGrantOnceItsEndAndTheDeathOfItsHolder(t *testing.T) {
 	})
 }
 
-func TestWatchIsOfOneSortKey(t *testing.T) {
+func TestWatchObservesOneSortKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
 		if err := table.Create(t.Context(), w.DB, spec); err != nil {

@@ -27,10 +27,10 @@ type Env struct {
 	Owner    string              // the same with the client's id, for grants without a session
 	Log      *slog.Logger
 
-	Lease            time.Duration // of grants and sessions, by default
+	Lease            time.Duration // default lease of grants and sessions
 	PollMin, PollMax time.Duration // pauses of a waiter between two looks
 	ReleaseGrace     time.Duration
-	Retention        time.Duration // 0 for the default; negative: forever
+	Retention        time.Duration // 0 means the default, a negative one forever
 	DeletesByDefault bool          // a release deletes the record, unless its caller says otherwise
 
 	Errors   Errors

@@ -205,7 +205,7 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 	})
 }
 
-func TestCloseLeavesToTheirLeasesThoseItHasNoTimeFor(t *testing.T) {
+func TestCloseLeavesLocksItHasNoTimeForToTheirLeases(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 200 {

@@ -200,7 +200,7 @@ func TestCommitOfSharedHandleThatFailedReleasesTheHandle(t *testing.T) {
 	}
 }
 
-func TestHandleWhoseCommitHasNoAnswerHoldsUpNoOther(t *testing.T) {
+func TestUnansweredCommitOfHandleDelaysNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)

@@ -306,7 +306,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	})
 }
 
-func TestFailedCommitIsNotUnknownForItsReleasesSake(t *testing.T) {
+func TestFailedCommitIsNotUnknownIfItsReleaseIs(t *testing.T) {
 	var failed *leasehold.CommitError
 	for name, tc := range map[string]struct {
 		commits lab.Fault // their outcome; no release is ever answered

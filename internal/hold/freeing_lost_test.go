@@ -49,7 +49,7 @@ func TestReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestReleaseOfALostLockKnowsItsOwnDeletionAgain(t *testing.T) {
+func TestReleaseOfLostLockRecognisesItsOwnDeletion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deletes bool
 		fate    lab.Fault // the first release's

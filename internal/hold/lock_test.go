@@ -17,7 +17,7 @@ import (
 func TestLossIsReturnedAsLostErrorItself(t *testing.T) {
 	isLostError := func(t *testing.T, what string, err error) {
 		t.Helper()
-		if _, ok := err.(*leasehold.LostError); !ok { // that is the claim
+		if _, ok := err.(*leasehold.LostError); !ok { // not errors.As: the error itself must have the type
 			t.Errorf("%s: %T: %v", what, err, err)
 		}
 	}

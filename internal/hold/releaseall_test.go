@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestTrustInAllEndsBeforeTheirReleaseIsSent(t *testing.T) {
+func TestGroupTrustEndsBeforeReleaseIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -44,7 +44,7 @@ func TestReleaseJoinsTheErrorsOfItsLocks(t *testing.T) {
 	})
 }
 
-func TestKeysReleasedUnseenMayBeAnothersByNow(t *testing.T) {
+func TestKeysReleasedUnseenMayBelongToOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

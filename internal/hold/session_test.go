@@ -75,7 +75,7 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 	})
 }
 
-func TestLockUnderASessionIsTouched(t *testing.T) {
+func TestRecordUnderSessionIsRenewedRarely(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

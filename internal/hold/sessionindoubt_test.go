@@ -51,7 +51,7 @@ func TestAttemptInDoubtUnderASessionThatLandsLateIsUndone(t *testing.T) {
 	}
 }
 
-func TestKeyWithManyAttemptsInDoubtIsLookedAfterOnce(t *testing.T) {
+func TestKeyWithManyAttemptsInDoubtIsCheckedOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")

@@ -28,7 +28,7 @@ func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	return lock, wire
 }
 
-func TestOutageIsHeldThroughOnRequestAlone(t *testing.T) { // awslabs: hold the lock on service unavailable
+func TestLockIsHeldThroughOutageOnlyOnRequest(t *testing.T) { // awslabs: hold the lock on service unavailable
 	for name, hold := range map[string]bool{"on request": true, "by default": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -128,7 +128,7 @@ func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 	}
 }
 
-func TestSessionsAgeIsKnownThoughItsVersionWasForgottenToMakeRoom(t *testing.T) {
+func TestSessionAgeIsKnownThoughItsVersionWasForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()

@@ -41,7 +41,7 @@ func TestRenewedRecordShowsWhenItWasGranted(t *testing.T) {
 	})
 }
 
-func TestNumberThatDynamoDBCannotHaveIsRefusedBeforeItIsReckoned(t *testing.T) {
+func TestNumberBeyondDynamoDBsRangeIsRefusedUncomputed(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		for _, number := range []string{"1e200000000", "-1e-200000000", "1p200000000", "Inf", "1e301", "1e1e1", strings.Repeat("9", 400_000)} {
 			_, item := b.hold()

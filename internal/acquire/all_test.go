@@ -195,7 +195,7 @@ func TestAcquireAllForCallerThatLeftReleasesAllKeys(t *testing.T) {
 	})
 }
 
-func TestTurnsOfKeysToComeAreOthersWhileAllAreTaken(t *testing.T) {
+func TestAllKeepsNoLocalTurnOfKeysItHasNotReached(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		other := w.client("other").one("a")

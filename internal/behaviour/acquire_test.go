@@ -285,7 +285,7 @@ func TestRecordThatAPeerReleasedIsGrantedWithATokenFromTheClock(t *testing.T) {
 	})
 }
 
-func TestHeldSinceYesterdayShowsDate(t *testing.T) {
+func TestErrorOfLockHeldSinceYesterdayShowsDate(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
 	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {

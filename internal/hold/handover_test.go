@@ -287,8 +287,8 @@ func TestLockHandedToGoroutineThatLeftIsReleasedItself(t *testing.T) {
 	}
 }
 
-// The hand-over stored no mark, and a record that does not show its grant has none either:
-// not to be lost any more is not to have stored it.
+// The hand-over stored no mark, and a record that shows another grant has none either. That
+// the release is no loss then does not mean that its mark is stored.
 func TestMarkBehindHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },

@@ -22,7 +22,7 @@ func each(name string, n int, fn func(key string)) {
 	wg.Wait()
 }
 
-func TestWatchedKeysAreTakenOverHoweverMany(t *testing.T) {
+func TestManyWatchedDeadHoldersAreAllTakenOver(t *testing.T) {
 	ways := map[string]func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error){
 		"Acquire": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
 			return c.Acquire(ctx, key)

@@ -92,8 +92,8 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is the most by which the wall clocks of two processes differ that are right,
-// where no world says otherwise.
+// mostSkew is the most by which the wall clocks of two processes differ, unless a world says
+// otherwise.
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns how far a wall clock is ahead, within the declared skew.

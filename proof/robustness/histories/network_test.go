@@ -29,14 +29,14 @@ func asks(r *lab.Request) string {
 	return fmt.Sprintf("%s of %s, in %d bytes, commits %t, for %s", r.Op, strings.Join(r.Keys(), ", "), len(r.Body), r.Commits(), who)
 }
 
-// Each process has instants of its own, a slot in every cycle: no two reach the
-// table at one.
+// The requests of each process reach the table in its own slot of every cycle, so that no two
+// arrive at the same instant.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = 10 * slot
 )
 
-// after sleeps for about d, until an instant that is this process's own.
+// after sleeps for about d, until the next slot of this process.
 func (p *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(p.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))

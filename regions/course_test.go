@@ -16,11 +16,11 @@ var (
 	errServer = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
 )
 
-// wrongClock is how the SDK marks the error of a request that a wrong clock has signed.
-type wrongClock struct{ error }
+// wrongClockError is how the SDK marks the error of a request that a wrong clock has signed.
+type wrongClockError struct{ error }
 
-func (e wrongClock) Unwrap() error        { return e.error }
-func (e wrongClock) RetryableError() bool { return true }
+func (e wrongClockError) Unwrap() error        { return e.error }
+func (e wrongClockError) RetryableError() bool { return true }
 
 func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 	const at = time.Minute
@@ -35,7 +35,7 @@ func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 		"throttled":                  {&types.ProvisionedThroughputExceededException{}, time.Millisecond, time.Second, serves},
 		"conflict of two Regions":    {&types.ReplicatedWriteConflictException{}, time.Millisecond, time.Second, serves},
 		"refused":                    {&smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}, time.Millisecond, time.Second, saysNothing},
-		"signed by a wrong clock":    {wrongClock{&smithy.GenericAPIError{Code: "InvalidSignatureException", Fault: smithy.FaultClient}}, time.Millisecond, time.Second, saysNothing},
+		"signed by a wrong clock":    {wrongClockError{&smithy.GenericAPIError{Code: "InvalidSignatureException", Fault: smithy.FaultClient}}, time.Millisecond, time.Second, saysNothing},
 		"silent credential source":   {&v4.SigningError{Err: context.DeadlineExceeded}, time.Second, time.Second, saysNothing},
 		"reset":                      {errReset, time.Millisecond, time.Second, failed},
 		"server error":               {errServer, time.Millisecond, time.Second, failed},

@@ -4,7 +4,7 @@ import "time"
 
 // DynamoDLM is the layout of dynamo-dlm 2.x or, with NoSlots, 1.x, whose
 // processes may share the table. Records have no owner. A release deletes the
-// record, with leasehold's token.
+// record, and with it leasehold's token.
 //
 // A dynamo-dlm client never renews, and decides by its own clock. Therefore a
 // leasehold client stops trusting its lock at expiry − MaxSkew − margin, and

@@ -12,9 +12,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// MostUnanswered is how many attempts of a sequence may be without an answer: a
-// condition's IN takes 100 values (DynamoDB developer guide, "Condition
-// expressions"), and an operation may begin with as many of its own.
+// MostUnanswered is how many attempts of one operation may be without an answer at a time.
+// A condition's IN takes 100 values (DynamoDB developer guide, "Condition expressions"),
+// and the operation may have to name as many unanswered attempts of an earlier one.
 const MostUnanswered = 50
 
 // Attempt is one write sent once. Its version is never used again.

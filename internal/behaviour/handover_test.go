@@ -114,7 +114,7 @@ func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
 	})
 }
 
-func TestHeadWithLittleTrustLeftReplacesHandOver(t *testing.T) {
+func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	skewed := lab.Config()
 	skewed.MaxSkew = 8200 * time.Millisecond // it trusts 800 ms of a hand-over
 	short := leased(time.Second)             // it trusts 900 ms of a hand-over, and of a grant of its own

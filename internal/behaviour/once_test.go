@@ -677,7 +677,7 @@ func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
 
 // A key that is handed over while the client's own grant is in flight is shown by the reply
 // of that grant.
-func TestOnceOfHeadThatIsHandedTheKeyReturnsErrDone(t *testing.T) {
+func TestQueueHeadHandedKeyOfDoneWorkReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // so its release finds no waiter, and frees the key

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAttemptInDoubtUnderASessionThatLandsLateIsUndone(t *testing.T) {
+func TestLateAttemptInDoubtUnderSessionIsUndone(t *testing.T) {
 	for name, late := range map[string]time.Duration{"soon": 8 * time.Second, "in minutes": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -163,7 +163,8 @@ func matches(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) }
 }
 
-// didNothing returns a function that reports whether nothing was done because of target.
+// didNothing returns a function that reports whether an error matches target and means that
+// nothing was done.
 func didNothing(target error) func(error) bool {
 	return func(err error) bool { return errors.Is(err, target) && !errors.Is(err, leasehold.ErrUnknownOutcome) }
 }

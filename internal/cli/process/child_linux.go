@@ -60,7 +60,7 @@ func ThisProgram() (string, error) { return "/proc/self/exe", nil }
 func notifyDeaths(c chan<- os.Signal) { signal.Notify(c, unix.SIGCHLD) }
 func ignoreDeaths(c chan<- os.Signal) { signal.Stop(c) }
 
-// adoptOrphans makes orphans of this process's descendants its children.
+// adoptOrphans makes this process the parent of descendants whose own parent has ended.
 func adoptOrphans() {
 	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // exists since Linux 3.4, and Go requires 3.2: without it only CMD's group is seen
 }

@@ -101,7 +101,7 @@ func TestPageShowsHostileTextAsItIs(t *testing.T) {
 }
 
 // An owner's name can be a sentence, and a reason too.
-func TestPageQuotesNamesOfOthersInSentences(t *testing.T) {
+func TestPagePutsNamesOfOtherUsersInQuotationMarks(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t, "native")
 	p := s.ui("--every", every)

@@ -29,8 +29,8 @@ type section struct {
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	if clients > 16 {
-		closedFor, openFor, starts = 6*time.Second, 4*time.Second, 7*time.Second
+	if clients > 16 { // each client needs some sections: in 6 s it had three or four, and the start counted most
+		closedFor, openFor, starts = 12*time.Second, 4*time.Second, 7*time.Second
 	}
 	return Scenario{
 		Name: name, clients: clients, kind: contending, takes: closedFor + openFor + starts,

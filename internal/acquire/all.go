@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// all takes one key after the other in their order, which all callers have in common, so
-// that no two wait for each other. Keys that it holds meanwhile are renewed.
+// all acquires the keys one after the other, in sorted order. All callers use that order,
+// so that no two wait for each other. The keys held meanwhile are renewed.
 func (w *call) all() {
 	held, err := w.acquireAll()
 	if w.finish() || err != nil {
@@ -50,7 +50,7 @@ func (w *call) acquireAll() ([]Holding, error) {
 
 func isLost(h Holding) bool { return h.Lease().Ended() != nil }
 
-// takeInOrder takes one key after the other, until one is refused or lost.
+// takeInOrder acquires one key after the other, until one is refused or lost.
 func (w *call) takeInOrder() ([]Holding, error) {
 	var held []Holding
 	for i, of := range w.parts {
@@ -58,7 +58,7 @@ func (w *call) takeInOrder() ([]Holding, error) {
 			return nil, err
 		}
 		w.waiters = w.parts[i : i+1]
-		of.want.Manual = false // until all are held
+		of.want.Manual = false // also for a caller without renewal: the wait for the other keys may be long
 		h, err := w.take(of, w.parts[i:])
 		of.want.Manual = of.manual
 		if err != nil {
@@ -67,7 +67,7 @@ func (w *call) takeInOrder() ([]Holding, error) {
 		held = append(held, h)
 		w.keep(h)
 		r := h.Lease().Record()
-		w.c.Local.ReportHolder(of.want.Key, &r) // callers with NoWait need not wait for this call
+		w.c.Local.ReportHolder(of.want.Key, &r) // a caller with NoWait learns the holder and need not wait for this call
 		if slices.ContainsFunc(held, isLost) {
 			break
 		}
@@ -75,8 +75,8 @@ func (w *call) takeInOrder() ([]Holding, error) {
 	return held, nil
 }
 
-// take takes one key. The first grant is sent without a read; if it is rejected, the records
-// of all that are left are read before the key is waited for.
+// take acquires one key. It sends the first grant without a read. If that is rejected, it
+// reads the records of all remaining keys before it waits for this one.
 func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
 	if w.ctx.Err() != nil {
 		return nil, w.ctx.Err() // the caller has left
@@ -102,9 +102,9 @@ func (w *call) take(of *waiter, left []*waiter) (Holding, error) {
 	return h, err
 }
 
-// readAhead reads the records of the keys that are left, once. From then on each dead holder
-// is observed, so that all of them together take one lease, and not one each; and a call with
-// NoWait that would watch a holder that appears dead learns of a live one first.
+// readAhead reads the records of the remaining keys, once. From then on each dead holder is
+// observed, so that all of them together cost one lease, and not one lease each. A call
+// with NoWait learns of a live holder before it waits for a holder that appears dead.
 func (w *call) readAhead(left []*waiter) error {
 	if w.read {
 		return nil
@@ -136,8 +136,8 @@ func (w *call) readAhead(left []*waiter) error {
 	return nil
 }
 
-// awaitTurn waits for the turn of a key in its local queue, and then as long as other
-// processes go first.
+// awaitTurn waits until it is this call's turn in the local queue of the key, and then for
+// as long as other processes go first.
 func (w *call) awaitTurn(of *waiter) error {
 	w.at.Store(of)
 	if of.ready {
@@ -154,14 +154,14 @@ func (w *call) awaitTurn(of *waiter) error {
 	return w.ctx.Err() // the caller has left
 }
 
-// keep adds what is held while more keys are acquired.
+// keep adds a holding to those of the call, which is acquiring more keys.
 func (w *call) keep(h Holding) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held = append(w.held, h)
 }
 
-// takeHeld returns the holdings once: its caller must release them.
+// takeHeld returns the holdings and forgets them: its caller must release them.
 func (w *call) takeHeld() []Holding {
 	w.mu.Lock()
 	defer w.mu.Unlock()

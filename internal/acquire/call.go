@@ -16,13 +16,13 @@ import (
 
 // Result is the outcome of a call.
 type Result struct {
-	Held     []Holding    // one, or one for each key in their order; empty if there is an error
-	At       protocol.Key // the key that the error names
-	Requests int          // the number sent before the call returned
-	Local    bool         // another goroutine has handed the key over
+	Held     []Holding    // one holding, or one for each key in the order of the keys; empty if there is an error
+	At       protocol.Key // the key that the error is about
+	Requests int          // the number of requests sent before the call returned
+	Local    bool         // another goroutine of this client has handed the key over
 }
 
-// One acquires a key: first in the local queue, and then the key itself.
+// One acquires a key: it waits in the local queue first, and then for the key's record.
 func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	began := c.Now()
 	given, err := c.awaitTurn(ctx, want, began)
@@ -37,7 +37,8 @@ func (c *Acquirer) One(ctx context.Context, want *Want) (Result, error) {
 	return call.run(ctx, call.first)
 }
 
-// First acquires the first of the keys that is free. It waits in the local queues of all.
+// First acquires whichever of the keys is free first. It waits in the local queues of all
+// of them.
 func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -50,7 +51,7 @@ func (c *Acquirer) First(ctx context.Context, wants []*Want) (Result, error) {
 	return call.run(ctx, call.first)
 }
 
-// All acquires all keys, which are in order, or none.
+// All acquires all keys, or none. The keys must be in sorted order.
 func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 	if len(wants) == 1 {
 		return c.One(ctx, wants[0])
@@ -64,30 +65,30 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 // when its context ends, and the call undoes what it has sent.
 type call struct {
 	c      *Acquirer
-	values context.Context // the caller's values, without its end, for requests that continue after it has left
+	values context.Context // the caller's context without its end, for requests that continue after the caller has left
 	ctx    context.Context // ends when the caller leaves
 	cancel context.CancelFunc
-	done   chan struct{} // closed when there is a result
+	done   chan struct{} // closed when the call has a result
 	began  decide.Instant
 
 	parts   []*waiter     // one for each key, in the order given
-	waiters []*waiter     // those that are wanted now: all parts or, if all keys are wanted, one after the other
-	turns   chan turn     // for the turns of several keys
-	delay   time.Duration // at first, so that other processes can go first
+	waiters []*waiter     // the parts that the call is waiting for: all of them or, if all keys are wanted, one at a time
+	turns   chan turn     // receives turns in the local queues, if the call waits for several keys
+	delay   time.Duration // the first pause, in which other processes can go first
 
-	requests int // number sent so far
+	requests int // number of requests sent so far
 	trouble  Trouble
-	watched  time.Duration // monotonic: when the last holder that looks dead is dead; see Want.ObservesDead
-	read     bool          // the records of all parts have been read, if all keys are wanted
+	watched  time.Duration // monotonic: when the last holder that appears dead will be known to be dead; see Want.ObservesDead
+	read     bool          // readAhead has read the records of all parts
 
-	at      atomic.Pointer[waiter] // the key that is waited for, for the caller, if all are wanted; otherwise nil
+	at      atomic.Pointer[waiter] // the key that All is waiting for now, for the caller; nil for One and First
 	damaged atomic.Pointer[error]  // why one of the keys cannot be acquired, for the caller
 
 	mu       sync.Mutex // guards what follows until the call is done
 	givenUp  bool
 	finished bool
-	held     []Holding // so far, in order of parts
-	err      error     // why there is none; set once the call is done
+	held     []Holding // holdings so far, in the order of parts
+	err      error     // why the call has failed; set once it is done
 }
 
 func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Instant) *call {
@@ -100,7 +101,8 @@ func (c *Acquirer) newCall(ctx context.Context, wants []*Want, began decide.Inst
 	return call
 }
 
-// run has search find the keys, and waits for that until the caller leaves.
+// run starts search on a goroutine of its own, and waits for its result or until the caller
+// leaves.
 func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	c := w.c
 	c.Detach(func() {
@@ -130,7 +132,8 @@ func (w *call) run(ctx context.Context, search func()) (Result, error) {
 	return Result{Held: w.held, Requests: w.requests}, nil
 }
 
-// await waits until done, and returns what ended the wait before that.
+// await waits until done is closed. It returns an error if ctx ends or the client closes
+// first.
 func (c *Acquirer) await(ctx context.Context, done <-chan struct{}) error {
 	select {
 	case <-done:
@@ -142,9 +145,10 @@ func (c *Acquirer) await(ctx context.Context, done <-chan struct{}) error {
 	}
 }
 
-// waitsFor returns the first key that is known to be held, here or in another process,
-// and its holder. If no key is, it returns the first key and nil. If all keys are wanted it
-// returns the one that is waited for, and its holder if that is known.
+// waitsFor returns the first key that is known to be held, by another process or another
+// goroutine, and its holder. If no key is known to be held, it returns the first key and
+// nil. For All it returns the key that the call is waiting for, and its holder if that is
+// known.
 func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	if at := w.at.Load(); at != nil {
 		if r := w.c.Local.LastHolder(at.want.Key); r != nil {
@@ -163,8 +167,8 @@ func (w *call) waitsFor() (*waiter, *protocol.Record) {
 	return w.parts[0], nil
 }
 
-// giveUp ends the call because its caller has left, and returns what it holds. It returns
-// false if the call has finished already, and its result counts.
+// giveUp ends the call because its caller has left, and returns its holdings. It returns
+// false if the call has finished already: then its result counts.
 func (w *call) giveUp() (held []Holding, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -177,10 +181,11 @@ func (w *call) giveUp() (held []Holding, ok bool) {
 	return held, true
 }
 
-// cleanUp gives back what a call holds whose caller leaves, at once, whatever request is
-// under way: the call gives back what that brings. It waits, no longer than the release
-// grace, until everything is undone that was sent. For one key, or the first of several, it
-// waits only without renewal: there the process may be frozen as soon as the call returns.
+// cleanUp releases what a call holds when its caller leaves. It does so at once, even if a
+// request is in flight; the call itself releases what that request acquires. cleanUp waits
+// until everything that was sent is undone, for the release grace at most. One and First
+// wait only if the lock is not renewed: then the process may be frozen as soon as the call
+// returns.
 func (w *call) cleanUp(held []Holding) {
 	switch {
 	case w.at.Load() != nil:
@@ -196,7 +201,7 @@ func (w *call) cleanUp(held []Holding) {
 	}
 }
 
-// finish ends the call. It reports whether its caller has left.
+// finish ends the call. It reports whether the caller has left.
 func (w *call) finish() (givenUp bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -204,14 +209,14 @@ func (w *call) finish() (givenUp bool) {
 	return w.givenUp
 }
 
-// isLate reports whether a call with NoWait has waited long enough for answers. The time for
-// which it has watched does not count.
+// isLate reports whether a call with NoWait has waited long enough for answers. Time spent
+// observing a holder that appears dead does not count.
 func (w *call) isLate() bool {
 	return w.parts[0].want.NoWait && durations.Less(w.c.Now().Mono, max(w.began.Mono, w.watched)) > TryFor
 }
 
-// withDamaged adds to why, the cause that ended a wait, the reason why another key cannot be
-// acquired.
+// withDamaged returns why, the error that ended a wait, joined with the reason why another
+// key cannot be acquired.
 func (w *call) withDamaged(why error) error {
 	if bad := w.damaged.Load(); bad != nil {
 		return errors.Join(why, *bad)
@@ -219,11 +224,11 @@ func (w *call) withDamaged(why error) error {
 	return why
 }
 
-// ended returns the error of a wait that was ended from outside, by why. last is why the
-// last request failed, nil if it did not.
+// ended returns the error of a wait that was ended by why, such as the end of the caller's
+// context. last is the error of the last request, nil if that succeeded.
 func (c *Acquirer) ended(want *Want, holder *protocol.Record, why error, last *error) error {
 	switch {
-	case holder != nil && last != nil: // it may have released the key since
+	case holder != nil && last != nil: // the last request failed: the holder may have released the key since it was seen
 		return c.Errors.Held(want.Key, *holder, errors.Join(why, c.Errors.Failed("acquire", want.Key, *last)))
 	case holder != nil:
 		return c.Errors.Held(want.Key, *holder, why)

@@ -19,29 +19,30 @@ type Acquirer struct {
 	keeper   Keeper
 }
 
-// New returns a client whose grants keeper keeps.
+// New returns an Acquirer whose grants are held by keeper.
 func New(keys *Keys, observer *liveness.Observer, keeper Keeper) *Acquirer {
 	return &Acquirer{Keys: keys, Observer: observer, keeper: keeper}
 }
 
-// Keeper keeps what was granted to a client.
+// Keeper is the part of a client that holds what was granted.
 type Keeper interface {
-	// Holds reports whether the client holds that grant of the key. Through an outage it
-	// may, though the record has not changed for a lease.
+	// Holds reports whether the client holds the key by that grant. With layout.AWSLabs it
+	// may hold it through an outage, though the record has not changed for a lease.
 	Holds(key protocol.Key, grant string) bool
 
 	// GiveBack releases holdings whose caller has left, within the release grace.
 	GiveBack([]Holding)
 
-	// Shares reports whether the client's grants are renewed together, as a session.
+	// Shares reports whether the client's locks share one lease, that of a session.
 	Shares() bool
 
-	// Session returns the session to be granted under, and begins one if none is trusted; nil
-	// if grants are renewed one by one. The error is an *attempts.Failure.
+	// Session returns the session for new grants, and begins one if there is none that is
+	// trusted. It returns nil if each lock has a lease of its own. The error is an
+	// *attempts.Failure.
 	Session(ctx context.Context) (Session, error)
 
-	// CheckSoon is called when attempts for key were given up. While their session is
-	// renewed, no lease frees the key.
+	// CheckSoon is called when the client has given up attempts to acquire key under its
+	// session. As long as the session is renewed, no lease expires that would free the key.
 	CheckSoon(key protocol.Key)
 }
 
@@ -51,11 +52,11 @@ type Session interface {
 	Lease() *lease.Lease
 }
 
-// Holding is a grant in the hands of the client, which renews it.
+// Holding is a key that the client holds, and renews.
 type Holding interface {
 	localqueue.Grant
 	Lease() *lease.Lease
-	GiveBack() // releases it, as its caller has left
+	GiveBack() // releases the key because the caller has left
 }
 
 // Want describes one key that a call wants, and the terms of its grant.
@@ -65,16 +66,15 @@ type Want struct {
 	Changes    protocol.Changes
 	IfExists   bool
 	NoWait     bool
-	EvenIfDead bool // with NoWait: a holder that appears dead is not observed either
-	Manual     bool // nothing is sent in the background
-	Delete     bool // what is freed is deleted
+	EvenIfDead bool // with NoWait: return at once, even if the holder appears dead
+	Manual     bool // the lock is not renewed: nothing is sent in the background
+	Delete     bool // a release deletes the record
 	Once       protocol.Once
 
-	OneOfSeveral bool // wanted with others: never handed over
-	InOrder      bool // one of several that are taken in the order of their keys
+	OneOfSeveral bool // one of several keys: it is never handed over by another goroutine
+	InOrder      bool // one of several keys that are acquired in sorted order
 
-	// Hold begins to hold what was granted. It is called at once, also for a caller who
-	// has left.
+	// Hold begins to hold a granted key. It is called at once, even if the caller has left.
 	Hold func(ctx context.Context, g Grant) Holding
 }
 
@@ -82,7 +82,7 @@ type Want struct {
 type Grant struct {
 	GrantAttempt
 	Record  protocol.Record
-	Resumed bool // it was detached before: until the caller of Resume has it, it is not released
+	Resumed bool // Resume has taken the grant up after a Detach: it is not released before the caller has it
 }
 
 // GrantAttempt is one grant sent once. Its version is never used again.
@@ -91,11 +91,11 @@ type GrantAttempt struct {
 	Owner   string
 	Session Session          // the session of the grant; nil if it has none
 	Dead    *protocol.Record // the dead holder that it replaces; nil if there is none
-	Handed  bool             // another client sent it, which handed the key over
+	Handed  bool             // another client wrote it when it handed the key over
 }
 
-// Lives reports whether a grant by this attempt can be trusted at now, if the attempt
-// was applied.
+// Lives reports whether, at now, a grant by this attempt could still be trusted if the
+// attempt was applied.
 func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Session.Lease().Ended() == nil
@@ -103,8 +103,9 @@ func (a GrantAttempt) Lives(t lease.Timing, now decide.Instant) bool {
 	return !now.Past(t.Scaled(a.Lease).TrustedFrom(a.Sent))
 }
 
-// isWorthHaving reports whether at least half of the trust in a grant by this attempt is
-// left, if the attempt was applied. Under a session it reports whether the session is trusted.
+// isWorthHaving reports whether at least half of the trust in a grant by this attempt would
+// be left if the attempt was applied. Under a session it reports whether the session is
+// trusted.
 func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 	if a.Session != nil {
 		return a.Lives(t, now)
@@ -114,11 +115,11 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 }
 
 // ObservesDead reports whether a call with NoWait waits for a holder that appears dead,
-// until it is taken over or renews.
+// until the holder renews or can be taken over.
 func (w *Want) ObservesDead() bool { return w.NoWait && !w.EvenIfDead }
 
-// Within is the deadline of an attempt under a session, nil for none: a reply is of no
-// use after the trust in the grant has ended, or that in the session.
+// Within is the deadline of an attempt under a session, or without one if s is nil. A reply
+// after that is of no use: the trust in the grant or in the session has ended.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {

@@ -37,7 +37,7 @@ func (w *call) first() {
 		return
 	}
 	given := make(chan struct{})
-	w.c.Detach(func() { // at once, whatever there is to undo for other keys
+	w.c.Detach(func() { // now, not after the other keys have been given up
 		defer close(given)
 		h.GiveBack()
 	})
@@ -45,13 +45,13 @@ func (w *call) first() {
 	<-given
 }
 
-// leaveOthers gives up every key but the one that was granted, nil for none.
+// leaveOthers gives up every key except the granted one, or all keys if granted is nil.
 func (w *call) leaveOthers(granted *waiter) {
 	for _, of := range w.parts {
 		if of.local == nil {
 			continue
 		}
-		if given, had := w.c.Local.Leave(of.local); had { // either for this key or for another
+		if given, had := w.c.Local.Leave(of.local); had { // another goroutine may have handed over this key or another one
 			w.c.Local.Pass(given.Of.Key, nil)
 		}
 	}
@@ -73,11 +73,11 @@ func (w *call) leaveOthers(granted *waiter) {
 	}
 }
 
-// acquire asks for the keys until one is granted, none can be, or nobody waits. It is the one
-// place that waits for a record to change. An error ends the wait.
+// acquire requests the keys until one is granted, none can be, or the caller has left. It
+// is the only loop that waits for records to change. An error ends the wait.
 func (w *call) acquire() (*waiter, Holding, error) {
 	for w.ctx.Err() == nil {
-		u := w.c.Chance() // one for all: the least of many pauses would be too short
+		u := w.c.Chance() // one random number for all keys: the least of many random pauses would be too short
 		w.takeTurns()
 		next, wait, look, err := w.next(u)
 		switch {
@@ -106,8 +106,9 @@ func (w *call) acquire() (*waiter, Holding, error) {
 	return nil, nil, w.ctx.Err() // the caller has left
 }
 
-// next returns the first key that may be asked for now or, if there is none, the pause before
-// the next step, and whether that is to look at all records. u is uniform in [0, 1).
+// next returns the first key that may be requested now. If there is none, it returns the
+// pause before the next step, and whether that step is to read all records. u is uniform in
+// [0, 1).
 func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ error) {
 	wait = math.MaxInt64
 	var anyLook, repeated bool
@@ -129,12 +130,12 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 			wait, look, repeated = pause, move == decide.Look, of.failing != nothing
 		}
 	}
-	// A request that is repeated may take long again: look at the other keys before.
+	// A repeated request may take long again, so read the other keys first.
 	return nil, wait, look || repeated && anyLook, nil
 }
 
-// chooseQueues chooses the queues that the call joins next: the shortest, once the
-// records of all keys are known. While nobody knows whether a key was granted it joins none.
+// chooseQueues chooses the queues that the call joins next: the shortest, once the records
+// of all keys have been read. It chooses none while the outcome of a grant is unknown.
 func (w *call) chooseQueues(ready []*waiter) {
 	if len(w.waiters) == 1 {
 		return
@@ -160,9 +161,10 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys whose turn has come, or that need none. While nobody knows
-// whether a key was granted there is no other: two could be. A late call with NoWait has
-// given up the keys whose last request failed.
+// candidates returns the keys that may be requested: the call has their turn, or needs
+// none. While the outcome of a grant is unknown it returns that key alone, as otherwise two
+// keys could be granted. A late call with NoWait has given up the keys whose last request
+// failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter
@@ -178,7 +180,7 @@ func (w *call) candidates() []*waiter {
 	return ready
 }
 
-// failed notes the failure of a request for a key, or its success if err is nil. A returned
+// failed records that a request for a key failed or, if err is nil, succeeded. A returned
 // error ends the wait.
 func (w *call) failed(of *waiter, s step, err error) error {
 	if err == nil || attempts.FailureOf(err) != nil || len(w.waiters) == 1 {
@@ -188,8 +190,8 @@ func (w *call) failed(of *waiter, s step, err error) error {
 	return w.noneLeft()
 }
 
-// drop leaves out a key that cannot be acquired: it is not there, or damaged. One of the
-// others may do.
+// drop stops waiting for a key that cannot be acquired because its record is missing or
+// damaged. The other keys may still be acquired.
 func (w *call) drop(of *waiter, err error) {
 	of.dropped, of.ready = err, false
 	if !of.missing {
@@ -199,7 +201,7 @@ func (w *call) drop(of *waiter, err error) {
 	w.c.Local.Pass(of.want.Key, nil)
 }
 
-// noneLeft returns why none of the keys can be acquired, nil while one may be.
+// noneLeft returns the reason why no key can be acquired, or nil if one may be.
 func (w *call) noneLeft() error {
 	var errs []error
 	for _, of := range w.waiters {
@@ -211,7 +213,7 @@ func (w *call) noneLeft() error {
 	return errors.Join(errs...)
 }
 
-// takeTurns takes the turns that have come, without waiting for any.
+// takeTurns takes the turns that have come in the local queues, without waiting.
 func (w *call) takeTurns() {
 	for {
 		select {
@@ -223,7 +225,7 @@ func (w *call) takeTurns() {
 	}
 }
 
-// takeTurn marks the key of a turn as ready to be acquired.
+// takeTurn marks the key of a turn as ready to be requested.
 func (w *call) takeTurn(given turn) {
 	for _, of := range w.waiters {
 		if of.local == given.Of {
@@ -232,8 +234,8 @@ func (w *call) takeTurn(given turn) {
 	}
 }
 
-// pause waits until a turn has come, but no longer than d. It reports whether it is
-// time to look.
+// pause waits until a turn comes, for at most d. It reports whether it is time to read the
+// records.
 func (w *call) pause(d time.Duration) bool {
 	var over <-chan time.Time
 	if d < math.MaxInt64 {
@@ -274,15 +276,15 @@ func (w *call) look() error {
 			return err
 		}
 	}
-	if f != nil && f.Cause == decide.Busy { // once, for all of them
+	if f != nil && f.Cause == decide.Busy { // once for the batch, not once for each key
 		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
 }
 
-// notAcquired is the error of a call with NoWait once it has had its answer, or waited
-// long enough for one: of the first key that is held, or for which DynamoDB has not
-// answered. Nil: it goes on.
+// notAcquired returns the error that ends a call with NoWait: it names the first key that
+// is held, or for which DynamoDB has not answered in time. It returns nil if the call goes
+// on.
 func (w *call) notAcquired() error {
 	late := w.isLate()
 	goesOn := func(of *waiter) bool { return of.willRepeat() || of.isWatched() }
@@ -298,14 +300,14 @@ func (w *call) notAcquired() error {
 			return of.timeoutError()
 		case of.seen != nil:
 			return w.c.Errors.Held(of.want.Key, *of.seen, w.withDamaged(nil))
-		case of.local != nil && (!of.ready || !late): // it is the turn of another goroutine or another process
+		case of.local != nil && (!of.ready || !late): // another goroutine or another process is first
 			holder := w.c.Local.Holder(of.want.Key)
 			if holder == nil {
 				holder = &protocol.Record{Key: of.want.Key, Owner: w.c.Owner}
 			}
 			return w.c.Errors.Held(of.want.Key, *holder, w.withDamaged(nil))
 		}
-		unanswered = of // free when last seen, but not granted since
+		unanswered = of // free when last seen, but no grant has been answered since
 	}
 	return unanswered.timeoutError()
 }

@@ -39,7 +39,7 @@ func (w *waiter) take() (Holding, error) {
 	case attempts.Applied:
 		record, err := w.c.Decode(w.want.Key, r.Item)
 		if err != nil {
-			w.tried.Add(r.Attempt) // it was applied, but what a grant leaves in place is damaged
+			w.tried.Add(r.Attempt) // the grant was applied, but the part of the record that it kept is damaged
 			return nil, err
 		}
 		return w.newHolding(r.Attempt, record), nil
@@ -48,7 +48,7 @@ func (w *waiter) take() (Holding, error) {
 			return nil, err
 		}
 		if w.view.Free {
-			return nil, r.Failure() // it is free by now: try again
+			return nil, r.Failure() // the key has become free: try again
 		}
 		w.succeeded(granting)
 		if takeOver {
@@ -60,11 +60,12 @@ func (w *waiter) take() (Holding, error) {
 	return nil, r.Failure()
 }
 
-// errSessionLives is why a holder is not taken over: its session has been renewed.
+// errSessionLives is the reason why a holder is not taken over: its session has been
+// renewed.
 var errSessionLives = errors.New("the holder's session lives")
 
-// prepare makes sure that the session of a holder to be taken over is dead, and begins
-// one for this client if its locks share one.
+// prepare makes sure that the session of a holder to be taken over is dead. If this client
+// shares a lease, it also makes sure that there is a session for the new grant.
 func (w *waiter) prepare(takeOver bool) error {
 	if takeOver {
 		if err := w.endSession(); err != nil {
@@ -76,8 +77,8 @@ func (w *waiter) prepare(takeOver bool) error {
 	return err
 }
 
-// endSession makes sure that the holder's session is dead before one of its locks is
-// taken over; errSessionLives if it is not.
+// endSession makes sure that the holder's session is dead before one of its locks is taken
+// over. It returns errSessionLives if the session is alive.
 func (w *waiter) endSession() error {
 	session := w.holdersSession()
 	if session == nil {
@@ -88,13 +89,13 @@ func (w *waiter) endSession() error {
 	if dead || err != nil {
 		return err
 	}
-	if err := w.lookAtSession(); err != nil { // renewed since: look at the clock again
+	if err := w.lookAtSession(); err != nil { // the session was renewed meanwhile: find out when it would be dead now
 		return err
 	}
 	return errSessionLives
 }
 
-// grant returns the next attempt, and its write.
+// grant returns the next attempt and the write that it sends.
 func (w *waiter) grant(takeOver bool) (GrantAttempt, *protocol.Write) {
 	a := w.c.Attempt(w.want.Timing.Lease, w.session)
 	if takeOver {
@@ -116,7 +117,7 @@ func (w *waiter) grant(takeOver bool) (GrantAttempt, *protocol.Write) {
 }
 
 // deadHolder returns the dead holder that a takeover replaces. If the record shows an
-// attempt of our own, that is the holder which that attempt has replaced.
+// attempt of this waiter, it returns the holder that the attempt replaced.
 func (w *waiter) deadHolder() *protocol.Record {
 	if !w.view.Ours {
 		return w.seen
@@ -125,8 +126,8 @@ func (w *waiter) deadHolder() *protocol.Record {
 	return a.Dead
 }
 
-// shows returns the attempt whose grant a record shows: one delivered twice, or an
-// earlier one without an answer. At least half of its trust must be left.
+// shows returns the attempt of this waiter that a record shows, if at least half of its
+// trust is left. The attempt had no answer, or was applied twice.
 func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, bool) {
 	if item == nil {
 		return GrantAttempt{}, false
@@ -139,7 +140,7 @@ func (w *waiter) shows(item protocol.Item, sent []GrantAttempt) (GrantAttempt, b
 	return a, ok && err == nil && !r.Released && a.isWorthHaving(w.want.Timing, w.c.Now())
 }
 
-// rejected observes the record that made a grant of ours fail.
+// rejected records what the failed condition of a grant has shown.
 func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	if r.Item == nil && w.want.IfExists {
 		w.missing = true
@@ -154,15 +155,15 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown follows a takeover that came too late: the holder has renewed. One that renews
-// a lease of next to nothing is not asked for more often than PollMin.
+// slowDown is called when a takeover was rejected because the holder had renewed. A holder
+// that renews a very short lease is not challenged more often than once each PollMin.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
 	}
 }
 
-// newHolding makes a holding of a grant.
+// newHolding begins to hold a grant.
 func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	w.tried.Drop(a.Version)
 	w.leftQueueBy(a.Version)
@@ -170,25 +171,26 @@ func (w *waiter) newHolding(a GrantAttempt, r protocol.Record) Holding {
 	return w.want.Hold(w.values, Grant{GrantAttempt: a, Record: r})
 }
 
-// leaveOldest leaves the oldest attempts to the client if there are too many to be
-// named in every condition. If one of them turns out to hold the key, it is taken
-// over at once.
+// leaveOldest moves the oldest attempts to the client's attempts in doubt if there are too
+// many to name in every condition. If one of them later turns out to hold the key, this
+// client takes it over at once.
 func (w *waiter) leaveOldest() {
 	if old := w.tried.Keep(attempts.MostUnanswered); len(old) > 0 {
 		w.c.leaveInDoubt(w.want.Key, attempts.Versions(old))
 	}
 }
 
-// leaveTried leaves to the client the attempts without an answer: one may still be
-// applied, once the key is free again. It returns those to be granted the key.
+// leaveTried moves the attempts without an answer to the client's attempts in doubt: one
+// may still be applied once the key is free again. It returns the attempts to acquire the
+// key, without the entries in its queue.
 func (w *waiter) leaveTried() []GrantAttempt {
 	tried := w.tried.Unanswered()
 	w.c.leaveInDoubt(w.want.Key, attempts.Versions(append(slices.Clip(tried), w.queue.entries...)))
 	return tried
 }
 
-// leave gives up the key: what attempts without an answer may have taken is freed, and
-// the next in the local queue gets the turn. The requests for that are awaited by undone.
+// leave gives up the key. It frees what attempts without an answer may have acquired, and
+// passes the turn to the next in the local queue. undone waits for its requests.
 func (w *waiter) leave(undone *sync.WaitGroup) {
 	tried := w.leaveTried()
 	if w.ready {
@@ -203,12 +205,12 @@ func (w *waiter) leave(undone *sync.WaitGroup) {
 	})
 }
 
-// freeInDoubt frees the key if one of the attempts holds it. It tries once. An attempt
-// that is applied later does not block this client, and others for one lease. No client
+// freeInDoubt frees the key if one of the attempts holds it. It tries once. An attempt that
+// is applied later delays other clients for one lease and this client not at all: no client
 // treats it as held.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
-		owner := tried[0].Owner // another one if a session ended meanwhile
+		owner := tried[0].Owner // a session ended meanwhile, so the attempts have different owners
 		n := slices.IndexFunc(tried, func(a GrantAttempt) bool { return a.Owner != owner })
 		if n < 0 {
 			n = len(tried)
@@ -220,8 +222,8 @@ func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	}
 }
 
-// leaveInDoubt gives up attempts to acquire a key whose effect is not known, and
-// ensures that they do not block the key for others.
+// leaveInDoubt records the attempts for a key that were given up before their outcome was
+// known, so that this client does not take them for a live holder.
 func (c *Acquirer) leaveInDoubt(key protocol.Key, versions []string) {
 	if len(versions) == 0 {
 		return

@@ -19,42 +19,42 @@ import (
 // TryFor is how long a call with NoWait repeats requests that have no answer.
 const TryFor = 10 * time.Second
 
-// waiter is one key that a call wants: what is known of its record, and what was sent to be
-// granted it.
+// waiter is one key that a call wants: what is known of its record, and the attempts to
+// acquire it.
 type waiter struct {
 	*call
 	want   *Want
-	manual bool // once the call has returned nothing is sent in the background
+	manual bool // the lock is not renewed: nothing is sent in the background once the call has returned
 
-	local   *place        // in the local queue; nil if it needs no turn, or waits for it apart
-	ready   bool          // it has the turn of its local queue
-	from    time.Duration // monotonic: until then other processes go first
-	missing bool          // it has no record, as it must
-	dropped error         // why the key cannot be acquired; nil if it may be
+	local   *place        // its place in the local queue; nil if it needs no turn there, or waits for it elsewhere
+	ready   bool          // its turn in the local queue has come
+	from    time.Duration // monotonic: other processes go first until then
+	missing bool          // the key has no record, though it needs one
+	dropped error         // why the key cannot be acquired; nil if it can be
 
 	answered bool // DynamoDB has answered a request for the key
 
 	tried   attempts.Sequence[GrantAttempt]
-	unclear bool          // the last attempt has had no answer
-	failing step          // the step that failed last, and has not succeeded since
-	retryAt time.Duration // monotonic: until then nothing is repeated
+	unclear bool          // the last attempt had no answer
+	failing step          // the kind of request that failed last, and has not succeeded since
+	retryAt time.Duration // monotonic: no failed request is repeated before that
 	pauses  attempts.Pauses
 
 	view    decide.View
-	asked   decide.Instant   // when the request was sent whose reply is observed
-	took    time.Duration    // round trip of that request
-	seen    *protocol.Record // the record as last shown, if held by another
-	met     []string         // the versions of the holders that were seen first; nil before any was
-	silent  bool             // these holders appear dead
-	session Session          // the session to be granted under; nil for none
+	asked   decide.Instant   // when the request was sent whose reply was observed last
+	took    time.Duration    // how long that request took
+	seen    *protocol.Record // the record as it was last read, if another client holds the key
+	met     []string         // the versions that were the first to be seen of each holder; nil before there was one
+	silent  bool             // the holder appears dead
+	session Session          // the session for the grant; nil if there is none
 	queue   inQueue          // its place in the record's queue
-	news    bool             // the listener does not know the holder
+	news    bool             // the listener does not know the holder yet
 
-	holder  atomic.Pointer[protocol.Record] // seen, for the caller
-	lastErr atomic.Pointer[error]           // why the last request failed, for the caller; nil if it did not
+	holder  atomic.Pointer[protocol.Record] // seen, for the caller to read
+	lastErr atomic.Pointer[error]           // the error of the last request, for the caller to read; nil if that succeeded
 }
 
-// newWaiter returns the waiter for one key of a call. It knows nothing of the key yet.
+// newWaiter returns the waiter for one key of a call. It has not read the record yet.
 func (w *call) newWaiter(want *Want) *waiter {
 	c := w.c
 	return &waiter{
@@ -65,8 +65,8 @@ func (w *call) newWaiter(want *Want) *waiter {
 	}
 }
 
-// next returns what to do next, and the pause before it; u is uniform in [0,1). After a
-// pause look at the clock again: a timer that has fired proves nothing.
+// next returns the next step and the pause before it. u is uniform in [0,1). After the
+// pause, call it again: the clock may show that it is still too early.
 func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 	if wait := w.pausing(); wait > 0 {
 		return decide.Take, wait
@@ -74,10 +74,11 @@ func (w *waiter) next(u float64) (decide.Move, time.Duration) {
 	return w.move(u)
 }
 
-// move is decide.Next, but takes nothing over from the client's own locks.
+// move returns the result of decide.Next, except that a lock of this client is never taken
+// over.
 func (w *waiter) move(u float64) (decide.Move, time.Duration) {
 	view, now := w.view, w.c.Now().Mono
-	if w.failing == looking { // a failed read does not delay a takeover
+	if w.failing == looking { // a failed read must not delay a takeover
 		view.Looked = now
 	}
 	move, wait := decide.Next(view, now, u)
@@ -94,13 +95,13 @@ func (w *waiter) isDead() bool {
 	return move == decide.TakeOver
 }
 
-// isOwnLock reports whether a holder that a record shows is a lock of this client. It may
-// hold on to the key through an outage.
+// isOwnLock reports whether r shows a lock of this client, which may be held through an
+// outage.
 func (w *waiter) isOwnLock(r protocol.Record) bool { return w.c.keeper.Holds(w.want.Key, r.Grant) }
 
-// pausing returns for how long nothing is sent for the key.
+// pausing returns how long no request may be sent for the key.
 func (w *waiter) pausing() time.Duration {
-	if w.from == 0 && w.retryAt == 0 { // neither is set: no clock need be read
+	if w.from == 0 && w.retryAt == 0 { // without reading the clock
 		return 0
 	}
 	return durations.Less(max(w.from, w.retryAt), w.c.Now().Mono)
@@ -118,7 +119,7 @@ func (w *waiter) look() error {
 	return w.shown(item)
 }
 
-// shown notes what a look has shown.
+// shown records what a read has shown.
 func (w *waiter) shown(item protocol.Item) error {
 	err := w.observe(item)
 	if err == nil {
@@ -127,7 +128,8 @@ func (w *waiter) shown(item protocol.Item) error {
 	return err
 }
 
-// observe notes what a reply has shown. An error ends the wait for this key.
+// observe records what a reply has shown of the record. An error ends the wait for this
+// key.
 func (w *waiter) observe(item protocol.Item) error {
 	wall, now := w.c.Wall(), w.c.Now()
 	w.trouble.Passed()
@@ -142,7 +144,7 @@ func (w *waiter) observe(item protocol.Item) error {
 		return err
 	}
 	if err := w.isDone(item); err != nil {
-		w.seen = held // for leaveQueue: the key may have been handed to this waiter
+		w.seen = held // leaveQueue needs it: the key may have been handed to this waiter
 		return err
 	}
 	if held == nil {
@@ -159,8 +161,8 @@ func (w *waiter) observe(item protocol.Item) error {
 	return nil
 }
 
-// noteHolder notes who holds the key, as a reply has shown it at now, when the wall clock
-// showed wall; v says since when that version is known.
+// noteHolder records the holder that a reply has shown. The reply was read at now, when the
+// wall clock showed wall. v tells since when the holder's version has been known.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(held.Version) || w.isEntry(held.Grant)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -176,14 +178,14 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether a version is an unclaimed attempt of this client.
+// isOurs reports whether version is an attempt of this client that nobody holds the key by.
 func (w *waiter) isOurs(version string) bool {
 	return w.c.IsInDoubt(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
 }
 
-// isDone returns the error of a call whose work is done, as a record shows, whoever holds
-// it by now. Attempts of this call can no longer be granted the key, as each has the
-// condition that the work is not done; but an entry in the queue can.
+// isDone returns the error of a call whose work is done, according to the record, whoever
+// holds the key now. No grant of this call can then be applied, as each has the condition
+// that the work is not done. An entry in the queue has no such condition.
 func (w *waiter) isDone(item protocol.Item) error {
 	if w.want.Once.None() || item == nil {
 		return nil
@@ -195,8 +197,8 @@ func (w *waiter) isDone(item protocol.Item) error {
 	return err
 }
 
-// refresh finds out what the record does not show, and joins its queue, unless nothing is to
-// be sent now.
+// refresh reads what the record refers to, such as the holder's session, and joins the
+// queue, unless requests have to wait.
 func (w *waiter) refresh() error {
 	if w.pausing() > 0 {
 		return nil
@@ -215,8 +217,8 @@ func (w *waiter) refresh() error {
 	return nil
 }
 
-// tell reports the holder and the position in the queue to the listener, if either is new. A
-// waiter that joins the queue reports both at once.
+// tell reports the holder and the position in the queue to the listener if either has
+// changed. A waiter that joins the queue reports both at once.
 func (w *waiter) tell() {
 	q := &w.queue
 	if w.seen == nil || w.view.Ours || !w.news && q.place+1 == q.told {
@@ -226,8 +228,8 @@ func (w *waiter) tell() {
 	w.c.Listener.Report(w.ctx, core.Event{Kind: core.Waiting, Key: w.want.Key, Holder: w.seen, Position: q.told})
 }
 
-// holdersSession returns the session that the holder belongs to. Nil: the holder has no
-// session, or is an attempt of our own that no client treats as held.
+// holdersSession returns the session of the holder. It returns nil if the holder has none,
+// or is an attempt of this client that no client treats as held.
 func (w *waiter) holdersSession() *liveness.Session {
 	if w.seen == nil || w.view.Ours {
 		return nil
@@ -235,8 +237,8 @@ func (w *waiter) holdersSession() *liveness.Session {
 	return w.c.Observer.SessionOf(*w.seen)
 }
 
-// lookAtSession finds out until when the holder's session keeps it alive. That alone
-// counts, even if its own record has not changed for long.
+// lookAtSession finds out when the holder's session would be dead. A session alone decides
+// that its locks are alive, however old their own records are.
 func (w *waiter) lookAtSession() error {
 	session := w.holdersSession()
 	if session == nil {
@@ -255,9 +257,9 @@ func (w *waiter) lookAtSession() error {
 	return err
 }
 
-// noteSilence notes whether the holder looks dead by r, which it renews: its version is among
-// those that were seen first. One that has renewed, or is new, is live, whatever its times
-// say, and so is a lock of this client.
+// noteSilence records whether the holder appears dead, judged by the times in r. A holder
+// that has renewed since it was first seen is live, whatever those times are; so is a new
+// holder, and a lock of this client.
 func (w *waiter) noteSilence(r protocol.Record) {
 	if w.met == nil {
 		w.met = []string{r.Version}
@@ -268,7 +270,7 @@ func (w *waiter) noteSilence(r protocol.Record) {
 	}
 }
 
-// isWatched reports whether the key is waited for although the call has NoWait.
+// isWatched reports whether the call waits for the key although it has NoWait.
 func (w *waiter) isWatched() bool {
 	return w.want.ObservesDead() && w.dropped == nil && w.seen != nil && w.silent
 }
@@ -280,12 +282,12 @@ type step int
 const (
 	nothing    step = iota
 	looking         // reads the record
-	refreshing      // finds out what the record does not show
-	granting        // follows both
+	refreshing      // reads what the record refers to
+	granting        // follows reads and refreshes
 )
 
-// succeeded notes that a request has not failed. While the session of a holder cannot
-// be read, say, an answer that shows the record shortens no pauses.
+// succeeded records that a request of that kind has succeeded. Pauses stay long while
+// requests of another kind fail, such as reads of the holder's session.
 func (w *waiter) succeeded(s step) {
 	if s == w.failing || s == granting {
 		w.failing = nothing
@@ -293,8 +295,8 @@ func (w *waiter) succeeded(s step) {
 	}
 }
 
-// failed notes the failure of a request, and when it is repeated, or its success if err is
-// nil. A returned error ends the wait.
+// failed records that a request failed, and when it is to be repeated. If err is nil, it
+// records that the request succeeded. A returned error ends the wait.
 func (w *waiter) failed(s step, err error) error {
 	f := attempts.FailureOf(err)
 	if f == nil {
@@ -309,12 +311,12 @@ func (w *waiter) failed(s step, err error) error {
 	return nil
 }
 
-// repeat decides when a request that has failed is repeated. An error ends the waiting.
+// repeat decides when a failed request is repeated. A returned error ends the wait.
 func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	f = f.After(w.isAnswered())
 	w.retryAt = durations.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
 	if f.Cause == decide.ConditionFailed {
-		return nil // an answer: the key was freed meanwhile
+		return nil // the key was freed meanwhile: that is an answer
 	}
 	w.lastErr.Store(&f.Err)
 	w.trouble.Report(w.ctx, w.c, w.want.Key, f)
@@ -326,15 +328,16 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 }
 
 // isAnswered reports whether DynamoDB has answered a request for the key: in this call, in
-// one before that it goes on from, or in one that was before it in the local queue.
+// an earlier call that this one continues, or in a call that was before it in the local
+// queue.
 func (w *waiter) isAnswered() bool {
 	return w.answered || core.IsGoingOn(w.values) || w.c.Local.IsKnown(w.want.Key)
 }
 
-// willRepeat reports whether a request is to be repeated.
+// willRepeat reports whether a failed request is waiting to be repeated.
 func (w *waiter) willRepeat() bool { return w.c.Now().Mono < w.retryAt }
 
-// timeoutError is the error of a call with NoWait that has had no answer since it began.
+// timeoutError returns the error of a call with NoWait that has had no answer.
 func (w *waiter) timeoutError() error {
 	err := fmt.Errorf("gave up after %v", w.c.since(w.began))
 	if last := w.lastErr.Load(); last != nil {

@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Keys is what one client knows of keys that it does not hold: who waits for them here, and
-// which of its attempts may still be granted them. Those who acquire a key and those who
-// release one share it.
+// Keys is what one client knows of keys that it does not hold: who waits for them in this
+// process, and which of its attempts may still be applied. The Acquirer and the Holds of a
+// client share it.
 type Keys struct {
 	*core.Env
 	Local   *LocalQueues
@@ -29,7 +29,7 @@ func NewKeys(env *core.Env) *Keys {
 	return &Keys{Env: env, Local: newLocalQueues(env.PollMin, env.PollMax)}
 }
 
-// Attempt returns an attempt to be granted a key under a session, nil for none.
+// Attempt returns a new attempt to acquire a key under s, or without a session if s is nil.
 func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	a := GrantAttempt{Attempt: lease.Attempt{Version: protocol.NewVersion(), Sent: k.Now(), Lease: term}, Owner: k.Owner, Session: s}
 	if s != nil {
@@ -38,7 +38,7 @@ func (k *Keys) Attempt(term time.Duration, s Session) GrantAttempt {
 	return a
 }
 
-// Grant returns the grant that attempt a asks for.
+// Grant returns the grant that attempt a writes.
 func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	var session string
 	if a.Session != nil {
@@ -50,36 +50,36 @@ func (k *Keys) Grant(w *Want, a GrantAttempt) protocol.Grant {
 	}
 }
 
-// HasQueue reports whether a record has a queue that its release serves: the layout has
-// queues, and this one is not suspended.
+// HasQueue reports whether a release of the record serves its queue: the layout has queues,
+// and this one is not suspended.
 func (k *Keys) HasQueue(r protocol.Record) bool {
 	return k.Native != nil && !decide.IsSuspended(r.NoQueueUntil, k.Wall(), k.Lease)
 }
 
-// Pauses are the pauses between requests of a wait that fail.
+// Pauses returns the pauses after failed requests of a wait.
 func (k *Keys) Pauses() attempts.Pauses {
 	return attempts.Pauses{Least: k.PollMin, Most: 2 * time.Second}
 }
 
-// since returns the time that a call has taken, for error messages.
+// since returns the time since began, rounded for error messages.
 func (k *Keys) since(began decide.Instant) time.Duration {
 	return (k.Now().Mono - began.Mono).Round(100 * time.Millisecond)
 }
 
-// write sends w once, and does not retry. values has no end.
+// write sends w once, without a retry. values is a context that does not end.
 func (k *Keys) write(values context.Context, w *protocol.Write) {
 	k.Requests.Write(values, w, attempts.Limit)
 }
 
-// IsInDoubt reports whether version is an attempt of this client for key that was
-// given up before its effect was known. No client treats it as held: if it holds the
-// key, this client takes it over at once.
+// IsInDoubt reports whether version is an attempt of this client for key that was given up
+// before its outcome was known. No client treats it as held: if it holds the key, this
+// client takes it over at once.
 func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns the write that frees the key of a grant that this client does not hold:
-// it does not know what the record contains.
+// Freeing returns the write that frees a key granted to an attempt that was given up. What
+// the record contains is not known.
 func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return proto.Delete(hold)
@@ -87,9 +87,9 @@ func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool
 	return proto.Release(hold, protocol.Release{Version: protocol.NewVersion(), Now: k.Wall(), Expires: k.Expires(true, k.Native != nil)})
 }
 
-// Left holds the records of keys that this client has handed to others, as it left them. A
-// call that wants such a key again begins with that record: a grant would be rejected, and
-// show the same. It is safe for concurrent use, and the zero Left is empty.
+// Left holds the records of keys that this client has handed to others, as its writes left
+// them. A call that wants such a key again starts from that record, as a grant would only
+// be rejected. It is safe for concurrent use, and the zero Left is empty.
 type Left struct {
 	mu      sync.Mutex
 	records map[protocol.Key]left
@@ -97,15 +97,15 @@ type Left struct {
 
 type left struct {
 	item protocol.Item
-	sent decide.Instant // the write that has left it so
+	sent decide.Instant // when the write was sent
 }
 
 const (
-	mostLeft    = 1000            // records that are kept
-	leftIsFresh = 2 * time.Second // after that, a grant is as likely to succeed
+	mostLeft    = 1000            // number of records that are kept
+	leftIsFresh = 2 * time.Second // for that long a grant would almost certainly be rejected
 )
 
-// Note notes how a write that was sent then has left a record.
+// Note keeps a record as a write left it. The write was sent at sent.
 func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -120,7 +120,8 @@ func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.records[key] = left{item, sent}
 }
 
-// Take returns how a record was left a moment ago, once.
+// Take returns how this client's last write has left the record of key, if that was moments
+// ago, and forgets it.
 func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -22,31 +22,31 @@ type (
 
 // Caller is a call that waits for a key.
 type Caller struct {
-	Ctx  context.Context // for its values
+	Ctx  context.Context // only its values are used
 	Want *Want
 }
 
-// handOvers is how many times in a row a release may hand the key to the next goroutine
-// of the client, before other processes get their turn.
+// handOvers is how many times in a row a release may hand the key to the next goroutine of
+// this client, before other processes get a chance.
 const handOvers = 16
 
-// newLocalQueues returns empty queues. pollMin and pollMax bound the pauses of
-// other processes.
+// newLocalQueues returns empty queues. pollMin and pollMax are the bounds of the pauses
+// between polls of other processes.
 func newLocalQueues(pollMin, pollMax time.Duration) *LocalQueues {
 	return localqueue.New[Caller, Holding](handOvers, pollMin, pollMax)
 }
 
-// newPlace returns a place in the queue of a key, which gets its turn on turns, or on a
-// channel of its own if that is nil.
+// newPlace adds a place to the local queue of a key. Its turn is sent on turns, or on a
+// channel of its own if turns is nil.
 func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *place {
 	wishes := localqueue.Wishes{NoWait: want.NoWait, SeeksItself: want.OneOfSeveral || !want.Once.None()}
 	return c.Local.NewWaiter(want.Key, Caller{ctx, want}, wishes, turns)
 }
 
-// awaitTurn waits for the turn of a key, in a place in its queue. began is when the call did.
+// awaitTurn waits in the local queue of a key for the turn. began is when the call began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
-		return turn{}, nil // at once: no other waiter is before it
+		return turn{}, nil // no other waiter is before it
 	}
 	p := c.newPlace(ctx, want, nil)
 	c.Local.Join(p)
@@ -76,15 +76,15 @@ func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Insta
 	if given, had := c.Local.Leave(p); had {
 		refused := make(chan struct{})
 		c.Detach(func() { defer close(refused); c.refuse(given) })
-		if want.Manual { // see call.cleanUp
+		if want.Manual { // so that the process may be frozen after the call, as in call.cleanUp
 			c.AwaitGrace(refused)
 		}
 	}
 	return turn{}, c.ended(want, holder, ended, nil)
 }
 
-// reportInPlace reports that the caller of a place waits for holder. If the listener panics
-// the caller is gone: its place is given up, and a turn that may have come is passed on.
+// reportInPlace reports that a caller waits for holder. If the listener panics, the caller
+// is gone: its place is given up, and a turn that may have come is passed on.
 func (c *Acquirer) reportInPlace(ctx context.Context, p *place, holder *protocol.Record) {
 	reported := false
 	defer func() {

@@ -10,32 +10,34 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A waiter that was refused joins the queue of the record, if the layout has queues. Its entry there is an attempt to be granted the key, without an answer
-// yet, whose version is to be the id of the grant: whoever releases may apply it, and the
-// waiter learns of that when it reads the record. So trust in it counts from the last
-// request whose reply did not show it, for the shorter of the lease in the record and the
-// waiter's own.
+// A waiter whose grant was rejected joins the queue of the record, if the layout has
+// queues. Its entry is an attempt that another client may apply: the client that releases
+// the key. The version of the entry then becomes the id of the grant, and the waiter learns
+// of it when it reads the record. So its trust counts from the last request whose reply did
+// not show the grant, and lasts for the shorter of the lease in the record and its own
+// lease.
 
 // inQueue is what a waiter knows of the record's queue, and of its own entries there.
 type inQueue struct {
 	since      time.Time      // when the call began, by this client's wall clock
-	entries    []GrantAttempt // this waiter's: a release may grant the key by one
-	place      int            // of the last entry, as the record was last shown; -1 if it is not in the queue
-	told       int            // the position that the listener knows, from 1
-	joining    bool           // it was sent, and the record has not been seen since
-	joins      decide.Joins   // the joins that may still be sent
-	holdsBack  bool           // it does not join: its call has joined the shorter queues of other keys
-	front      time.Time      // the front of the queue, as the record was last shown
-	firstFront time.Time      // the one that was seen first
-	firstAt    time.Duration  // monotonic: when
-	lookedAt   time.Duration  // monotonic: when the last look was sent
-	last       time.Duration  // from the look before to that one
+	entries    []GrantAttempt // entries of this waiter: a release may grant it the key by any of them
+	place      int            // index of the last entry when the record was last read; -1 if it is not in the queue
+	told       int            // the position that was reported to the listener, from 1
+	joining    bool           // a join was sent, and the record has not been read since
+	joins      decide.Joins   // limits the joins that may still be sent
+	holdsBack  bool           // does not join: its call is in the shorter queues of other keys
+	front      time.Time      // the front of the queue when the record was last read; see frontOf
+	firstFront time.Time      // the first front that was seen
+	firstAt    time.Duration  // monotonic: when firstFront was seen
+	lookedAt   time.Duration  // monotonic: when the last read was sent
+	last       time.Duration  // between the last two reads
 }
 
 // mayQueue reports whether the waiter may join the queue.
 func (w *waiter) mayQueue() bool { return w.c.Native != nil && !w.want.NoWait }
 
-// recall begins a wait from the record that this client has left to another a moment ago.
+// recall begins a wait from the record as this client left it when it handed the key to
+// another client a moment ago.
 func (w *waiter) recall() error {
 	if !w.mayQueue() || w.view.Known {
 		return nil
@@ -48,24 +50,24 @@ func (w *waiter) recall() error {
 	return w.observe(item)
 }
 
-// isEntry reports whether a grant was made by an entry of this waiter, or by an entry that its
+// isEntry reports whether a grant was made by an entry of this waiter, or by one that its
 // client has given up.
 func (w *waiter) isEntry(grant string) bool {
 	_, ok := attempts.Find(w.queue.entries, grant)
 	return ok || grant != "" && w.c.IsInDoubt(w.want.Key, grant)
 }
 
-// join adds an entry to the queue if there is room, and the record has not shown one. The
-// reply or the next look shows whether it has arrived.
+// join adds an entry to the queue if there is room and the record shows none of this
+// waiter. The reply, or the next read, shows whether the entry was added.
 func (w *waiter) join() error {
 	if !w.mayQueue() || w.queue.holdsBack || w.queue.joining || !w.wantsPlace() || !w.queue.joins.Take(w.c.Now().Mono) {
 		return nil
 	}
 	a := w.c.Attempt(w.want.Timing.Lease, nil)
-	a.Version = protocol.NewVersionAt(w.queue.since) // the time in it lets others estimate their wait
+	a.Version = protocol.NewVersionAt(w.queue.since) // the time in it lets waiters outside estimate their wait
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
-	// Until the record has been seen it may stand first, and be handed the key.
+	// Until the record has been read, the entry may be the first, and be handed the key.
 	w.view.Position = &decide.Position{RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, w.seen.Lease)}
 	w.requests++
 	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
@@ -75,24 +77,24 @@ func (w *waiter) join() error {
 		return w.observe(r.Item)
 	case r.Cause != decide.ConditionFailed:
 		return &attempts.Failure{Cause: r.Cause, Err: r.Err}
-	case r.Old == nil: // the record is gone, or the engine does not show it
+	case r.Old == nil: // the record is gone, or the engine does not return it
 		return nil
 	}
 	err := w.observe(r.Old)
-	if w.queue.place < 0 && !w.view.Ours { // else this is the reply to a second copy
+	if w.queue.place < 0 && !w.view.Ours { // otherwise this is the reply to a second copy of the request
 		w.forget(a.Version)
 	}
 	return err
 }
 
-// wantsPlace reports whether the record, as far as it is known, is held by another and has
-// room in its queue.
+// wantsPlace reports whether the key was held by another client and its queue had room when
+// the record was last read.
 func (w *waiter) wantsPlace() bool {
 	return w.view.Known && !w.view.Free && !w.view.Ours && w.queue.place < 0 && w.c.HasQueue(*w.seen) && w.hasRoom()
 }
 
-// hasRoom reports whether the queue has room for the waiter: one that is overdue takes the
-// last place, others leave some free.
+// hasRoom reports whether the queue has room for the waiter. Only a waiter that is overdue
+// may take the last places.
 func (w *waiter) hasRoom() bool {
 	places := protocol.MostWaiters
 	if !w.queue.since.Before(w.queue.front) {
@@ -101,8 +103,8 @@ func (w *waiter) hasRoom() bool {
 	return len(w.seen.Waiters) < places
 }
 
-// noteQueue notes what a reply to the request sent at w.asked has shown of the queue. held is
-// the record if somebody holds it.
+// noteQueue records what a reply has shown of the queue. Its request was sent at w.asked.
+// held is the record if a client holds the key, and nil otherwise.
 func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	if !w.mayQueue() {
 		w.queue.place = -1
@@ -135,16 +137,17 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	case w.queue.place >= 0:
 		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// A call that is in the queues of other keys takes this one if it sees it free.
-		// While the queue is suspended, all poll.
+		// A call that is in the queues of other keys acquires this one if it sees it free.
+		// While the queue is suspended, all waiters poll.
 	default:
 		w.view.Outside = w.outside()
 	}
 	return nil
 }
 
-// noteFront notes the front of the queue, and when it was seen. The reply to a join comes
-// right after a look, and says nothing of the pause before that.
+// noteFront records the front of the queue, and when it was seen. joined is set for the
+// reply to a join: it comes right after a read, and does not show how far the front moves
+// between two reads.
 func (w *waiter) noteFront(front time.Time, joined bool) {
 	w.queue.front = front
 	switch {
@@ -156,7 +159,7 @@ func (w *waiter) noteFront(front time.Time, joined bool) {
 	}
 }
 
-// outside returns the knowledge of a waiter without a place in the queue.
+// outside returns what decides the pauses of a waiter without a place in the queue.
 func (w *waiter) outside() *decide.Outside {
 	return &decide.Outside{
 		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.took,
@@ -165,11 +168,11 @@ func (w *waiter) outside() *decide.Outside {
 	}
 }
 
-// handed returns the entry by which the record shows that the key was handed over, if it
-// is held as it is. It is not if what a grant of this call writes is missing, or too
-// little trust is left: then a grant of our own replaces it. The hand-over had no condition
-// on the mark of done work: the record that shows the entry's grant has that mark, and nobody
-// but its holder can change it.
+// handed returns the entry by which the key was handed to this waiter, according to the
+// record. It returns false if the record lacks what a grant of this call would write, or
+// too little trust is left: then a grant of this call replaces the hand-over. A hand-over
+// does not check the mark of done work. The record that shows it has that mark, and only
+// its holder can change it.
 func (w *waiter) handed() (GrantAttempt, bool) {
 	if w.seen == nil {
 		return GrantAttempt{}, false
@@ -177,8 +180,7 @@ func (w *waiter) handed() (GrantAttempt, bool) {
 	return w.handedBy(*w.seen)
 }
 
-// leftQueueBy takes the entry out by which the key is held, or the one that left the queue as
-// the key was granted.
+// leftQueueBy removes the entry whose version is now a grant from the waiter's entries.
 func (w *waiter) leftQueueBy(version string) {
 	if _, handed := attempts.Find(w.queue.entries, version); !handed && w.queueEntry() != nil {
 		version = w.queueEntry().Of.Grant
@@ -188,23 +190,23 @@ func (w *waiter) leftQueueBy(version string) {
 
 func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
 	a, ok := attempts.Find(w.queue.entries, r.Grant)
-	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // a renewal with the own lease may be applied unseen
+	a.Handed, a.Lease = true, min(r.Lease, w.want.Timing.Lease) // the holder may have renewed already, with this waiter's own lease
 	return a, ok && r.Owner == a.Owner && !w.manual && w.want.Changes.In(r) && !w.want.Once.IsDone(r.Done) &&
 		!w.c.keeper.Shares() && a.isWorthHaving(w.want.Timing, w.c.Now()) && !w.isSliver(a)
 }
 
-// isSliver reports whether so little trust in a hand-over is left, as where clocks may
-// differ by most of its lease, that renewals could come too late: less than a second or, if
-// the waiter's own lease is so short that a grant of its own is hardly trusted for longer,
-// less than half of that trust.
+// isSliver reports whether so little trust in a hand-over is left that renewals could come
+// too late, as when clocks may differ by most of its lease. The least is a second or, for a
+// short lease, half of the trust that the waiter's own grant would have.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
-// queueEntry returns the waiter's entry as the record last showed it, nil if there is none.
-// After a join that no record has shown yet, the entry is assumed to be at the head: a
-// write that names it there wrongly is rejected, and shows where it is.
+// queueEntry returns the waiter's entry as the record last showed it, or nil if it showed
+// none. If the join has not been seen in a record yet, it returns an entry at the head. A
+// write that wrongly names the entry as the head is rejected, and its reply shows where the
+// entry is.
 func (w *waiter) queueEntry() *protocol.QueueEntry {
 	place := w.queue.place
 	if w.queue.joining {
@@ -216,7 +218,8 @@ func (w *waiter) queueEntry() *protocol.QueueEntry {
 	return &protocol.QueueEntry{Index: place, Of: waiterOf(w.queue.entries[len(w.queue.entries)-1])}
 }
 
-// frontOf is the front of a queue, by the times in its entries.
+// frontOf returns the front of a queue, computed by decide.Front from the times in its
+// entries.
 func frontOf(queue []protocol.Waiter) time.Time {
 	began := make([]time.Time, len(queue))
 	for i, w := range queue {
@@ -228,17 +231,18 @@ func frontOf(queue []protocol.Waiter) time.Time {
 // isQueued reports whether the waiter is in the queue, as far as it knows.
 func (w *waiter) isQueued() bool { return w.queue.joining || w.queue.place >= 0 }
 
-// forget drops an entry that has left the queue.
+// forget removes an entry that has left the queue.
 func (w *waiter) forget(version string) {
 	w.queue.entries = slices.DeleteFunc(w.queue.entries, func(a GrantAttempt) bool { return a.Version == version })
 	w.queue.place = -1
 }
 
-// leaveQueue leaves the queue. If the key was handed over meanwhile, it is freed. Each write
-// that fails shows where the entry stands by then: further in front, so there are no more
-// of them than places. A write that is throttled or has no answer is repeated: many waiters
-// throttle the record, and an entry without a waiter would hold up the others. It is not
-// repeated for longer than the entry would hold them up, as Close waits for this.
+// leaveQueue removes the waiter's entry from the queue. If the key was handed to it
+// meanwhile, it frees the key. A rejected write shows the entry's new index, which is
+// lower, so there are no more rejections than places. A write that is throttled or has no
+// answer is repeated: many waiters throttle the record, and an entry without a waiter would
+// delay the others. It is repeated only for as long as the entry could delay them, as Close
+// waits for this.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {

@@ -20,15 +20,15 @@ type Observation struct {
 
 	looked bool
 	last   Sight
-	since  time.Duration // monotonic: when the grant, or the free key, was first seen
-	deadAt time.Duration // monotonic: when the holder is dead, if its record does not change
+	since  time.Duration // monotonic: when the current grant, or the free key, was first seen
+	deadAt time.Duration // monotonic: when the holder will be dead if its record does not change
 }
 
 // Sight is the result of one read.
 type Sight struct {
 	Holder   *protocol.Record // nil if the key is free
-	Dead     bool             // Holder is dead, and its key can be taken over
-	NewGrant bool             // this look is the first that shows this grant
+	Dead     bool             // the holder is dead, so that the key can be taken over
+	NewGrant bool             // this is the first read that shows this grant
 }
 
 // Observe returns an Observation of key.
@@ -59,8 +59,8 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 			return Sight{}, err
 		}
 	}
-	// The time of the reply does not count: the holder may have renewed while it was
-	// in flight. No client treats an attempt in doubt as held.
+	// What counts is when the request was sent: the holder may have renewed while the reply
+	// was in flight. No client treats an attempt in doubt as held.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
 	w.looked, w.since, w.deadAt = true, v.Granted, deadAt
@@ -77,23 +77,23 @@ func (w *Observation) Pause() time.Duration {
 	return d
 }
 
-// ReportEvery is the time between two reports of the same trouble.
+// ReportEvery is the time between two reports of requests that keep failing.
 const ReportEvery = time.Minute
 
-// Trouble decides when failed requests of a wait are reported: the first one, and
-// then one each minute while requests go on failing. It is for one goroutine.
+// Trouble decides when failed requests of a wait are reported: the first failure, and then
+// one each minute while requests go on failing. It is for one goroutine.
 type Trouble struct {
-	since        decide.Instant // when they began to fail
+	since        decide.Instant // when requests began to fail
 	failing      bool
 	reported     decide.Instant
 	everReported bool
 }
 
-// Passed ends the trouble: a request has been answered.
+// Passed records that a request has been answered, which ends the trouble.
 func (t *Trouble) Passed() { t.failing = false }
 
-// due reports whether it is time for a report. Throttling has an event of its own
-// for each request. It is reported once requests have failed for ReportEvery.
+// due reports whether it is time for a report. Throttled requests, which have an event of
+// their own, are reported once requests have failed for ReportEvery.
 func (t *Trouble) due(now decide.Instant, throttled bool) bool {
 	if !t.failing {
 		t.failing, t.since = true, now
@@ -105,10 +105,11 @@ func (t *Trouble) due(now decide.Instant, throttled bool) bool {
 	return true
 }
 
-// Report reports, if it is due, that a request for key has failed and is repeated.
+// Report reports that a request for key has failed and will be repeated, if a report is
+// due.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	switch {
-	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // an answer
+	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // these are answers
 	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
 	default:
 		c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})

@@ -46,7 +46,7 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 		return response, err
 	}
 	if err := check(response); err != nil {
-		_ = response.Body.Close() // nothing of it is of use
+		_ = response.Body.Close() // the reply is not from DynamoDB: nothing in it is needed
 		return nil, &ForeignError{endpointOf(r), err}
 	}
 	reply := &replyBody{ReadCloser: response.Body, request: r, left: longestReply}
@@ -57,10 +57,9 @@ func (c bounded) Do(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-// BoundedReplies bounds the replies that clients of other services read, such as credential
-// providers. They read every reply to its end, and lose an oversized one with the
-// connection. BoundedReplies is for the APIOptions of an aws.Config; Bounded is for
-// DynamoDB's own.
+// BoundedReplies bounds the replies that clients of other AWS services read, such as
+// credential providers. An oversized reply fails, and its connection is closed.
+// BoundedReplies is for the APIOptions of an aws.Config; Bounded is for DynamoDB's own.
 func BoundedReplies(stack *middleware.Stack) error {
 	bound := func(ctx context.Context, in middleware.DeserializeInput, next middleware.DeserializeHandler) (middleware.DeserializeOutput, middleware.Metadata, error) {
 		if awsmiddleware.GetServiceID(ctx) == dynamodb.ServiceID {
@@ -78,7 +77,7 @@ func BoundedReplies(stack *middleware.Stack) error {
 	return stack.Deserialize.Add(middleware.DeserializeMiddlewareFunc("BoundedReplies", bound), middleware.After)
 }
 
-// readOnly returns a request whose body can only be read, as that of an exchange.
+// readOnly returns the request with a body that has no method but Read.
 func readOnly(r *smithyhttp.Request) *smithyhttp.Request {
 	if body, ok := r.GetStream().(io.ReadSeeker); ok {
 		if only, err := r.SetStream(struct{ io.ReadSeeker }{body}); err == nil {

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Failure is the failure of a request for any reason but its condition. The request can be
-// retried unless it was refused. A wait also retries some refusals: see After.
+// Failure is the error of a request that failed for any reason other than its condition.
+// The request can be retried unless it was refused. A wait also retries some refusals: see
+// After.
 //
 //nolint:errname // a failure says what to do next; most are not the end
 type Failure struct {
@@ -24,7 +25,7 @@ func (f *Failure) Error() string { return f.Err.Error() }
 func (f *Failure) Unwrap() error { return f.Err }
 
 // FailureOf returns the Failure that err wraps. It returns nil if there is none: then a
-// retry is of no use, as for a record that cannot be decoded.
+// retry does not help, as with a record that cannot be decoded.
 func FailureOf(err error) *Failure {
 	if err == nil {
 		return nil
@@ -37,8 +38,8 @@ func FailureOf(err error) *Failure {
 }
 
 // After returns the failure as a wait treats it. answered reports whether DynamoDB has
-// answered an earlier request of the same wait: then a denial may pass, and is retried.
-// After returns nil for nil.
+// answered an earlier request of the same wait: then a denial may be temporary, and is
+// retried. After returns nil for nil.
 func (f *Failure) After(answered bool) *Failure {
 	if answered && f != nil && f.Cause == decide.Refused && decide.Denied(f.Err) {
 		return &Failure{Cause: decide.Unreachable, Err: f.Err}
@@ -46,7 +47,7 @@ func (f *Failure) After(answered bool) *Failure {
 	return f
 }
 
-// classify returns the error of a request as a *Failure; nil for nil.
+// classify returns the error of a request as a *Failure, or nil if err is nil.
 func (s *Sender) classify(ctx context.Context, err error) error {
 	s.noteRegion(ctx)
 	if err == nil {
@@ -62,7 +63,7 @@ func (s *Sender) classify(ctx context.Context, err error) error {
 }
 
 // UnsignedError is the error of a request that was not sent because there were no
-// credentials, though there had been before.
+// credentials, though earlier requests had some.
 type UnsignedError struct{ Err error }
 
 func (e *UnsignedError) Error() string {
@@ -71,10 +72,10 @@ func (e *UnsignedError) Error() string {
 
 func (e *UnsignedError) Unwrap() error { return e.Err }
 
-// Pauses are the random pauses between retries. Their upper bound doubles each time; in
-// the zero Pauses, up to one second.
+// Pauses are the random pauses between retries. Their upper bound doubles each time, up to
+// Most. The zero Pauses is ready for use.
 type Pauses struct {
-	Least time.Duration // shortest pause, added to the random part
+	Least time.Duration // the shortest pause; a random part is added
 	Most  time.Duration // the longest random part; 0 for one second
 	n     int
 }
@@ -82,13 +83,13 @@ type Pauses struct {
 // Reset starts again with short pauses, after a success.
 func (p *Pauses) Reset() { p.n = 0 }
 
-// Pause waits before the next retry. False: ctx has ended.
+// Pause waits before the next retry. It returns false if ctx ended.
 func (s *Sender) Pause(ctx context.Context, p *Pauses) bool {
 	Wait(ctx, s.NextPause(p))
 	return ctx.Err() == nil
 }
 
-// NextPause is the pause before the next retry.
+// NextPause returns the pause before the next retry.
 func (s *Sender) NextPause(p *Pauses) time.Duration {
 	most := p.Most
 	if most == 0 {
@@ -111,9 +112,9 @@ func Wait(ctx context.Context, d time.Duration) bool {
 	return ctx.Err() == nil
 }
 
-// Repeat calls do until it succeeds, is refused, returns an error that is no Failure,
-// or ctx ends. It returns the last error. failed is called before each retry; its
-// error ends them.
+// Repeat calls do until it succeeds, is refused, returns an error that is no Failure, or
+// ctx ends. It returns the last error. failed is called before each retry; if it returns an
+// error, there are no more retries.
 func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failure) error) error {
 	var pauses Pauses
 	for {
@@ -134,9 +135,9 @@ func (s *Sender) Repeat(ctx context.Context, do func() error, failed func(*Failu
 // tries is how many times Patiently sends a request.
 const tries = 3
 
-// Patiently sends a request until it is answered, up to tries times: one lost packet or one
-// throttled request says little. It is for requests that are none of a Sender's; each try may
-// go to another Region. send must turn off the SDK's retries, as by Once.
+// Patiently sends a request until it is answered, up to tries times, as one lost packet or
+// one throttled request proves little. It is for requests that are not sent by a Sender.
+// Each try may go to another Region. send must turn off the SDK's retries, as Once does.
 func Patiently(ctx context.Context, send func(context.Context) error) error {
 	for n := 1; ; n++ {
 		within, cancel := context.WithTimeout(ctx, Limit)
@@ -149,12 +150,12 @@ func Patiently(ctx context.Context, send func(context.Context) error) error {
 	}
 }
 
-// ErrClosed is why the contexts of a client end when it closes.
+// ErrClosed is the cause with which the contexts of a client end when the client closes.
 var ErrClosed = errors.New("leasehold: client closed")
 
-// Cause returns why ctx has ended, nil before that: its cause, which reads alone and matches
-// context.DeadlineExceeded or context.Canceled as well, whichever ended ctx. ErrClosed
-// matches neither: the caller ended nothing.
+// Cause returns the cause with which ctx has ended, or nil if it has not ended. The error
+// reads as the cause alone, and also matches context.DeadlineExceeded or context.Canceled,
+// whichever ended ctx. ErrClosed matches neither, as it was not the caller who ended ctx.
 func Cause(ctx context.Context) error {
 	cause := context.Cause(ctx)
 	if cause == nil || errors.Is(cause, ErrClosed) || errors.Is(cause, context.DeadlineExceeded) || errors.Is(cause, context.Canceled) {
@@ -163,14 +164,15 @@ func Cause(ctx context.Context) error {
 	return &endedError{cause, ctx.Err()}
 }
 
-// endedError is the cause of a context's end, and the kind of that end.
+// endedError is the cause with which a context has ended, and its kind: context.Canceled or
+// context.DeadlineExceeded.
 type endedError struct{ cause, kind error }
 
 func (e *endedError) Error() string { return e.cause.Error() }
 
 func (e *endedError) Unwrap() []error { return []error{e.cause, e.kind} }
 
-// Joined is errors.Join, but leaves a single error as it is.
+// Joined returns the joined errors like errors.Join, but returns a single error as it is.
 func Joined(errs ...error) error {
 	errs = slices.DeleteFunc(slices.Clone(errs), func(err error) bool { return err == nil })
 	if len(errs) == 1 {

@@ -22,10 +22,10 @@ const (
 )
 
 // ForeignError is returned when a server does not answer as DynamoDB does: it is another
-// server, or a broken one.
+// kind of server, or a broken one.
 type ForeignError struct {
 	Endpoint string
-	Err      error // the difference from DynamoDB
+	Err      error // how the reply differs from DynamoDB's
 }
 
 func (e *ForeignError) Error() string {
@@ -34,7 +34,7 @@ func (e *ForeignError) Error() string {
 
 func (e *ForeignError) Unwrap() error { return e.Err }
 
-// endpointOf names the server that a request was sent to.
+// endpointOf returns the address that a request was sent to, for error messages.
 func endpointOf(r *http.Request) string {
 	if r == nil || r.URL == nil {
 		return "the endpoint"
@@ -42,9 +42,9 @@ func endpointOf(r *http.Request) string {
 	return r.URL.Scheme + "://" + r.URL.Host
 }
 
-// missing returns the error of a reply without a field that DynamoDB always sends. It
-// returns nil if the SDK has not read the reply from a server: a wrapper may leave out
-// empty fields.
+// missing returns the error of a reply that lacks a field which DynamoDB always sends. It
+// returns nil if the reply was not read from a server by the SDK: a wrapper of the client
+// may leave out empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok || raw == nil || raw.Response == nil {
@@ -60,16 +60,16 @@ func isProtocol(err error) bool {
 	text := err.Error()
 	return errors.As(err, &record) || strings.Contains(text, "malformed HTTP") || strings.Contains(text, "malformed MIME") ||
 		strings.Contains(text, "server gave HTTP response to HTTPS client") ||
-		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // a reply to no request
+		strings.Contains(text, "readLoopPeekFailLocked: %!w(<nil>)") // a reply although nothing was requested
 }
 
-// check returns what a response of success has that none of DynamoDB's has. Servers of
-// its API differ in their headers, but each sends one of these.
+// check returns an error if a successful response cannot be DynamoDB's. Servers of its API
+// differ in their headers, but each sends one of these.
 func check(r *http.Response) error {
 	switch {
 	case r.Request != nil && r.Request.Response != nil:
 		return errors.New("it redirects requests")
-	case r.StatusCode < 200 || r.StatusCode >= 300: // the SDK reads these, and proxies send them too
+	case r.StatusCode < 200 || r.StatusCode >= 300: // the SDK reads error replies, and proxies send them too
 	case !strings.HasPrefix(r.Header.Get("Content-Type"), "application/x-amz-json") &&
 		r.Header.Get("X-Amzn-Requestid") == "" && r.Header.Get("X-Amz-Crc32") == "":
 		return fmt.Errorf("a reply of type %q has none of its headers", r.Header.Get("Content-Type"))
@@ -77,12 +77,12 @@ func check(r *http.Response) error {
 	return nil
 }
 
-// replyBody is the body of a reply, and ends with an error where it is longer than one of
-// DynamoDB's can be.
+// replyBody is the body of a reply. Reading it fails once it is longer than a reply of
+// DynamoDB can be.
 type replyBody struct {
 	io.ReadCloser
 	request *http.Request
-	left    int // bytes
+	left    int // bytes that may still be read
 }
 
 func (b *replyBody) Read(p []byte) (int, error) {

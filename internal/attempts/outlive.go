@@ -9,23 +9,23 @@ import (
 // ErrUnknownOutcome is returned when a write may have been applied, or may still be.
 var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 
-// A write outlives its caller: the next writer must know its outcome. So the request in
-// flight continues when its caller's time is over, and Close waits for it.
+// A write outlives its caller, because the next write must know its outcome. So a request
+// in flight continues when its caller has no time left, and Close waits for it.
 
-// Sent is the part of a write that has been sent.
+// Sent is what a caller can ask about a write in progress.
 type Sent interface {
-	// Answered reports whether no request is in flight, or without an answer. A write whose
-	// time is over then returns at once: it begins no other request.
+	// Answered reports whether every request so far has been answered. If so, a write whose
+	// time has ended returns at once, without another request.
 	Answered() bool
 
-	// LastErr returns why the last request that has ended had no effect. It returns nil if
-	// it had one, or if none has ended.
+	// LastErr returns the error of the last request that has ended. It returns nil if that
+	// succeeded, or if none has ended.
 	LastErr() error
 }
 
-// Outlive runs write on a goroutine of its own, which detach starts, and waits for it until
-// limit ends, after which it begins no request. done is closed once write has returned;
-// unknown is as from Await.
+// Outlive runs write on a goroutine that detach starts, and waits for it until limit ends.
+// After that, write begins no more requests. done is closed once write has returned.
+// unknown is the error that Await returns.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -35,9 +35,8 @@ func Outlive(limit context.Context, detach func(func()), sent Sent, write func()
 	return over, Await(limit, over, sent)
 }
 
-// Await waits until done is closed, or limit ends. The error unknown is why the outcome of
-// the write is then unknown. It is nil if done is closed, even if limit ends at the same
-// time.
+// Await waits until done is closed or limit ends. If limit ends first and the outcome of
+// the write is unknown, it returns the reason.
 func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown error) {
 	select {
 	case <-done:
@@ -45,7 +44,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	case <-limit.Done():
 	}
 	select {
-	case <-done: // both have come
+	case <-done: // both at the same time
 		return nil
 	default:
 	}
@@ -56,8 +55,8 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	return Joined(Cause(limit), sent.LastErr())
 }
 
-// Latest is the sent part of a write that consists of several parts, sent one at a time.
-// Before the first part it counts as answered, and stays so once its time is over.
+// Latest is the progress of a write that consists of several parts, sent one at a time.
+// Until the first part it counts as answered.
 type Latest struct{ part atomic.Pointer[Sent] }
 
 // Begin makes part the current one.

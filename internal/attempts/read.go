@@ -35,8 +35,8 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	return out.Item, nil
 }
 
-// ReadAll reads the items of keys consistently, in as few requests as possible, and
-// returns their number. A key without an item is not in the map. The error is a
+// ReadAll reads the items of keys consistently, in as few requests as possible. It returns
+// the items, without those that do not exist, and the number of requests. The error is a
 // *Failure.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
@@ -60,7 +60,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 			for _, item := range found {
 				items[s.Keys.Schema().KeyOf(item)] = item
 			}
-			if ask = left; len(ask) > 0 { // the reply was full, or the table is throttled
+			if ask = left; len(ask) > 0 { // the reply was full, or the table throttled the rest
 				if len(found) == 0 {
 					return nil, requests, &Failure{Cause: decide.Busy, Err: errNoneRead}
 				}
@@ -71,19 +71,19 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// errNoneRead is the error of a batch that read nothing, where a single read would have
+// errNoneRead is the error of a batch of which nothing was read. A single read would have
 // been throttled.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
-// readBatch sends one BatchGetItem. left are the keys that it has not read.
+// readBatch sends one BatchGetItem. It returns the keys that were not read as left.
 func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	return Batch(ctx, s.DB, s.Table, keys, Once)
 }
 
-// Batch reads items consistently by one BatchGetItem. left are the keys that it has not
-// read, because the reply was full or the table is throttled.
+// Batch reads items consistently by one BatchGetItem. left are the keys that were not read,
+// because the reply was full or the table is throttled.
 func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, options ...func(*dynamodb.Options)) (found, left []protocol.Item, err error) {
 	out, err := db.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{RequestItems: map[string]types.KeysAndAttributes{
 		table: {Keys: keys, ConsistentRead: aws.Bool(true)},
@@ -94,20 +94,20 @@ func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, optio
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, items := range out.Responses { // one table, under its name or under the ARN that it was requested by
+	for _, items := range out.Responses { // only one table, under its name or its ARN, whichever was requested
 		found = append(found, items...)
 	}
 	for _, unread := range out.UnprocessedKeys {
 		left = append(left, unread.Keys...)
 	}
-	if len(found)+len(left) > len(keys) { // one that finds anything is smaller the next time
+	if len(found)+len(left) > len(keys) { // otherwise ReadAll would never end
 		return nil, nil, &ForeignError{"the endpoint", fmt.Errorf("of %d keys it has found %d, and has left %d", len(keys), len(found), len(left))}
 	}
 	return found, left, nil
 }
 
-// ReadTogether reads items in one transaction, once, in the order of gets; nil for one
-// that does not exist. The error is a *Failure.
+// ReadTogether reads items in one transaction, once. It returns them in the order of gets,
+// with nil for an item that does not exist. The error is a *Failure.
 func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -127,8 +127,8 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// Page reads the next page of a listing, once, and moves past it. The reads are eventually
-// consistent. The error is a *Failure.
+// Page reads the next page of a listing, once, and moves at past it. The reads are
+// eventually consistent. The error is a *Failure.
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -139,14 +139,14 @@ func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item
 	return items, nil
 }
 
-// Listing says which items of a table to list.
+// Listing is a selection of items of a table.
 type Listing struct {
-	Partition string // only items with this partition key; empty for any
+	Partition string // only items with this partition key; empty for all
 	Prefix    string // only items whose partition key has this prefix
 }
 
-// Page reads the next page, once, and moves past it. consistent is the request's
-// ConsistentRead.
+// Page reads the next page of the listing, once, and moves at past it. consistent is the
+// request's ConsistentRead.
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }

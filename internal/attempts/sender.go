@@ -17,14 +17,15 @@ import (
 // Limit is the deadline of a request that has no shorter one.
 const Limit = 3 * time.Second
 
-// The most items of one request (DynamoDB API reference, "TransactWriteItems"
-// and "BatchGetItem").
+// The most items of one request (DynamoDB API reference, "TransactWriteItems" and
+// "BatchGetItem").
 const (
 	MaxTransact = 100
 	MaxBatchGet = 100
 )
 
-// DB is the part of a *dynamodb.Client that a Sender uses. Nothing else in the lock sends.
+// DB is the part of a *dynamodb.Client that a Sender uses. The lock sends no other
+// requests.
 type DB interface {
 	GetItem(context.Context, *dynamodb.GetItemInput, ...func(*dynamodb.Options)) (*dynamodb.GetItemOutput, error)
 	BatchGetItem(context.Context, *dynamodb.BatchGetItemInput, ...func(*dynamodb.Options)) (*dynamodb.BatchGetItemOutput, error)
@@ -36,46 +37,48 @@ type DB interface {
 	TransactWriteItems(context.Context, *dynamodb.TransactWriteItemsInput, ...func(*dynamodb.Options)) (*dynamodb.TransactWriteItemsOutput, error)
 }
 
-// Keys spells the keys of a table.
+// Keys encodes the keys of a table.
 type Keys interface {
 	Key(protocol.Key) (protocol.Item, error)
 	Schema() protocol.Schema
 }
 
-// Sender sends requests to one table, each of them once, and classifies the
-// replies. It is safe for concurrent use.
+// Sender sends requests to one table, each of them once, and classifies the replies. It is
+// safe for concurrent use.
 type Sender struct {
 	DB     DB
 	Table  string
 	Keys   Keys
-	Chance func() float64 // in [0, 1): for pauses, so that clients do not retry together
+	Chance func() float64 // returns a random number in [0, 1), so that clients do not retry at the same time
 	Log    *slog.Logger
 
-	Regions Regions // the DB, if it sends requests to several Regions; otherwise nil
-	// RegionNews is called, if Regions is set, when the end of a request shows that Changes has
-	// grown.
+	Regions Regions // the DB if it sends requests to several Regions; otherwise nil
+	// RegionNews is called after a request if RegionState.Changes has grown. It must be set
+	// if Regions is.
 	RegionNews func(context.Context, RegionState)
 
-	changes  atomic.Int64 // the last Changes that RegionNews was called for
-	accepted atomic.Bool  // by DynamoDB, at least once
+	changes  atomic.Int64 // RegionState.Changes at the last call of RegionNews
+	accepted atomic.Bool  // DynamoDB has accepted a request of this client
 }
 
-// Regions is a DB that sends requests to one of several Regions, as that of package regions.
+// Regions is a DB that sends each request to one of several Regions. Package regions
+// implements it.
 type Regions interface {
 	State(table string) RegionState
 }
 
-// RegionState tells where the requests to a table go, and what is known about the table.
+// RegionState describes where the requests to a table go, and what is known about the
+// table.
 type RegionState struct {
 	Region  string          // where requests go
-	Changes int             // how often Region has changed; 1 once it is known that it never will
-	Left    error           // why the Region before was left; nil at home
-	Stays   string          // why requests to the table never leave home; empty if they may
+	Changes int             // how often Region has changed; at least 1 once it is known that it cannot change
+	Left    error           // why the previous Region was left; nil at home
+	Stays   string          // why requests never leave home; empty if they may
 	Strong  bool            // the table is known to be strongly consistent across Regions
-	Asking  <-chan struct{} // closed when the Regions have been asked for that; nil unless they are being asked
+	Asking  <-chan struct{} // closed when the Regions have answered whether it is; nil unless they are being asked
 }
 
-// noteRegion calls RegionNews if there is any.
+// noteRegion calls RegionNews if the Region has changed.
 func (s *Sender) noteRegion(ctx context.Context) {
 	if s.Regions == nil {
 		return
@@ -89,7 +92,7 @@ func (s *Sender) noteRegion(ctx context.Context) {
 // Reply is the answer to one request.
 type Reply struct {
 	decide.Reply
-	Item protocol.Item // the item that an applied write has written, or that was read; nil if there is none
+	Item protocol.Item // the item as an applied write or a read shows it; nil if there is none
 	Err  error
 }
 
@@ -123,7 +126,8 @@ func (s *Sender) Write(ctx context.Context, w *protocol.Write, within time.Durat
 	return r
 }
 
-// Commit sends a caller's transaction once, with the given options. It ends with ctx.
+// Commit sends a caller's transaction once, with the given options. The request ends with
+// ctx.
 func (s *Sender) Commit(ctx context.Context, in *dynamodb.TransactWriteItemsInput, options ...func(*dynamodb.Options)) error {
 	_, err := s.DB.TransactWriteItems(ctx, in, append(options, Once)...)
 	return err
@@ -135,8 +139,8 @@ func (s *Sender) failed(ctx context.Context, cause decide.Cause, err error) {
 	}
 }
 
-// CauseOf corrects the cause of an error by whether DynamoDB has ever accepted this
-// client.
+// CauseOf corrects the cause of an error, depending on whether DynamoDB has ever accepted
+// this client.
 func (s *Sender) CauseOf(cause decide.Cause, err error) (decide.Cause, error) {
 	if !s.accepted.Load() {
 		if !decide.Accepted(err) {

@@ -14,39 +14,39 @@ import (
 
 // MostUnanswered is how many attempts of one operation may be without an answer at a time.
 // A condition's IN takes 100 values (DynamoDB developer guide, "Condition expressions"),
-// and the operation may have to name as many unanswered attempts of an earlier one.
+// and an operation may have to name as many attempts of an earlier operation.
 const MostUnanswered = 50
 
 // Attempt is one write sent once. Its version is never used again.
 type Attempt interface{ ID() string }
 
-// Version is an attempt without any state but its version.
+// Version is an attempt that consists of its version alone.
 type Version string
 
-// ID is the version.
+// ID returns the version.
 func (v Version) ID() string { return string(v) }
 
 // Outcome is how an attempt ends, and a sequence with it.
 type Outcome int
 
-// The outcomes. NotApplied ends a sequence only when its time is over.
+// Values of Outcome. NotApplied ends a sequence only when its time has ended.
 const (
-	Unanswered Outcome = iota // it, or one before it, may still be applied
-	Applied                   // it was applied, or an earlier one was, which the record shows
+	Unanswered Outcome = iota // the attempt, or an earlier one, may have been applied or may still be
+	Applied                   // this attempt was applied, or an earlier one that the record shows
 	Rejected                  // the condition failed, and the record shows no attempt of the sequence
-	Refused                   // AWS rejects the request, and no attempt can be applied later
-	NotApplied                // throttled, or in conflict: it can be retried
+	Refused                   // AWS refuses the request, and no attempt can be applied later
+	NotApplied                // throttled, or in conflict with a transaction: it can be retried
 )
 
 // Result is how an attempt or a sequence ended.
 type Result[A Attempt] struct {
 	Outcome Outcome
-	Attempt A             // the one that was applied; else the last
-	Earlier bool          // the record shows that attempt, though its own reply did not
+	Attempt A             // the attempt that was applied; otherwise the last one
+	Earlier bool          // the attempt is known from the record, not from its own reply
 	Item    protocol.Item // the record as written, or as the failed condition found it; nil if there is none
 	Cause   decide.Cause
 	Outage  bool
-	Err     error // why it was not applied
+	Err     error // why the attempt was not applied
 }
 
 // Failure returns the error of an attempt that was neither applied nor rejected.
@@ -54,45 +54,46 @@ func (r Result[A]) Failure() error {
 	return &Failure{Cause: r.Cause, Err: r.Err}
 }
 
-// Operation is one kind of write, as a sequence of attempts needs to know it.
+// Operation is one kind of write, described for a sequence of attempts.
 type Operation[A Attempt] struct {
 	Key protocol.Key
 
-	// Next returns the next attempt and its write. Its condition names the versions of the
-	// sequence that are unanswered.
+	// Next returns the next attempt and its write. The write's condition names the
+	// unanswered versions of the sequence.
 	Next func() (A, *protocol.Write)
 
-	// Within is the deadline of an attempt; 0: Limit.
+	// Within is the deadline of an attempt; zero means Limit.
 	Within time.Duration
 
-	// Shows returns the attempt that a record shows: an element of sent, which may all have
-	// been applied, oldest first. The record is nil if there is none. Shows returns false
-	// if the record shows no attempt, or one that can no longer be used.
+	// Shows returns the attempt that a record shows. sent are the attempts that may have
+	// been applied, oldest first. The item is nil if there is no record. Shows returns
+	// false if the record shows none of them, or one that can no longer be used.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
-	// BeforeSend waits until the next attempt may be sent. It returns the function to
-	// call once that has been answered. An error ends the sequence: it is too
-	// late. May be nil.
+	// BeforeSend waits until the next attempt may be sent. It returns a function to call
+	// once that attempt has been answered. An error ends the sequence, as it is too late.
+	// May be nil.
 	BeforeSend func() (leave func(), err error)
 
-	// Throttled is called for each attempt that was throttled, or in conflict. May
-	// be nil.
+	// Throttled is called for each attempt that was throttled, or in conflict with a
+	// transaction. May be nil.
 	Throttled func(error)
 
 	// Pauses are the pauses between the attempts of Run.
 	Pauses Pauses
 
-	// RetryDenied has Run repeat an attempt whose denial may pass: see [Failure.After].
+	// RetryDenied makes Run repeat an attempt whose denial may be temporary: see
+	// [Failure.After].
 	RetryDenied bool
 }
 
 // Sequence holds the attempts of an operation that have had no answer. It is safe for
-// concurrent use. Its callers decide whose attempt is sent next.
+// concurrent use. Its callers decide which of them sends the next attempt.
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // oldest first
-	silent     bool // one has had no reply at all
-	begun      bool // a request has been sent
+	silent     bool // one of them has had no reply at all
+	begun      bool // an attempt has been sent
 	lastErr    error
 }
 
@@ -135,8 +136,7 @@ func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
 	return attempts[i], true
 }
 
-// Add adds an attempt whose effect is not known: it is in flight, or has had no
-// answer.
+// Add adds an attempt whose outcome is not known: it is in flight, or has had no answer.
 func (q *Sequence[A]) Add(a A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -144,24 +144,24 @@ func (q *Sequence[A]) Add(a A) {
 	q.begun = true
 }
 
-// Answered reports whether an attempt has been sent, and all have been answered: none
-// is in flight, and none may be applied later.
+// Answered reports whether attempts have been sent and all of them answered: none is in
+// flight, and none can be applied later.
 func (q *Sequence[A]) Answered() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.begun && len(q.unanswered) == 0
 }
 
-// Silent reports whether an attempt has had no reply at all. One whose condition failed
-// on a record that could not be read is unanswered, but not silent.
+// Silent reports whether an attempt has had no reply at all. An attempt whose condition
+// failed, but whose record could not be read, is unanswered and not silent.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.silent
 }
 
-// LastErr returns why the last attempt that has ended was not applied. It is for a caller
-// that leaves while the next is in flight. It returns nil if no attempt has failed.
+// LastErr returns the error of the last attempt that has ended, for a caller that leaves
+// while the next one is in flight. It returns nil if no attempt has failed.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -181,15 +181,15 @@ func (q *Sequence[A]) NoReply() {
 	q.silent = true
 }
 
-// Drop removes an attempt: it was not applied, or its caller has dealt with it.
+// Drop removes an attempt that was not applied, or that its caller handles.
 func (q *Sequence[A]) Drop(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	q.unanswered = slices.DeleteFunc(q.unanswered, func(a A) bool { return a.ID() == version })
 }
 
-// Settle removes an attempt that was applied, and the attempts before it: the record no
-// longer shows what their conditions name.
+// Settle removes an attempt that was applied, and the attempts before it: what their
+// conditions name is no longer in the record.
 func (q *Sequence[A]) Settle(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -198,8 +198,8 @@ func (q *Sequence[A]) Settle(version string) {
 	}
 }
 
-// Keep drops all attempts but the newest n, as a condition can name only a limited number.
-// It returns the dropped ones, oldest first.
+// Keep removes all attempts but the newest n, as a condition can name only a limited
+// number. It returns the removed ones, oldest first.
 func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -210,12 +210,12 @@ func (q *Sequence[A]) Keep(n int) (dropped []A) {
 	return dropped
 }
 
-// Try sends the next attempt. ctx bounds the request.
+// Try sends the next attempt. The request ends with ctx.
 func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Result[A] {
 	if op.BeforeSend != nil {
 		leave, err := op.BeforeSend()
 		if err != nil {
-			return Result[A]{Outcome: NotApplied, Err: err} // no cause: nothing was sent
+			return Result[A]{Outcome: NotApplied, Err: err} // without a cause, as nothing was sent
 		}
 		defer leave()
 	}
@@ -228,9 +228,9 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	return r
 }
 
-// Send is Try for callers who share the sequence with others. The caller has added the
-// attempt already: while it is in flight, its effect is not known. If it is applied, it
-// stays among the unanswered until the caller has recorded that, and calls Settle.
+// Send is Try for a caller that shares the sequence with others and has added the attempt
+// to it already. An applied attempt stays among the unanswered until that caller has
+// recorded the result, and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	q.setLastErr(reply.Err)
@@ -257,9 +257,9 @@ func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A,
 	return r
 }
 
-// Run sends attempts until the sequence ends: no later than limit, and with no more than
-// MostUnanswered attempts without an answer. ctx bounds the requests, and outlives limit: a
-// write whose outcome must be known continues when no caller waits for it.
+// Run sends attempts until the sequence ends. It begins none after limit has ended, or when
+// MostUnanswered attempts have no answer. The requests end with ctx, which must outlive
+// limit: a write whose outcome must be known continues when no caller waits for it.
 func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]) Result[A] {
 	pauses := op.Pauses
 	before := q.len()
@@ -268,7 +268,7 @@ func (q *Sequence[A]) Run(ctx, limit context.Context, s *Sender, op Operation[A]
 		if r.Outcome == Applied || r.Outcome == Rejected {
 			return r
 		}
-		tooLate := r.Cause == decide.None // nothing was sent
+		tooLate := r.Cause == decide.None // nothing was sent: there was no time left
 		refused := r.Outcome == Refused && FailureOf(r.Failure()).After(op.RetryDenied).Cause == decide.Refused
 		if tooLate && last != nil {
 			r.Err = fmt.Errorf("%w: %w", r.Err, last)
@@ -289,10 +289,11 @@ func (q *Sequence[A]) len() int {
 	return len(q.unanswered)
 }
 
-// conditionFailed finds out what a failed condition means: old is the record.
+// conditionFailed finds out what a failed condition means. old is the record that the reply
+// shows.
 func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operation[A], r Result[A], old protocol.Item) Result[A] {
 	r.Item = old
-	if old == nil { // there is none, or the engine does not return it
+	if old == nil { // there is no record, or the engine does not return it
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
 			// Not dropped: this may be the reply to a second copy of the request.

@@ -19,18 +19,19 @@ import (
 // replaces it after twice as many pages as the last time (Brent, "An improved Monte Carlo
 // factorization algorithm", 1980).
 type Walk struct {
-	Start protocol.Item // start of the next page; empty at the beginning, and at the end
+	Start protocol.Item // where the next page starts; empty at the beginning and at the end
 
 	kept        protocol.Item // where an earlier page ended
-	since, most int           // pages since then, and until another is kept
+	since, most int           // pages read since kept was set, and after how many it is replaced
 }
 
-// Pass continues past a page that was read from Start and that names the start of the next.
-// It returns an error if the page cannot be DynamoDB's, and leaves Start unchanged. A
-// repeated key is a *Failure that a retry cannot help: it would only skip that key.
+// Pass continues past a page that was read from Start. next is where the following page
+// starts. It returns an error if the page cannot be DynamoDB's, and leaves Start unchanged.
+// If a key is repeated, the error is a *Failure that is not retried, as a retry would only
+// skip that key.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
-		if err := missing(reply, "items"); err != nil { // an empty page has an empty list
+		if err := missing(reply, "items"); err != nil { // an empty page has an empty list, not none
 			return err
 		}
 	}

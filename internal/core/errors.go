@@ -11,14 +11,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The errors that say how a lock has ended.
+// Errors of a lock that has ended.
 var (
 	ErrLost     = errors.New("leasehold: lock lost")
 	ErrReleased = errors.New("leasehold: lock released")
 	ErrClosed   = attempts.ErrClosed
 
-	// ErrDetached is the cause of a handle that its caller has detached. It matches ErrReleased: either way the
-	// caller has given up the handle.
+	// ErrDetached is the error of a handle that its caller has detached. It matches
+	// ErrReleased, as in both cases the caller has given up the handle.
 	ErrDetached error = detachedError{}
 )
 
@@ -28,17 +28,17 @@ func (detachedError) Error() string { return "leasehold: lock detached" }
 
 func (detachedError) Is(target error) bool { return target == ErrReleased }
 
-// Loss is how a lock was lost. [Env.Lost] makes it an error.
+// Loss describes how a lock was lost. [Env.Lost] makes an error of it.
 type Loss struct {
 	Key    protocol.Key
 	Token  int64
 	Reason Reason
-	At     time.Time        // when trust ended, by the wall clock
-	By     *protocol.Record // the record that was shown; nil if it was not seen
-	Err    error            // error of the last renewal, or of the transaction; nil if none failed
+	At     time.Time        // when the trust in the lock ended, by the wall clock
+	By     *protocol.Record // the record that no longer showed the grant; nil if none was read
+	Err    error            // error of the last renewal or transaction; nil if none failed
 }
 
-// lossError is a Loss as an error, inside. It reads as the error that users know, and wraps it.
+// lossError is the internal error of a loss. It wraps the public error and reads the same.
 type lossError struct {
 	Loss
 	error
@@ -46,18 +46,19 @@ type lossError struct {
 
 func (e *lossError) Unwrap() error { return e.error }
 
-// Lost returns the error of a lock that was lost, from which LossOf reads the Loss again.
+// Lost returns the error of a lock that was lost. LossOf gets the Loss back from it.
 func (e *Env) Lost(l Loss) error { return &lossError{l, e.Errors.Lost(l)} }
 
-// Public returns the error that users know: what a caller receives is a *LostError itself.
+// Public returns the public error of a loss, a *LostError, in place of an internal one.
+// Other errors are returned as they are.
 func Public(err error) error {
-	if lost, ok := err.(*lossError); ok { // what wraps one is passed on as it is
+	if lost, ok := err.(*lossError); ok { // not errors.As: an error that wraps the loss is returned as it is
 		return lost.error
 	}
 	return err
 }
 
-// LossOf returns the Loss that an error of [Env.Lost] says; false if err is none.
+// LossOf returns the Loss in an error of [Env.Lost]. It returns false for other errors.
 func LossOf(err error) (Loss, bool) {
 	lost := (*lossError)(nil)
 	if !errors.As(err, &lost) {
@@ -69,7 +70,7 @@ func LossOf(err error) (Loss, bool) {
 // Reason is why a lock was lost.
 type Reason string
 
-// The reasons. The root has the same words.
+// Values of Reason. The root package has the same.
 const (
 	Expired  Reason = "expired"
 	Paused   Reason = "paused"
@@ -77,8 +78,8 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen notes the content of a record that does not show our grants. A free record
-// may name none.
+// Seen records that r, which does not show the grants of ours, was read. A free record may
+// name no grant.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -86,23 +87,23 @@ func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	}
 }
 
-// SeenGone reports whether the record was seen without the grant.
+// SeenGone reports whether the lock is lost because a record was read that does not show
+// the grant.
 func (l Loss) SeenGone() bool { return l.Reason == Replaced || l.Reason == Broken }
 
-// Errorf is the error of a call for a key that sent nothing.
+// Errorf returns the error of a call for a key that was refused before any request.
 func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) error {
 	return fmt.Errorf("leasehold: %s %v in table %s: "+format, append([]any{op, key, e.Table}, args...)...)
 }
 
-// UnknownOutcome is the error of an operation that gives up although one of its writes
-// may have been applied, or may still be, whatever the last answer was. It never matches
-// ErrLost, which would mean that nothing was written: the operation's context may
-// have ended because a lock was lost.
+// UnknownOutcome returns the error of an operation that gives up although one of its writes
+// may have been applied, or may still be. It never matches ErrLost, which would mean that
+// nothing was written, even if the operation ended because a lock was lost.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }
 
-// withoutLoss returns err so that it reads the same and matches no loss.
+// withoutLoss returns an error that reads like err but does not match ErrLost.
 func withoutLoss(err error) error {
 	if !errors.Is(err, ErrLost) {
 		return err
@@ -116,7 +117,7 @@ func withoutLoss(err error) error {
 	return rest
 }
 
-// lossless is an error without its ErrLost. The text stays.
+// lossless is an error that does not match the ErrLost that it wraps.
 type lossless struct {
 	text  string
 	parts []error
@@ -126,7 +127,7 @@ func (e *lossless) Error() string { return e.text }
 
 func (e *lossless) Unwrap() []error { return e.parts }
 
-// endedError is ErrReleased, ErrDetached or ErrClosed of a call, with its key and table.
+// endedError is ErrReleased, ErrDetached or ErrClosed with the key and table of the call.
 type endedError struct {
 	table string
 	op    string       // the call that sent nothing; "" if the lock has ended
@@ -151,12 +152,12 @@ func (e *endedError) Error() string {
 
 func (e *endedError) Unwrap() error { return e.err }
 
-// AfterClose is the error of a call that Close came before.
+// AfterClose returns the error of a call on a client that is closed.
 func (e *Env) AfterClose(op string, key protocol.Key) error {
 	return &endedError{table: e.Table, op: op, key: key, err: ErrClosed}
 }
 
-// Naming adds the key of a lock to an error that says how the lock has ended, and names none.
+// Naming returns err with the key of the lock, if err is an error of a lock that has ended.
 func (e *Env) Naming(key protocol.Key, err error) error {
 	if err == ErrReleased || err == ErrDetached || err == ErrClosed { //nolint:errorlint // what wraps one names it already
 		return &endedError{table: e.Table, key: key, err: err}

@@ -15,17 +15,17 @@ import (
 //
 //	open ── Close is called: nothing begins ──► closing ── what was under way has ended ──► closed
 type Running struct {
-	mu    sync.Mutex // guards what follows; never held across I/O
-	calls int        // calls and goroutines that are not done
+	mu    sync.Mutex // guards the fields below; never held across I/O
+	calls int        // calls and goroutines that have not finished
 	idle  chan struct{}
 
 	closing context.Context         // ends with ErrClosed when Close is called
-	close   context.CancelCauseFunc // ends it, with mu held for Enter
-	closed  context.Context         // ends with ErrClosed when Close is done: no request is begun after that
-	end     context.CancelCauseFunc // ends it
+	close   context.CancelCauseFunc // ends closing; called with mu held, so that Enter sees it
+	closed  context.Context         // ends with ErrClosed when Close is done: no request begins after that
+	end     context.CancelCauseFunc // ends closed
 }
 
-// NewRunning returns a Running of a client that is open.
+// NewRunning returns the Running of a client that is open.
 func NewRunning() *Running {
 	r := &Running{}
 	r.closing, r.close = context.WithCancelCause(context.Background())
@@ -33,7 +33,7 @@ func NewRunning() *Running {
 	return r
 }
 
-// Enter counts a call that Close waits for. It returns false if the client is closed.
+// Enter counts a call that Close must wait for. It returns false if the client is closed.
 func (r *Running) Enter() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -44,7 +44,7 @@ func (r *Running) Enter() bool {
 	return true
 }
 
-// Leave ends what Enter has counted.
+// Leave undoes one Enter.
 func (r *Running) Leave() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -55,7 +55,7 @@ func (r *Running) Leave() {
 	}
 }
 
-// Detach runs fn on a goroutine of its own; Close waits for it.
+// Detach runs fn on a goroutine that Close waits for.
 func (r *Running) Detach(fn func()) {
 	r.mu.Lock()
 	r.calls++
@@ -76,18 +76,20 @@ func deepen() {
 	runtime.KeepAlive(&frame)
 }
 
-// IsClosing reports whether Close has been called. Close releases what was held before
-// that. A call that is granted something later gives it back; Resume leaves it to its lease.
+// IsClosing reports whether Close has been called. Close releases the locks that were held
+// by then. A call that acquires one later releases it, except for Resume, which leaves it
+// to its lease.
 func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
 
-// Closing ends with ErrClosed when Close is called.
+// Closing returns a context that ends with ErrClosed when Close is called.
 func (r *Running) Closing() context.Context { return r.closing }
 
-// Closed ends with ErrClosed when Close is done: no request is begun after that.
+// Closed returns a context that ends with ErrClosed when Close is done: no request begins
+// after that.
 func (r *Running) Closed() context.Context { return r.closed }
 
-// UntilClosing returns a context that ends with ctx, and with ErrClosed when Close is
-// called: retries under it do not delay Close.
+// UntilClosing returns a context that ends with ctx, or with ErrClosed when Close is
+// called, so that retries do not delay Close.
 func (r *Running) UntilClosing(ctx context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(ctx)
 	stop := context.AfterFunc(r.closing, func() { cancel(ErrClosed) })
@@ -97,7 +99,8 @@ func (r *Running) UntilClosing(ctx context.Context) (context.Context, context.Ca
 	}
 }
 
-// BeginClose ends Closing, and reports whether this call did. Its caller calls EndClose.
+// BeginClose ends the context Closing. It reports whether this call did so: if true, the
+// caller must call EndClose.
 func (r *Running) BeginClose() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -108,10 +111,10 @@ func (r *Running) BeginClose() bool {
 	return true
 }
 
-// EndClose ends Closed.
+// EndClose ends the context Closed.
 func (r *Running) EndClose() { r.end(ErrClosed) }
 
-// WaitIdle waits until no call and no goroutine is left, or limit ends.
+// WaitIdle waits until all calls and goroutines have finished, or limit ends.
 func (r *Running) WaitIdle(limit context.Context) {
 	r.mu.Lock()
 	if r.calls == 0 {
@@ -127,7 +130,7 @@ func (r *Running) WaitIdle(limit context.Context) {
 	}
 }
 
-// AtLeastGrace returns a context with the values of ctx. It ends with end, but not before
+// AtLeastGrace returns a context with the values of ctx that ends with end, but not before
 // ReleaseGrace has passed.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
@@ -142,7 +145,7 @@ func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.C
 	}
 }
 
-// AwaitGrace waits until done, or until ReleaseGrace has passed.
+// AwaitGrace waits until done is closed, for ReleaseGrace at most.
 func (e *Env) AwaitGrace(done <-chan struct{}) {
 	grace := time.NewTimer(e.ReleaseGrace)
 	defer grace.Stop()
@@ -152,11 +155,11 @@ func (e *Env) AwaitGrace(done <-chan struct{}) {
 	}
 }
 
-// goesOn is the key of a context's value.
+// goesOn is the key under which GoesOn sets a value.
 type goesOn struct{}
 
-// GoesOn returns a copy of ctx for a call that goes on from one which DynamoDB has answered:
-// a denial may be temporary, as the policy has allowed it before.
+// GoesOn returns a copy of ctx for a call that continues an earlier one which DynamoDB has
+// answered. A denial may then be temporary, as the policy has allowed the key before.
 func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
 
 // IsGoingOn reports whether ctx is from GoesOn.

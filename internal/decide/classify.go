@@ -13,7 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Effect is what an answer proves about a write: whether it was applied.
+// Effect is what an answer proves about a write.
 type Effect int
 
 // Values of Effect.
@@ -23,7 +23,7 @@ const (
 	Applied
 )
 
-// Cause says why a request did not succeed.
+// Cause is the reason why a request did not succeed.
 type Cause int
 
 // Values of Cause, each with the reaction to it.
@@ -48,13 +48,13 @@ type Reply struct {
 	Old    map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the server does not return it
 }
 
-// Classify interprets the error of a request. An error that it does not know
-// has an unknown effect: a wrapper around the SDK may have its own errors.
+// Classify interprets the error of a request. The effect of a request with an unfamiliar
+// error is unknown: a wrapper around the SDK may have its own errors.
 func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
 	}
-	if NotSigned(err) { // first: the credential provider's error may contain an answer of its own server, not of DynamoDB
+	if NotSigned(err) { // first, as the credential provider's error may contain an answer of a server other than DynamoDB
 		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
 		}
@@ -86,10 +86,10 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// Denied reports whether IAM denied a request. A denial may pass, as a policy is mended,
-// or a new one reaches all of DynamoDB. A wait repeats it if DynamoDB has answered an
-// earlier request of the same wait: otherwise a key that the policy never allows would be
-// waited for without end.
+// Denied reports whether IAM denied a request. A denial may be temporary: policies are
+// mended, and a new one takes a while to reach all of DynamoDB. A wait retries it if
+// DynamoDB has answered an earlier request of the same wait. Otherwise the wait would never
+// end for a key that the policy does not allow.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && codes[api.ErrorCode()] == denied
@@ -106,8 +106,8 @@ func CredentialsRefused(err error) bool {
 // because there were too many.
 func Throttled(err error) bool { return refusedAs(throttled, err) }
 
-// refusedAs reports whether DynamoDB refused a request, or cancelled a transaction, with
-// that meaning, which has a cause.
+// refusedAs reports whether DynamoDB refused a request, or cancelled a transaction, for a
+// reason with meaning m.
 func refusedAs(m meaning, err error) bool {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return slices.ContainsFunc(cancelled.CancellationReasons, func(r types.CancellationReason) bool {
@@ -118,9 +118,9 @@ func refusedAs(m meaning, err error) bool {
 	return ok && codes[api.ErrorCode()] == m
 }
 
-// signedAtAWrongTime reports of a refusal whether it is of a signature because this
-// machine's clock is wrong, and the SDK has learned from the answer what time it is:
-// it signs the next request by that. It says so by calling the error retryable.
+// signedAtAWrongTime reports whether a request was refused because this machine's clock is
+// wrong, and the SDK has learned the right time from the answer, by which it signs the next
+// request. The SDK then marks the error as retryable.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -133,9 +133,9 @@ func status(err error) int {
 	return 0
 }
 
-// After turns Unidentified into another cause. A client that DynamoDB has accepted
-// before has had good credentials, and may soon have good ones again, so it retries. A
-// client that was never accepted might wait forever, so it gives up immediately.
+// After replaces Unidentified by another cause. A client that DynamoDB has accepted before
+// has had good credentials and may soon have them again, so it retries. A client that was
+// never accepted might wait forever, so it gives up immediately.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:
@@ -147,16 +147,16 @@ func (c Cause) After(accepted bool) Cause {
 }
 
 // ServerSilent reports whether a request failed because its server did not answer in time,
-// or said that it cannot. The server may be that of a credential provider: it may have been
-// started after this client.
+// or answered that it is unavailable. The server may be a credential provider's, which may
+// have started after this client.
 func ServerSilent(err error) bool {
 	_, unsent := as[*smithyhttp.RequestSendError](err)
 	return unsent || status(err) >= 500 || errors.Is(RequestError(err), context.DeadlineExceeded)
 }
 
 // Accepted reports whether err, nil for success, shows that DynamoDB has accepted the
-// caller's credentials. A denial does not: its caller may be another than was meant. A
-// server error does not: it may come before the credentials are checked.
+// caller's credentials. A denial does not show it, as the credentials may be another
+// caller's. Nor does a server error, as it may come before credentials are checked.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:
@@ -167,21 +167,21 @@ func Accepted(err error) bool {
 	return false
 }
 
-// Answered reports whether err, nil for success, is an answer of AWS. Then the request
-// had been signed.
+// Answered reports whether err, nil for success, is an answer of AWS, so that the request
+// was signed.
 func Answered(err error) bool {
 	_, api := as[smithy.APIError](err)
 	return err == nil || api && !NotSigned(err)
 }
 
-// NoMetadata is in the SDK's error if this machine's metadata service has given no
-// credentials. It is the last provider that the SDK tries by default, so that nothing may
-// be configured.
+// NoMetadata is the text in the SDK's error if this machine's metadata service has no
+// credentials. The SDK asks that service last, so the error usually means that no
+// credentials are configured.
 const NoMetadata = "no EC2 IMDS role found"
 
 // NoCredentials reports whether a request was not sent because no credentials are
-// configured, as far as the error tells. It is false if the credential provider
-// could not be reached, or refused.
+// configured, as far as the error shows. It returns false if a credential provider could
+// not be reached, or refused.
 func NoCredentials(err error) bool {
 	if !NotSigned(err) {
 		return false
@@ -194,8 +194,8 @@ func NoCredentials(err error) bool {
 	return !refused && !canceled && !stepFailed(err, "sign request: ") && !ServerSilent(err)
 }
 
-// RequestError returns the error of the SDK's request within err, which may also say how the
-// wait around the request ended. Without one it returns err.
+// RequestError returns the error of the SDK's request within err, without text about the
+// wait around it. It returns err if there is none.
 func RequestError(err error) error {
 	if request, ok := as[*smithy.OperationError](err); ok {
 		return request
@@ -227,8 +227,8 @@ func neverSent(err error) bool {
 	return stepFailed(err, "resolve auth scheme: ", "failed to resolve service endpoint")
 }
 
-// stepFailed reports whether an SDK operation failed at one of these steps. They
-// have no error types, so it compares texts.
+// stepFailed reports whether an SDK operation failed at one of the steps. The SDK has no
+// error types for them, so their texts are compared.
 func stepFailed(err error, steps ...string) bool {
 	op, ok := as[*smithy.OperationError](err)
 	if !ok {
@@ -244,7 +244,7 @@ func as[E any](err error) (E, bool) {
 	return target, ok
 }
 
-// Advice for people.
+// Advice for error messages.
 const (
 	RaiseCapacity   = "raise the table's capacity, or make it pay per request"
 	CheckConnection = "check the network, the region and the endpoint"
@@ -252,10 +252,10 @@ const (
 	OtherSchema     = "the table's key does not fit the layout: run leasehold table check"
 )
 
-// meaning is the interpretation of an error code.
+// meaning is how an error code is interpreted.
 type meaning struct {
-	cause  Cause  // None if the HTTP status determines it
-	advice string // problem and remedy, for people
+	cause  Cause  // None if the HTTP status decides
+	advice string // the problem and its remedy, for error messages
 }
 
 var (
@@ -289,11 +289,11 @@ var codes = map[string]meaning{
 	"MissingAuthenticationToken":               refused,
 	"ItemCollectionSizeLimitExceededException": {None, "the table has a local secondary index, which is full: use a lock table without one"},
 	"LimitExceededException":                   {None, "a limit of the AWS account is reached: try again later, or ask AWS for more"},
-	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for it
+	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for such an error
 }
 
-// Advice describes the problem of an answered request, for people, and what to do about it.
-// It returns "" if only the answer itself does.
+// Advice returns the problem of an answered request and its remedy, for error messages. It
+// returns "" if the text of the answer has to do.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):

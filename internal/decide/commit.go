@@ -5,17 +5,17 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-// CommitReply is a classified answer to a transaction whose last items are the
-// guards of locks.
+// CommitReply is a classified answer to a transaction whose last items are the guards of
+// locks.
 type CommitReply struct {
 	Effect  Effect
 	Cause   Cause
-	Reasons []types.CancellationReason // one per item, with GuardFailed and WriteFailed
-	Failed  []int                      // with GuardFailed: the guards that failed, from 0
+	Reasons []types.CancellationReason // one for each item, with GuardFailed and WriteFailed
+	Failed  []int                      // with GuardFailed: the indexes of the guards that failed
 }
 
-// ClassifyCommit interprets the error of a transaction. It has that many items, and the last ones
-// are guards.
+// ClassifyCommit interprets the error of a transaction with that many items, the last of
+// which are guards.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)
@@ -33,13 +33,13 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 	return CommitReply{Effect: r.Effect, Cause: r.Cause}
 }
 
-// cancelledBy finds the worst of the reasons (DynamoDB API reference,
-// TransactWriteItems, "Cancellation Reasons"). A cancelled transaction has
-// written nothing.
+// cancelledBy interprets the reasons why a transaction was cancelled, by the worst of them
+// (DynamoDB API reference, TransactWriteItems, "Cancellation Reasons"). A cancelled
+// transaction has written nothing.
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // the reasons cannot be assigned to items
+		return t // there is not one reason for each item
 	}
 	worst := None
 	for i, r := range reasons {
@@ -61,7 +61,7 @@ func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitRe
 		}
 	}
 	switch worst {
-	case None: // cancelled without a reason
+	case None: // cancelled, but no item has a reason
 		return t
 	case GuardFailed, WriteFailed:
 		t.Reasons = reasons
@@ -84,9 +84,9 @@ const (
 // Course is the state of a commit when one of its requests has been answered.
 type Course struct {
 	Stage      Stage
-	Unanswered bool // a request had no answer: it may have been applied, or may still be
-	Trusted    bool // the lock is trusted
-	Stopped    bool // the caller's context ended, the client closes, or the token gets too old
+	Unanswered bool // a request had no answer, so the writes may have been applied or may still be
+	Trusted    bool // the lock is still trusted
+	Stopped    bool // the caller's context has ended, the client closes, or the token is too old
 }
 
 // Step is the next step of a commit.
@@ -101,7 +101,7 @@ const (
 	NotHeld               // a guard failed: nothing was written, and nothing will be
 	Cancelled             // one of the writes failed: nothing was written, and nothing will be
 	Rejected              // the request itself is wrong or not allowed
-	GiveUp                // DynamoDB was busy until there was no time left
+	GiveUp                // DynamoDB was busy until no time was left
 	Doubtful              // the writes may have been applied, or may still be
 )
 

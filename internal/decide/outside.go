@@ -7,33 +7,34 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Constants of a waiter without a place in the queue.
+// Constants of the pauses of a waiter without a place in the queue.
 const (
 	longestOutside = 12 * time.Second
-	firstOutside   = 250 * time.Millisecond // its first pause at most: with more the key is idle where few wait outside
-	leastAhead     = 8                      // it pauses as one so far behind the head, at least
-	mostOfWait     = 1. / 32                // at least this part of its wait too
-	unmoved        = 1. / 10                // this part of its wait, if the front has not moved
-	toFront        = 1. / 2                 // this part of the time until the front has come to it
-	spread         = 1. / 4                 // more or less, at random
+	firstOutside   = 250 * time.Millisecond // the first pause is at most this: a longer one leaves the key idle where few wait outside
+	leastAhead     = 8                      // it pauses at least like a waiter with that many before it
+	mostOfWait     = 1. / 32                // a pause is at least this part of its wait so far
+	unmoved        = 1. / 10                // a pause is this part of its wait so far, if the front has not moved
+	toFront        = 1. / 2                 // a pause is this part of the estimated time until the front reaches it
+	spread         = 1. / 4                 // random deviation of a pause, as a part of it
 )
 
-// Outside is the knowledge of a waiter that has found no place in a record's queue. Each entry
-// there says when the call of its waiter began, by the clock of that client. So clocks decide
-// who waits longer; who holds the key, never.
+// Outside is the knowledge of a waiter that has found no place in a record's queue. Each
+// entry of the queue has the time when its waiter began to wait, by that client's clock. So
+// clocks decide who waits longer, but never who holds the key.
 type Outside struct {
 	Waited    time.Duration
-	RoundTrip time.Duration // the last one measured
-	Ahead     time.Duration // from the front to when its own call began; not positive: it is overdue
-	Moved     time.Duration // how far the front has come since the waiter first saw it
-	Seen      time.Duration // since that first look; 0 after one look
-	Last      time.Duration // its last pause
+	RoundTrip time.Duration // the last round trip
+	Ahead     time.Duration // from the front to when this waiter began; if not positive, it is overdue
+	Moved     time.Duration // how far the front has moved since the waiter first saw it
+	Seen      time.Duration // time since that first read; 0 after one read
+	Last      time.Duration // the last pause
 }
 
-// Front returns the time that half of the calls in a queue began before, given when each of
-// them did; the zero time if it is not known of any. Zero times are unknown. A call outside
-// that began before the front is overdue. Of a later time than this there is more chance: with
-// 64 clients, three quarters cost three more reads a section, and longer waits.
+// Front returns the time before which half of the waiters in a queue began. began are their
+// times; zero times are unknown. It returns the zero time if all are unknown. A waiter
+// outside that began before the front is overdue. A later time than the middle would leave
+// more to chance: with 64 clients, at three quarters, a section costs three more reads, and
+// waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -43,10 +44,11 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time between two reads of a grant of that age: half of the time until the
-// front will have come to the waiter, as fast as it has moved lately or, after one look, as
-// time goes: in a queue that neither grows nor shrinks everybody waits equally long. There may
-// be thousands outside: who has waited for long, or has far to go, looks rarely.
+// pause returns the time between two reads of a grant of that age: half of the estimated
+// time until the front reaches the waiter. The front is assumed to move as fast as lately
+// or, after one read, as time passes: in a queue that neither grows nor shrinks all wait
+// equally long. A waiter that has waited for long, or is far from the front, reads rarely,
+// as there may be thousands.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

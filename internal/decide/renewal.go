@@ -12,9 +12,9 @@ const (
 	renewalAtMost  = 2 * time.Second
 )
 
-// RenewalDeadline returns how long one attempt to renew may take: a quarter of the trust left, so
-// that there is time for more attempts if this one is lost. The meaning of its answer is in
-// internal/lease.
+// RenewalDeadline returns how long one attempt to renew may take: a quarter of the trust
+// left, so that there is time for more attempts if this one is lost. The meaning of its
+// answer is in internal/lease.
 func RenewalDeadline(left time.Duration) time.Duration {
 	d := min(max(left/4, renewalAtLeast), renewalAtMost)
 	return min(d, left)
@@ -28,19 +28,19 @@ func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
 }
 
-// FirstRenewalOfHandOver returns the pause between a read that shows a waiter that it was
-// handed a key, for that lease, and its first renewal: a tenth of the lease, and at most a
-// third of the trust left. A section that is shorter sends no renewal; of one that is
-// longer almost the whole hand-over lease is left for a renewal that is throttled.
+// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was
+// handed over with that lease. It counts from the read that shows the hand-over: a tenth of
+// the lease, and at most a third of the trust left. A shorter section needs no renewal. A
+// longer one has almost the whole hand-over lease for a renewal that is throttled.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
 
-// NextRenewal returns the pause between the answer to a renewal and the next
-// renewal. The period counts from when the renewal was sent, took ago, so that
-// slow answers do not shift renewals. A renewal that did not come at its time is
-// displaced: the next one comes at a random time of the period. So renewals that
-// were bunched for any reason are spread again one period later.
+// NextRenewal returns the pause between the answer to a renewal and the next renewal. took
+// is how long the renewal took: the period counts from when it was sent, so that slow
+// answers do not shift renewals. displaced reports whether the renewal was early or late.
+// Then the next one comes at a random time of the period, so that bunched renewals are
+// spread again.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(every, took)
 	if displaced || pause < every/2 {
@@ -62,10 +62,10 @@ func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 	return Backoff(n, first, most, u)
 }
 
-// Demand is how many renewals a second the leases of a client need.
+// Demand is how many renewals per second the leases of a client need.
 type Demand struct {
 	Usual float64 // one renewal of each lease per period
-	Least float64 // one renewal of each lease while it is trusted
+	Least float64 // one renewal of each lease in the time for which it is trusted
 }
 
 // Add adds a lease that is renewed once every period and trusted for that long.
@@ -85,8 +85,8 @@ func perSecond(every time.Duration) float64 { return 1 / max(every, time.Millise
 // and Decrease Algorithms", 1989). The zero Pace is no limit.
 type Pace struct {
 	PerSecond float64
-	lowered   time.Duration // when it was last lowered, since some origin
-	raised    time.Duration // when it was last raised, since some origin
+	lowered   time.Duration // when it was last lowered, as the time since some origin
+	raised    time.Duration // when it was last raised, as the time since some origin
 }
 
 // How the pace changes. Throttled answers within a short time lower it only once,
@@ -96,13 +96,13 @@ type Pace struct {
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
-	paceGrowth  = 0.05 // part of the usual demand, per second
+	paceGrowth  = 0.05 // added at each step, as a part of the usual demand
 	paceReserve = 1.5
 	paceLeast   = 5.0
-	paceFree    = 1.5 // times the usual demand: above that, no limit is needed
+	paceFree    = 1.5 // no limit is needed above this multiple of the usual demand
 )
 
-// Throttled returns the pace after a renewal that was sent at sent was throttled.
+// Throttled returns the pace after a throttled renewal that was sent at sent.
 func (p Pace) Throttled(d Demand, sent, now time.Duration) Pace {
 	switch {
 	case p.PerSecond == 0:

@@ -9,11 +9,11 @@ import (
 type Transaction struct {
 	Effect  Effect
 	Cause   Cause    // the worst of the reasons, or the cause of the whole request
-	Reasons []Reason // one per item, in the order sent; nil unless the answer has them
+	Reasons []Reason // one for each item, in the order sent; nil unless the answer has them
 }
 
 // Reason is the reason for which one item cancelled a transaction. Its cause is None if the
-// item did not.
+// item did not cancel it.
 type Reason struct {
 	Cause Cause
 	Old   map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the request did not ask for it
@@ -23,7 +23,7 @@ type Reason struct {
 // cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		t := Transaction{Effect: NotApplied, Cause: Busy} // without reasons: it may succeed later
+		t := Transaction{Effect: NotApplied, Cause: Busy} // without reasons: the transaction may succeed later
 		for i, r := range cancelled.CancellationReasons {
 			reason := classifyReason(r)
 			t.Reasons = append(t.Reasons, reason)
@@ -37,19 +37,19 @@ func ClassifyTransaction(err error) Transaction {
 		return t
 	}
 	if _, ok := as[*types.TransactionInProgressException](err); ok {
-		// A duplicate of this request is in flight: no other request has its token.
+		// The same request is in flight, as no other has its token.
 		return Transaction{Effect: Unknown, Cause: Unreachable}
 	}
 	r := Classify(err)
 	return Transaction{Effect: r.Effect, Cause: r.Cause}
 }
 
-// gravity orders the causes of a cancellation. The worst is a request that can
-// never succeed, then a failed condition, then what may pass.
+// gravity orders the causes of a cancellation. The worst is a request that can never
+// succeed, then a failed condition, then causes that may pass.
 var gravity = map[Cause]int{None: 0, Busy: 1, Conflict: 2, ConditionFailed: 3, Refused: 4}
 
-// classifyReason reads the codes of TransactWriteItems (DynamoDB API reference,
-// "TransactionCanceledException"). An unknown code is not worth a retry.
+// classifyReason interprets a code of TransactWriteItems (DynamoDB API reference,
+// "TransactionCanceledException"). An unknown code is not retried.
 func classifyReason(r types.CancellationReason) Reason {
 	switch aws.ToString(r.Code) {
 	case "", "None":

@@ -7,9 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Instant is a reading of two clocks that nobody can set. Mono stops while the
-// machine is suspended (CLOCK_MONOTONIC). Boot does not (CLOCK_BOOTTIME; on
-// systems other than Linux, the wall clock is used instead).
+// Instant is a reading of two clocks that cannot be set. Mono stops while the machine is
+// suspended (CLOCK_MONOTONIC). Boot does not (CLOCK_BOOTTIME; on systems other than Linux,
+// the wall clock is used instead).
 type Instant struct{ Mono, Boot time.Duration }
 
 // Never is later than every reading of a clock.
@@ -20,8 +20,8 @@ func (i Instant) Add(d time.Duration) Instant {
 	return Instant{Mono: durations.Sum(i.Mono, d), Boot: durations.Sum(i.Boot, d)}
 }
 
-// Past reports whether either clock has reached until. A holder uses the clock on which more time
-// has passed.
+// Past reports whether either clock has reached until. A holder goes by the clock that is
+// further.
 func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
 // Remaining returns the time left until then, by the clock on which less is left.
@@ -29,9 +29,9 @@ func (i Instant) Remaining(until Instant) time.Duration {
 	return min(durations.Less(until.Mono, i.Mono), durations.Less(until.Boot, i.Boot))
 }
 
-// Since returns the time that has passed since then, by the clock on which more
-// has passed. Use it for anything that lasts longer than a request: the server's
-// clock goes on while this machine is suspended.
+// Since returns the time since then, by the clock on which more has passed. Use it for
+// anything that lasts longer than a request: the server's clock goes on while this machine
+// is suspended.
 func (i Instant) Since(then Instant) time.Duration {
 	return max(durations.Less(i.Mono, then.Mono), durations.Less(i.Boot, then.Boot))
 }

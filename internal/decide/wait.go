@@ -8,22 +8,22 @@ import (
 
 // View is a waiter's knowledge of the record of the key that it wants.
 type View struct {
-	Known    bool          // an answer has shown the record
+	Known    bool          // a reply has shown the record
 	Free     bool          // the record is absent or released
-	Ours     bool          // the record shows an unclaimed attempt of this client
+	Ours     bool          // the record shows an attempt of this client that nobody holds the key by
 	Grant    time.Duration // when the current grant was first seen, in monotonic time
-	Dead     time.Duration // when the holder is dead if the record does not change, in monotonic time
+	Dead     time.Duration // when the holder will be dead if the record does not change, in monotonic time
 	PollMin  time.Duration
 	PollMax  time.Duration
 	Looked   time.Duration // when a reply last showed the record, in monotonic time
-	Position *Position     // in the record's queue; nil if it is not there
-	Outside  *Outside      // set if it found no place there; nil if it has one, or polls with random pauses
+	Position *Position     // in the record's queue; nil if the waiter is not in it
+	Outside  *Outside      // set if the waiter found no room in the queue; nil if it is in it, or polls with random pauses
 }
 
 // Position is the position of a waiter in the queue of a record.
 type Position struct {
-	Ahead     int           // how many come before it
-	RoundTrip time.Duration // the last one measured
+	Ahead     int           // number of waiters before it
+	RoundTrip time.Duration // the last round trip
 	Most      time.Duration // the longest pause; see LongestPauseInQueue
 }
 
@@ -36,59 +36,60 @@ const (
 	longestHandOver  = 10 * time.Second
 )
 
-// HandOverLease returns the lease of a key that is handed to a waiter of another client, if
-// the client that hands it over has that lease: half of it, from 3 s to 10 s, and never
-// more than that lease. A waiter that has died blocks the key for so long, and the writes
-// of a live one may be throttled for almost so long.
+// HandOverLease returns the lease of a key that a client with that lease hands to a waiter
+// of another client: half of it, from 3 s to 10 s, and never more than that lease. A dead
+// waiter blocks the key for that time, and the renewals of a live one may be throttled for
+// almost as long.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
 
-// suspensions is for how many leases a queue is suspended.
+// suspensions is the number of leases for which a queue is suspended.
 const suspensions = 6
 
-// SuspendedUntil returns until when the queue of a record is suspended by a client with
-// that lease, whose clock reads wall. It took the key over from a waiter that was handed it
-// and had died. Others who wait may be as dead, and each costs a hand-over lease: so nobody
-// is handed the key until then, and dead waiters cost one hand-over lease in that time.
+// SuspendedUntil returns the time until which the queue of a record is suspended by a
+// client with that lease, whose clock shows wall. The client has taken the key over from a
+// dead waiter that was handed it. Other waiters may also be dead, and each would block the
+// key for a hand-over lease. A suspended queue hands the key to no waiter, so that dead
+// ones cost one hand-over lease in that time.
 func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
 
-// IsSuspended reports whether a queue that is suspended until then still is when the clock of
-// a client with that lease shows wall. A time further ahead than such a client would ever set
-// comes from a wrong clock, and is ignored.
+// IsSuspended reports whether a queue that is suspended until until is still suspended, for
+// a client with that lease whose clock shows wall. A time that is further ahead than such a
+// client would set comes from a wrong clock, and is ignored.
 func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
 }
 
-// leastLongest is less than that pause for any lease that a client may have: a record may show
-// another, and then nobody reads it more often.
+// leastLongest is the least result of LongestPauseInQueue. Leases that a client may have
+// give more; a record may show a shorter one, and is not read more often than that.
 const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter with the lease own behind a
-// holder with the lease held. The waiter may be handed the key unseen: three quarters of
-// the hand-over lease must be left when it reads that, and as much of its own lease, which
-// it trusts if that is shorter.
+// holder with the lease held. The waiter may be handed the key during the pause. When it
+// reads that, three quarters of the hand-over lease must be left, or of its own lease if
+// that is shorter.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
-// How many joins a call sends: a record that is damaged, or erased again and again, keeps
-// no queue.
+// Limits of the joins of a call: the queue of a record that is damaged, or erased again and
+// again, never shows them.
 const (
 	joinsAtOnce = 16
 	joinEvery   = 4 * time.Second
 )
 
-// Joins is a bucket of the joins that a call may send: sixteen, and one more every four
-// seconds. The zero Joins is full.
+// Joins limits the joins that a call may send: sixteen, and one more every four seconds.
+// The zero Joins is full.
 type Joins struct {
 	spent int
-	since time.Duration // monotonic time from which joins are added, one each joinEvery
+	since time.Duration // monotonic time from which joins are added, one every joinEvery
 }
 
-// Take takes one at now, and reports whether there was one.
+// Take takes one join at now, and reports whether there was one.
 func (j *Joins) Take(now time.Duration) bool {
 	back := int64(durations.Less(now, j.since) / joinEvery)
 	if back >= int64(j.spent) {
@@ -103,17 +104,17 @@ func (j *Joins) Take(now time.Duration) bool {
 	return true
 }
 
-// queuesAtOnce is the number of queues that a call for one of several keys joins at first,
-// and queuesMore the wait after which it joins one more. A call that no longer needs a key
-// gives its hand-over back, which delays that key.
+// queuesAtOnce is the number of queues that a call for one of several keys joins at first.
+// It joins one more after a wait of queuesMore, and whenever its wait has doubled. A key
+// that it is handed but no longer needs must be handed back, which delays others.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second
 )
 
-// Queues returns in how many queues a call stands that has waited so long for one of
-// several keys: two, and one more each time its wait has doubled. A key that is held for
-// hours does not hold up who has chosen its queue.
+// Queues returns how many queues a call should be in after waiting so long for one of
+// several keys: two, and one more each time its wait has doubled. So a key that is held for
+// hours does not delay a call that has chosen its queue.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {
@@ -127,19 +128,18 @@ type Move int
 
 // Values of Move.
 const (
-	Take     Move = iota // write a grant: the key is free, or nothing is known
+	Take     Move = iota // write a grant: the key is free, or its record is not known
 	TakeOver             // write a grant that also replaces the observed version
-	Look                 // read the record, after the pause
+	Look                 // read the record after the pause
 )
 
-// lately is the longest time since the last read after which a waiter takes a key over
-// without another read. Thousands may poll rarely, and then another client has mostly been
-// first.
+// lately is how old the last read may be for a takeover without another read. Where
+// thousands of waiters poll rarely, another client has mostly been first.
 const lately = time.Second
 
-// Next returns what a waiter does next, and the pause before it; u is uniform in
-// [0,1). Pauses grow with the age of the grant, as Pause says. Once the holder is dead,
-// a waiter that has looked lately does not read first: it writes the conditional takeover.
+// Next returns the next step of a waiter, and the pause before it. u is uniform in [0,1).
+// Pauses grow with the age of the grant: see Pause. Once the holder is dead, a waiter that
+// has read the record lately writes the conditional takeover without another read.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
 	case !v.Known, v.Free:
@@ -166,48 +166,46 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	return Look, pause
 }
 
-// DeadByVersion returns when a holder is dead whose version was first seen at
-// since: since + lease, by the observer's monotonic clock. Wall clocks play no
-// part.
+// DeadByVersion returns when a holder whose version was first seen at since will be dead:
+// since + lease, by the observer's monotonic clock. Wall clocks play no part.
 func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
-// DeadByClock returns when a holder is dead whose record has an expiry time, or has
-// been since, in monotonic time: expires + skew + step, by this machine's wall clock.
-// That clock reads wall at the monotonic time now.
+// DeadByClock returns when a holder whose record has an expiry time will be dead, or has
+// been since, in monotonic time: expires + skew + step, by this machine's wall clock. That
+// clock shows wall at the monotonic time now.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
 
-// LooksDead reports whether a holder looks dead by its record's own times: it was
-// written a lease ago or longer, as wall clocks say. A zero written is not known, and
-// no sign of death. Wall clocks differ, so this decides only whether it is worth while
-// to watch the holder for a lease, and never that it is dead.
+// LooksDead reports whether a holder appears dead by the times in its record: it was
+// written at least a lease ago, according to wall clocks. If written is zero, the time is
+// unknown and the holder does not appear dead. Wall clocks differ, so this only decides
+// whether it is worth while to observe the holder for a lease, and never that it is dead.
 func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns the pause that nobody minds behind a grant of that age: a quarter of a
-// second until the age is five seconds, and a twentieth of it from then on. So who
-// waits for long looks rarely.
+// soon returns a pause that is short beside a grant of that age: a quarter of a second
+// until the age is five seconds, and a twentieth of the age from then on. A long wait
+// therefore polls rarely.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns the time between two reads of a grant of that age: uniform between half
-// of a mean and as much above it. The mean is the age, or what is soon for it, from low to
-// high. Pauses that differ keep waiters apart; pauses that differ more are longer on average
-// for as many reads. Nobody comes late by more than a tenth of a hold of five seconds, or of
-// a longer one.
+// Pause returns the time between two reads of a grant of that age, a random time from half
+// to one and a half of a mean. The mean is the age, or soon(age) if that is less, within
+// low and high. Random pauses keep waiters apart; a wider range would make the mean wait
+// longer for as many reads. A waiter comes late by at most a tenth of a hold of five
+// seconds or more.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
 
-// headPause is the longest pause of the head of a queue, however old the grant is: only one
-// waiter reads so often, and the key is idle for half of that on average.
+// headPause is the longest pause of the head of a queue, however old the grant is. Only one
+// waiter reads so often, and the key is idle for half of the pause on average.
 const headPause = 250 * time.Millisecond
 
-// pause returns the time between two reads of a grant of that age. The head reads as
-// often as a tenth of the age, and four times a second at least: it waits that much longer
-// at most than the holder works. Those behind it have time. No pause is random, as there is
-// no race.
+// pause returns the time between two reads of a grant of that age. The head pauses for a
+// tenth of the age, and a quarter of a second at most. Those behind it have more time. No
+// pause is random, as waiters in a queue do not race.
 func (p Position) pause(age time.Duration) time.Duration {
 	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)

@@ -15,29 +15,30 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Holds has the locks of one client.
+// Holds has the locks that one client holds.
 type Holds struct {
 	*core.Env
 	keys   *acquire.Keys
 	leases *lease.Leases
-	timing lease.Timing // of a lock whose caller has not asked for another, and of sessions
+	timing lease.Timing // for sessions, and for locks whose caller has chosen no other lease
 
-	shared    bool           // locks are held under sessions, one at a time
+	shared    bool           // locks are held under a session
 	beginning ctxmutex.Mutex // held by the call that begins a session
 	session   atomic.Pointer[session]
 
 	failing  failing
 	resumes  indoubt.Attempts[string] // attempts to resume a grant, by its id
 	resuming resuming
-	result   error // Close returns it
+	result   error // of Close, for later calls of Close
 
-	mu      sync.Mutex // guards what follows; never held across I/O
+	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]int
-	grants  int                // ever, to put held in order
+	grants  int                // number of grants so far, by which locks are sorted
 	unfreed map[*Lock]struct{} // locks whose release has failed and is repeated by a timer
 }
 
-// New returns a client that holds nothing; shared: its locks are to be under sessions.
+// New returns a Holds without locks. shared reports whether locks are to be held under a
+// session.
 func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.Timing, shared bool) *Holds {
 	return &Holds{
 		Env: env, keys: keys, leases: leases, timing: timing, shared: shared, beginning: ctxmutex.New(),
@@ -45,22 +46,22 @@ func New(env *core.Env, keys *acquire.Keys, leases *lease.Leases, timing lease.T
 	}
 }
 
-// Shares reports whether locks are held under sessions.
+// Shares reports whether locks are held under a session.
 func (c *Holds) Shares() bool { return c.shared }
 
-// Locks returns what is held, in order of acquisition.
+// Locks returns the locks that are held, in order of acquisition.
 func (c *Holds) Locks() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
 }
 
-// Holds reports whether a lock of this client is that grant.
+// Holds reports whether this client holds key by that grant.
 func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.held {
-		if h.key == key && h.grant == grant { // several grants of one key may be known
+		if h.key == key && h.grant == grant { // a client may have several grants of one key, as one is being released
 			return true
 		}
 	}
@@ -86,8 +87,8 @@ func (c *Holds) drop(h *Lock) {
 	delete(c.held, h)
 }
 
-// repeats notes whether the release of a lock has failed, and is repeated. Close frees such
-// locks too.
+// repeats records whether the release of a lock has failed and is repeated. Close also
+// frees such locks.
 func (c *Holds) repeats(h *Lock, repeats bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -98,7 +99,7 @@ func (c *Holds) repeats(h *Lock, repeats bool) {
 	}
 }
 
-// failedToFree returns the locks whose release has failed, and is repeated.
+// failedToFree returns the locks whose release has failed and is repeated.
 func (c *Holds) failedToFree() []*Lock {
 	c.mu.Lock()
 	defer c.mu.Unlock()

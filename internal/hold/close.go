@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Close ends the client, as leasehold.Client.Close documents.
+// Close closes the client, as documented at leasehold.Client.Close.
 func (c *Holds) Close(ctx context.Context) error {
 	if !c.BeginClose() {
 		select {
@@ -40,19 +40,19 @@ func (c *Holds) Close(ctx context.Context) error {
 	return c.result
 }
 
-// closer frees what is held when the client closes.
+// closer frees the locks of a client that closes.
 type closer struct {
 	c       *Holds
 	limit   context.Context
 	limiter *inflight.Limiter
 	wg      sync.WaitGroup
 
-	mu   sync.Mutex // guards what follows
+	mu   sync.Mutex // guards the fields below
 	busy bool       // a function in Do has not returned
 	errs []error
 }
 
-// byTrust returns what is held for somebody, that with the least trust left first.
+// byTrust returns the locks that callers have, the one with the least trust left first.
 func (c *Holds) byTrust() []*Lock {
 	held := slices.DeleteFunc(c.Locks(), c.isUnclaimed)
 	now := c.Now()
@@ -64,11 +64,10 @@ func (c *Holds) byTrust() []*Lock {
 	return held
 }
 
-// freeAll frees each lock once no function in Do works under it. The locks of a
-// session are freed together, by one write that ends the session, if their functions
-// return within half of the grace. Otherwise they are freed one by one, so that a
-// function that does not return holds up its own lock only. Of the unfreed locks a release
-// has failed before.
+// freeAll frees each lock once no function in Do works under it. The locks of a session are
+// freed together, by one write that ends the session, if their functions return within half
+// of the grace. Otherwise they are freed one by one, so that a function that does not
+// return delays its own lock only. unfreed are locks whose release has failed before.
 func (cl *closer) freeAll(held, unfreed []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
@@ -95,8 +94,8 @@ func (cl *closer) freeAll(held, unfreed []*Lock) {
 	cl.failed(cl.c.closeSession(cl.limit, cl.busy))
 }
 
-// waitForDo waits until no function in Do works under any of the locks. False: until
-// ended first.
+// waitForDo waits until no function in Do works under any of the locks. It returns false if
+// until ends first.
 func waitForDo(until context.Context, held []*Lock) bool {
 	for _, h := range held {
 		if !h.waitForDo(until) {
@@ -106,8 +105,8 @@ func waitForDo(until context.Context, held []*Lock) bool {
 	return true
 }
 
-// freeOne frees a lock once there is a slot for its request. If no function in Do
-// works under the lock, it has no goroutine before that.
+// freeOne frees a lock once there is a slot for its request. It uses a goroutine only if it
+// must first wait for functions in Do.
 func (cl *closer) freeOne(h *Lock) {
 	if h.isIdle() {
 		leave, ok := cl.limiter.Take(cl.limit)
@@ -142,7 +141,7 @@ func (cl *closer) free(h *Lock, leave func(), ok bool) {
 	cl.failed(cl.c.releaseWithin(cl.limit, []*release{r})[0])
 }
 
-// unreleased is the error of a lock for which no request was sent.
+// unreleased returns the error of a lock whose release was not sent.
 func (c *Holds) unreleased(key protocol.Key, cause error) error {
 	return c.Errors.Failed("release", key, fmt.Errorf("nothing was sent, no time was left: %w", cause))
 }
@@ -156,7 +155,7 @@ func (cl *closer) failed(err error) {
 	cl.errs = append(cl.errs, err)
 }
 
-// closeError sums up the errors of Close in one line. It unwraps to all of them.
+// closeError shows the errors of Close in one line. It unwraps to all of them.
 type closeError struct {
 	table string
 	held  int
@@ -164,8 +163,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// The outcome of a request in flight at the end is unknown: an answered one shows the
-	// cause.
+	// Prefer an error that was answered, as it shows the cause; the others were in flight
+	// at the end.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {
@@ -184,8 +183,8 @@ func (h *Lock) isIdle() bool {
 	return h.working == 0
 }
 
-// waitForDo waits until no function in Do works under the lock. False: until ended
-// first.
+// waitForDo waits until no function in Do works under the lock. It returns false if until
+// ends first.
 func (h *Lock) waitForDo(until context.Context) bool {
 	h.mu.Lock()
 	if h.working == 0 {
@@ -205,7 +204,8 @@ func (h *Lock) waitForDo(until context.Context) bool {
 	}
 }
 
-// endedContext returns a context that has ended: a release with it takes ReleaseGrace at most.
+// endedContext returns a context that has ended. A release with it takes at most
+// ReleaseGrace.
 func endedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

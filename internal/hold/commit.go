@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Commit runs writes in one transaction that is applied only while the grants stand.
+// Commit sends writes in one transaction, which is applied only if all grants of the group
+// are current.
 func (g *Group) Commit(ctx context.Context, writes []types.TransactWriteItem) error {
 	holds := g.inOrder()
 	if err := g.c.checkWrites(holds, writes); err != nil {
@@ -48,14 +49,14 @@ func (g *Group) commit(t *transaction) error {
 		return notSent(late, attempts.Cause(t.ctx))
 	}
 	result, err := t.run()
-	leave() // before anybody learns of it, and may commit or release the locks
+	leave() // before the caller learns of it, and may commit again or release the locks
 	t.report(result, err)
 	return err
 }
 
-// CommitAndRelease is Commit that frees the keys in the same transaction or, if the writes
-// were not applied, after it. wrong is why nothing can be committed, as terms that cannot be
-// kept: the keys are freed nevertheless.
+// CommitAndRelease does what Commit does, and frees the keys in the same transaction or, if
+// the writes were not applied, after it. wrong is a reason why nothing can be committed,
+// such as terms that cannot be kept: then the keys are only freed.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -74,15 +75,15 @@ func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWri
 	return withReleases(err, g.release(ctx, rs))
 }
 
-// notDone has releases store nothing of work that was not committed.
+// notDone makes the releases store no mark, because the work was not committed.
 func notDone(rs []*release) {
 	for _, r := range rs {
 		r.terms.Done = false
 	}
 }
 
-// withReleases joins the error of a commit that was not applied, or may not have been, and
-// the errors of the releases after it. A release adds to the commit's outcome and never
+// withReleases joins err, of a commit that was not applied or may not have been, and the
+// errors of the releases after it. A release adds to the commit's outcome and never
 // contradicts it:
 //
 //   - A commit that has written nothing stays so, even if a release has no answer.
@@ -105,9 +106,9 @@ func withReleases(err error, released []error) error {
 	return attempts.Joined(joined...)
 }
 
-// afterCommitError is the error of a release without an answer, after a commit that has written
-// nothing. It matches what the release's error matches, except ErrUnknownOutcome: callers
-// take that for the outcome of the commit.
+// afterCommitError is the error of a release without an answer, after a commit that has
+// written nothing. It matches what it wraps, except ErrUnknownOutcome: callers would take
+// that for the outcome of the commit.
 type afterCommitError struct{ error }
 
 func (e afterCommitError) Is(target error) bool {
@@ -116,15 +117,15 @@ func (e afterCommitError) Is(target error) bool {
 
 func (e afterCommitError) As(target any) bool { return errors.As(e.error, target) }
 
-// commitAndRelease ends the handles, and the trust in all the locks that no other
-// handle shares, and runs writes together with the releases of those.
+// commitAndRelease ends the handles, and sends writes in one transaction with the releases
+// of all locks that no other handle shares. The trust in those locks ends first.
 func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []types.TransactWriteItem) error {
 	c := g.c
 	ctx, stop := besides(ctx, holdsOf(rs)...)
 	defer stop()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	var ended error // this one keeps the commit from being sent, while others were begun
+	var ended error // a loss here keeps the commit from being sent, while the other releases have begun
 	for i, r := range rs {
 		ended = cmp.Or(ended, g.handles[i].begin(limit, r))
 	}
@@ -137,7 +138,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	var now attempts.Latest
 	_, unknown := attempts.Outlive(limit, c.Detach, &now, func() {
 		late, leave := takeTurns(limit, holdsOf(rs))
-		if late != nil { // another commit has had all the time there was
+		if late != nil { // another commit has used up the time
 			err = notSent(late, attempts.Cause(limit))
 		} else {
 			err = c.commitWithReleases(ctx, rs, writes, &now)
@@ -145,13 +146,13 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		if err != nil {
 			notDone(rs)
 		}
-		c.Detach(func() { // the caller does not need it to know the outcome
+		c.Detach(func() { // the outcome of the commit does not depend on it
 			defer leave()
 			left := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() })
 			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
-	for _, r := range rs { // a release of another handle after this call does not wait for it
+	for _, r := range rs { // a later release of another handle must not wait for this one
 		r.drop(limit)
 	}
 	if unknown != nil {
@@ -161,14 +162,15 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	for i, r := range rs {
 		released[i] = r.wait(limit)
 	}
-	if err == nil { // a release that was no part of the commit does not count
+	if err == nil { // a release that was not part of the commit does not change its result
 		return nil
 	}
 	return withReleases(err, released)
 }
 
-// begin ends this handle for a commit that releases it, and begins r: the release of the
-// grant, if no other handle shares it. The error says why nothing can be committed.
+// begin ends this handle for a commit that releases it. If no other handle shares the
+// grant, it also begins r, the release of the grant. It returns an error if nothing can be
+// committed.
 func (l *Handle) begin(limit context.Context, r *release) error {
 	left, before := l.leave()
 	if !left && !before {
@@ -192,12 +194,13 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 	return nil
 }
 
-// commitWithReleases sends one transaction of writes and releases, with guards in the
-// place of releases where other handles share the grant. It settles the releases of all
-// if it was committed, and also the releases of locks that turn out to be lost. Releases that follow
-// expect what it may have written. now holds the transaction.
+// commitWithReleases sends writes and releases in one transaction. Where other handles
+// share a grant, a guard takes the place of the release. If the transaction was committed,
+// it ends all the releases; it also ends those of locks that turn out to be lost. The other
+// releases are told what the transaction may have written. now is set to the transaction in
+// progress.
 func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
-	fs := make([]*freeing, len(rs)) // nil if others share the grant
+	fs := make([]*freeing, len(rs)) // nil for a grant that others share
 	sent := make([]releaseAttempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
@@ -236,18 +239,18 @@ func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []
 	return err
 }
 
-// notSent is the error of a commit that did not send anything.
+// notSent returns the error of a commit of which nothing was sent.
 func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }
 
-// Commits of one lock take turns with each other and with its release, by h.committing.
-// So they do not conflict, and none finds the record changed by another. Renewals wait
-// for them if they can.
+// Commits of one lock exclude each other and its release, by h.committing. So they do not
+// conflict, and none finds the record changed by another. Renewals wait for them if there
+// is time.
 
-// takeTurns sorts holds, waits for the turn of each in that order, as all callers do, and keeps
-// others out until leave is called. late is the lock whose turn had not come when limit ended,
-// nil if all turns were taken.
+// takeTurns sorts holds and locks the committing mutex of each, in that order, which all
+// callers use. The caller must call leave. If limit ends first, late is the lock whose
+// mutex was not available; otherwise it is nil.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
 	for i, h := range holds {
@@ -258,7 +261,7 @@ func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) 
 	return nil, leaving(holds)
 }
 
-// leaving returns the function that gives up the turns of taken.
+// leaving returns a function that unlocks the committing mutexes of taken.
 func leaving(taken []*Lock) (leave func()) {
 	return func() {
 		for _, h := range taken {

@@ -10,19 +10,19 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockContext is a context that reads the clock: after a pause it answers correctly
-// before any timer has fired. It wraps an ordinary cancel context, which has the cause,
-// and to which package context attaches children without a goroutine.
+// lockContext is a context that reads the clock, so that it is right after a pause of the
+// process even before a timer has fired. It wraps an ordinary cancel context. That has the
+// cause, and package context attaches children to it without a goroutine.
 type lockContext struct {
 	context.Context
-	readClock func() // ends the context if its lock has ended
+	readClock func() // ends the context if the lock's time has run out
 	held      *heldKeys
 }
 
 // heldKeys lists the locks that a context belongs to, innermost first.
 type heldKeys struct {
 	by    *Lock
-	bound context.Context // the context that was bound to the lock; nil for its own
+	bound context.Context // the context that was bound to the lock; nil for the lock's own context
 	outer *heldKeys
 }
 
@@ -33,7 +33,8 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 	return held
 }
 
-// Of returns the lock of that key that ctx belongs to, nil if none is still held.
+// Of returns the lock of that key that ctx belongs to, or nil if there is none that is
+// still held.
 func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.key == key && h.by.Ended() == nil {
@@ -43,8 +44,8 @@ func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	return nil
 }
 
-// Above returns a lock of several that ctx belongs to, and whose key comes after key where
-// several are taken, nil if none is still held.
+// Above returns a lock that ctx belongs to and whose key comes after key in the sorted
+// order, or nil if there is none that is still held.
 func (c *Holds) Above(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
 		if h.by.c == c && h.by.want.InOrder && h.by.key.Compare(key) > 0 && h.by.Ended() == nil {
@@ -64,7 +65,7 @@ func (h *heldKeys) has(holds []*Lock) bool {
 	return false
 }
 
-// newLockContext returns a context under values, which has no end.
+// newLockContext returns a context of h with the values of a context that does not end.
 func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
 	inner, end := context.WithCancelCause(values)
 	cancel := func(cause error) { end(core.Public(cause)) }
@@ -87,7 +88,7 @@ func (c *lockContext) Err() error {
 	return c.Context.Err()
 }
 
-// Value reads the clock as well: context.Cause asks for a value first.
+// Value reads the clock too, because context.Cause begins with a call of Value.
 func (c *lockContext) Value(key any) any {
 	if key == (heldKeysKey{}) {
 		return c.held
@@ -96,7 +97,7 @@ func (c *lockContext) Value(key any) any {
 	return c.Context.Value(key)
 }
 
-// ended returns the cause of the context's end, nil before it.
+// ended returns the cause with which the context has ended, or nil if it has not ended.
 func (c *lockContext) ended() error {
 	if c.Err() == nil {
 		return nil
@@ -104,8 +105,8 @@ func (c *lockContext) ended() error {
 	return context.Cause(c)
 }
 
-// bind returns a copy of ctx that belongs to all the locks and ends with the
-// first of them too.
+// bind returns a copy of ctx that belongs to all the locks, and also ends when the first of
+// them ends.
 func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFunc) {
 	inner, cancel := context.WithCancelCause(ctx)
 	held := heldKeysOf(ctx)
@@ -130,13 +131,13 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// besides returns a context that ends with ctx, but not because one of holds is
-// released: ctx may be bound to that lock, and its release must still be sent.
+// besides returns a context that ends with ctx, but not when one of holds is released: ctx
+// may be bound to that lock, whose release must still be sent.
 func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := heldKeysOf(ctx).has(holds) // else it is another lock whose release ends ctx
+		bound := heldKeysOf(ctx).has(holds) // otherwise it is another lock whose release ends ctx
 		stop := context.AfterFunc(ctx, func() {
 			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
 				cancel(cause)
@@ -145,7 +146,8 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// Once they have ended ctx, what it was bound from and its deadline still count.
+	// A release may have ended ctx. The contexts that it was bound from, and its deadline,
+	// still count.
 	for held := heldKeysOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
@@ -154,7 +156,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	if deadline, ok := ctx.Deadline(); ok {
 		late, end := context.WithDeadline(context.Background(), deadline)
 		stop := context.AfterFunc(late, func() {
-			<-ctx.Done() // by now, or at this moment, and with a cause
+			<-ctx.Done() // it has ended, or is just ending, so that it has a cause
 			cause := attempts.Cause(ctx)
 			if errors.Is(cause, core.ErrReleased) {
 				cause = context.DeadlineExceeded

@@ -14,28 +14,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Detached is a grant that was given up without a release.
+// Detached is a grant that a client has given up without releasing it.
 type Detached struct {
 	Key          protocol.Key
 	Owner        string
 	Token        int64
-	Grant        string   // its id
+	Grant        string   // the id of the grant
 	Versions     []string // versions that the record may show
 	Lease        time.Duration
 	TrustedUntil time.Time
 }
 
-// Detach ends the handle of a plain lock under no session, without releasing the key.
-// Nothing is sent, unless the key was handed over by another client and has not been
-// renewed since: then Detach renews it first, so that whoever resumes the grant finds it
-// with its own lease. If that renewal fails, the handle stays.
+// Detach ends the handle of a lock without releasing the key. The lock must not be shared
+// or under a session. Nothing is sent, unless another client has handed the key over and no
+// renewal has succeeded since: then Detach renews first, so that the next process has a
+// full lease to resume it in. If that renewal fails, the handle stays.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
 		return Detached{}, err
 	}
 	if h.lease.RestsOnHandOver() && !l.isShared() {
-		if err := l.Renew(h.ctx, Renewal{}); err != nil { // within the trust in the hand-over
+		if err := l.Renew(h.ctx, Renewal{}); err != nil { // until the lock is no longer trusted
 			return Detached{}, err
 		}
 	}
@@ -53,8 +53,9 @@ func (l *Handle) Detach() (Detached, error) {
 	}, nil
 }
 
-// Resume resumes a grant that was detached, in this process or another, by one renewal.
-// If it ends without an answer it may be called again: the client knows what it has tried.
+// Resume resumes a grant that was detached in this process or another. It sends one
+// renewal. If that has no answer, Resume may be called again: the client remembers its
+// attempts.
 func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.Errorf("resume", want.Key, "%w", attempts.Cause(ctx))
@@ -67,7 +68,7 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	ctx, stop := c.UntilClosing(ctx)
 	defer stop()
 	end, ok := c.resuming.begin(ctx, d.Grant)
-	if !ok { // the attempt of an earlier call, still without an answer
+	if !ok { // an attempt of an earlier call, still without an answer
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock
@@ -93,8 +94,8 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	return h, nil
 }
 
-// claim hands the lock to the caller of Resume unless the client is closing: Close releases
-// locks that have a caller, and leaves the others.
+// claim gives the lock to the caller of Resume. It returns false if the client is closing:
+// Close releases only locks that have a caller.
 func (c *Holds) claim(h *Lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -102,33 +103,33 @@ func (c *Holds) claim(h *Lock) bool {
 	return !h.unclaimed
 }
 
-// isUnclaimed reports whether a lock was resumed, and its caller does not have it.
+// isUnclaimed reports whether a lock was resumed but its caller does not have it yet.
 func (c *Holds) isUnclaimed(h *Lock) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return h.unclaimed
 }
 
-// detachAgain detaches a grant whose Resume was answered when its caller had left, or the
-// client was closing: a later Resume on this client resumes it. It is not given back, as what
-// was granted to Acquire is: whoever has detached it may still work under it, and believes it
-// until its lease ends.
+// detachAgain detaches a grant again if its Resume was answered after the caller had left,
+// or while the client was closing. A later Resume on this client resumes it. The grant is
+// not released, as one of Acquire would be: the process that has detached it may still work
+// under it until its lease ends.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
 	h.passTurn()
 	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)
 }
 
-// resuming lets one Resume of a grant be under way at a time. Two could each name the
-// other's attempt in their conditions, and both would succeed.
-// It is safe for concurrent use.
+// resuming makes sure that only one Resume of a grant is in progress. Two could each name
+// the other's attempt in their conditions, and both would succeed. It is safe for
+// concurrent use.
 type resuming struct {
 	mu sync.Mutex
-	by map[string]chan struct{} // id of the grant; closed at the end
+	by map[string]chan struct{} // by id of the grant; closed at the end
 }
 
-// begin waits until no other Resume of the grant is under way, and keeps others out until end is
-// called. It returns false if ctx ended before that.
+// begin waits until no other Resume of the grant is in progress, and blocks others until
+// end is called. It returns false if ctx ends first.
 func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
 	for {
 		r.mu.Lock()
@@ -159,7 +160,7 @@ func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
 // resume sends the renewal until it is answered.
 func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
 	of := row{c: c, key: want.Key, token: d.Token, proto: c.Proto, ctx: ctx}
-	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // calls' attempts without an answer
+	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // unanswered attempts of earlier calls
 	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
 	if err != nil {
 		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(attempts.Cause(ctx), err))
@@ -188,7 +189,7 @@ func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	case attempts.Rejected:
 		return nil, c.notResumed(d, want, res.Item)
 	}
-	if len(earlier) > 0 { // they may still be applied after any outcome of this call
+	if len(earlier) > 0 { // attempts of earlier calls may still be applied, whatever the outcome of this one
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Joined(attempts.Cause(ctx), res.Err))
 	}
 	return nil, c.notDone(ctx, "resume", want.Key, res, tried)
@@ -204,7 +205,7 @@ func (c *Holds) resumed(ctx context.Context, want *acquire.Want, a releaseAttemp
 	return h, nil
 }
 
-// notResumed returns the error of a grant that is gone, with the record that was shown.
+// notResumed returns the error of a grant that is no longer current, according to item.
 func (c *Holds) notResumed(d Detached, want *acquire.Want, item protocol.Item) error {
 	lost := core.Loss{Key: want.Key, Token: d.Token, Reason: core.Broken, At: d.TrustedUntil}
 	if now := c.Wall().Round(0); now.Before(lost.At) {

@@ -17,50 +17,50 @@ import (
 // releaseAttempt is one write sent once. Its version is never used again.
 type releaseAttempt struct {
 	acquire.GrantAttempt
-	handsOver bool // it hands the key over to the next in our own queue
-	toHead    bool // it hands the key over to another client, who may trust it: it is never replaced
+	handsOver bool // it hands the key to the next goroutine of this client
+	toHead    bool // it hands the key to another client, which may trust it: so it is never replaced
 }
 
 func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 	return releaseAttempt{GrantAttempt: c.keys.Attempt(lease, nil)}
 }
 
-// freeing frees the key of one lock. Its releases go through it, one at a time: it
-// knows what earlier ones have sent, which may still be applied.
+// freeing frees the key of one lock. All releases of the lock use it, one at a time, as
+// each must know what earlier ones have sent and may still be applied.
 type freeing struct {
 	h             *Lock
-	hold          protocol.Hold   // the grant to free, without the attempts that were sent; a hand-over replaces it
-	record        protocol.Record // after the last write known to have been applied
-	mayHaveStored bool            // a write without an answer may have stored something since
-	sentInLease   bool            // the first write was sent before the lease had run out
+	hold          protocol.Hold   // the grant to free, without the attempts sent so far; a hand-over replaces it
+	record        protocol.Record // as the last write left it that is known to have been applied
+	mayHaveStored bool            // a later write without an answer may have stored something
+	sentInLease   bool            // the first write was sent before the lease had expired
 	reportsDone   bool            // a release reports that the work is done, and so do its repetitions
 	marked        bool            // the mark is stored, or a record has shown it
 	tried         attempts.Sequence[releaseAttempt]
 	left          left
 
-	retry  *time.Timer // the repetition after a release that has failed, nil before that
+	retry  *time.Timer // repeats a release that has failed; nil before that
 	pauses attempts.Pauses
-	until  decide.Instant // when it is of no use: the lease has freed the key. A session's is renewed, so each release has its own
-	sent   int            // since the last report
+	until  decide.Instant // when repeating ends: the lease has freed the key. Under a session, which is renewed, each release has its own
+	sent   int            // requests since the last report
 
-	r *release // the release whose turn it is; h.mu guards it
+	r *release // the release that may send now; guarded by h.mu
 }
 
-// left is how far a grant may have passed out of this client's control.
+// left is how far a grant may be out of this client's hands.
 type left int
 
 // Values of left, in the order in which they come.
 const (
 	stands     left = iota // every write that was sent names it
-	takeable               // a release has failed: another client may have acquired the key
-	maybeFreed             // a commit of unknown outcome may have freed it, with the mark
+	takeable               // a release has failed, so another client may have acquired the key
+	maybeFreed             // a commit of unknown outcome may have freed it, and stored the mark
 	handedOn               // a hand-over was applied: the lock has ended even if the grant continues
 )
 
-// freeing returns what frees the lock's key, for this release, whose turn it is. If the
-// lease had run out before the first write that may have been applied (the lock was
-// held through an outage, or a commit was waited for), a record without our grant does
-// not prove that our write freed the key: another client may have taken it over.
+// freeing returns the freeing of the lock, for this release to use now. If the lease had
+// expired before the first write that may have been applied, a record without the grant
+// does not prove that the write freed the key: another client may have taken it over. That
+// happens if the lock was held through an outage, or waited for a commit.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -81,9 +81,9 @@ func (r *release) freeing() *freeing {
 	return f
 }
 
-// free hands the key over or releases it: to the first in the record's queue, or else to the
-// next goroutine. A lock that was not trusted any more gets one conditional release: its
-// record may still be there.
+// free hands the key over or releases it. It hands it to the first waiter in the record's
+// queue or, if there is none, to the next goroutine. If the lock was no longer trusted, it
+// sends one conditional release, as the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done
@@ -125,9 +125,9 @@ func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 	})
 }
 
-// done returns the mark that the release stores, nil if it stores none. Work whose lock was lost
-// before the release gets no mark: a caller that knows of the loss does not find later that the
-// work counts as done.
+// done returns the mark that the release stores, or nil if it stores none. If the lock was
+// lost before the release, its work gets no mark: a caller that learns of the loss must not
+// find later that the work counts as done.
 func (f *freeing) done() *protocol.Done {
 	if !f.h.givenUp || !f.reportsDone && !f.r.terms.Done {
 		return nil
@@ -136,8 +136,8 @@ func (f *freeing) done() *protocol.Done {
 	return &protocol.Done{Once: once.Label, Period: once.Period, Owner: f.hold.Owner, At: f.h.c.Wall(), Token: f.h.token}
 }
 
-// named is the grant to be freed as the record may show it by now: by an attempt
-// without an answer, too, which may have handed it over.
+// named returns the grant to be freed, with all versions that the record may show,
+// including those of attempts without an answer.
 func (f *freeing) named() protocol.Hold {
 	hold := f.hold
 	tried := slices.DeleteFunc(f.tried.Unanswered(), func(a releaseAttempt) bool { return a.toHead })
@@ -150,8 +150,8 @@ func (f *freeing) named() protocol.Hold {
 	return hold
 }
 
-// run sends attempts until the sequence ends; of a lost lock one, and of a repetition. op
-// says how to spell them and to read the record.
+// run sends attempts until the sequence ends. It sends one attempt only if the lock was
+// lost, or if this is a repetition. op makes the writes and reads the record.
 func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[releaseAttempt] {
 	h := f.h
 	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
@@ -186,21 +186,22 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	} else {
 		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
 	}
-	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // the grant was answered
+	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // true, as the grant was answered
 	return r
 }
 
-// errOfNoUse is the error of a release that is no longer repeated: the lease has freed the key by
-// now, or a shared one is renewed, and the release is repeated under it.
+// errOfNoUse is the error of a release that is no longer repeated: either the lease has
+// freed the key, or a shared lease is renewed and the release is repeated under that.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
-// longestPause returns the longest pause of a release that may take the whole lease. A
-// condition names fewer attempts than a lease has room for.
+// longestPause returns the longest pause between attempts of a release that may take the
+// whole lease. It grows with the lease, as a condition can name only so many attempts.
 func (f *freeing) longestPause() time.Duration {
 	return max(time.Second, f.h.lease.Root().Duration()/15)
 }
 
-// end ends the release whose turn it is: the next in the queue may acquire the key.
+// end ends the current release, so that the next goroutine in the local queue may acquire
+// the key.
 func (f *freeing) end(err error) {
 	f.marked = f.marked || err == nil && f.done() != nil
 	repeated := f.repeat(err)
@@ -209,7 +210,7 @@ func (f *freeing) end(err error) {
 	f.r.end(err)
 }
 
-// passTurn lets the next in the local queue acquire the key.
+// passTurn lets the next goroutine in the local queue acquire the key.
 func (f *freeing) passTurn() {
 	if f.hasQueue() {
 		f.h.c.keys.Local.PassQueued(f.h.key, f.h)
@@ -218,10 +219,10 @@ func (f *freeing) passTurn() {
 	}
 }
 
-// repeat has a release repeated that has failed and may have left the grant, and reports
-// whether it does. No client treats the grant as held, and this one may take it over at once.
-// Others respect the lease until it ends, and the lease of a session continues: the release
-// is repeated until then.
+// repeat arranges that a failed release is repeated if the record may still show the grant.
+// It reports whether it does. No client treats the grant as held, and this one may take it
+// over at once. Other clients respect its lease, and a session's lease does not end: so the
+// release is repeated.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -239,21 +240,21 @@ func (f *freeing) repeat(err error) bool {
 	if !repeats {
 		return false
 	}
-	if h.session != nil { // its lease does not end, and a rejected release is mostly rejected again
+	if h.session != nil { // the session's lease does not end, and a refused release would mostly be refused again
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}
 	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}
 	f.retry = time.AfterFunc(c.Requests.NextPause(&f.pauses), func() {
 		if (h.session == nil || root.Ended() == nil) && c.Enter() {
 			defer c.Leave()
-			_ = c.release(endedContext(), []*release{next}) // reported as an event
+			_ = c.release(endedContext(), []*release{next}) // the error is reported as an event
 		}
 	})
 	return true
 }
 
-// isOfUse reports whether a release that failed may still free the key before the lease
-// does. Nothing shows that one whose first write came too late has freed it.
+// isOfUse reports whether repeating a failed release could free the key before the lease
+// does. It returns false if the first write was sent after the lease had expired.
 func (f *freeing) isOfUse() bool {
 	if f.h.session != nil {
 		return !f.h.lease.Root().IsOver()
@@ -261,8 +262,8 @@ func (f *freeing) isOfUse() bool {
 	return f.sentInLease && !f.r.refused && !f.h.c.Now().Past(f.until)
 }
 
-// report logs a failed release and emits its event. The event counts the requests since the
-// last report. A repetition that failed, and is repeated, is not reported.
+// report logs a failed release and emits its event, with the number of requests since the
+// last report. It does not report a repetition that failed and will be repeated again.
 func (f *freeing) report(err error, repeated bool) {
 	h := f.h
 	if f.r.again && repeated {

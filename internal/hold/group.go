@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Group is several handles under one context. Code that serves one and several handles is written
-// for a Group.
+// Group is several handles with one context. Code for both one and several handles uses a
+// Group.
 type Group struct {
 	c       *Holds
-	handles []*Handle // in order of first mention
+	handles []*Handle // in the order in which callers named them
 	ctx     *lockContext
 }
 
@@ -21,26 +21,28 @@ func NewGroup(ctx context.Context, handles []*Handle) Group {
 	return g
 }
 
-// Group is the group of this handle alone.
+// Group returns the group of this handle alone.
 func (l *Handle) Group() Group { return Group{c: l.h.c, handles: []*Handle{l}, ctx: l.ctx} }
 
-// Context ends when the first of the locks does.
+// Context returns a context that ends when the first of the locks ends.
 func (g *Group) Context() context.Context { return g.ctx }
 
-// Err is the first error of the locks, nil while all are trusted.
+// Err returns the error with which the first of the locks has ended, or nil if all are
+// trusted.
 func (g *Group) Err() error { return g.handles[0].h.naming(g.ctx.ended()) }
 
-// ended returns the error with which a grant of the group has ended, as its handle reports it.
+// ended returns the error with which the grant h of the group has ended, as its handle
+// reports it.
 func (g *Group) ended(h *Lock) error {
 	return g.handles[slices.IndexFunc(g.handles, func(l *Handle) bool { return l.h == h })].ended()
 }
 
-// Bind returns a copy of ctx that ends with the first of the locks too.
+// Bind returns a copy of ctx that also ends when the first of the locks ends.
 func (g *Group) Bind(ctx context.Context) (context.Context, context.CancelFunc) {
 	return bind(ctx, g.handles...)
 }
 
-// locks returns the grants, in order of first mention.
+// locks returns the grants, in the order in which callers named them.
 func (g *Group) locks() []*Lock {
 	locks := make([]*Lock, len(g.handles))
 	for i, l := range g.handles {
@@ -49,14 +51,14 @@ func (g *Group) locks() []*Lock {
 	return locks
 }
 
-// inOrder returns the grants in the order in which several keys are taken: commits of
-// several locks take their turns in it too.
+// inOrder returns the grants sorted by key, the order in which several keys are acquired
+// and locked for commits.
 func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }
 
-// inParallel calls fn for each of 0 to n-1 and waits for all. One alone needs no other
-// goroutine.
+// inParallel calls fn for each of 0 to n-1 and waits for all calls. A single call needs no
+// other goroutine.
 func inParallel(n int, fn func(i int)) {
 	if n == 1 {
 		fn(0)

@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Guards returns the checks of all that the grants depend on, for a transaction of the
-// caller's.
+// Guards returns condition checks of all rows that the grants depend on, for a transaction
+// of the caller.
 func (g *Group) Guards() []types.TransactWriteItem { return guardsOf(rowsOf(g.locks())) }
 
-// rowsOf returns what the grants of holds depend on: their own records in order,
-// and the row of their session.
+// rowsOf returns the rows that holds depend on: their own records in order, and the row of
+// their session.
 func rowsOf(holds []*Lock) []*row {
 	rows := make([]*row, 0, len(holds)+1)
 	for _, h := range holds {
@@ -31,9 +31,9 @@ func rowsOf(holds []*Lock) []*row {
 	return rows
 }
 
-// sessionOf returns the session that holds are under, nil for none. There are no two: a
-// client begins another once it trusts no lock of the last, and locks are put together
-// while all are trusted.
+// sessionOf returns the session of holds, or nil if there is none. There is only one: a
+// client begins another once it trusts no lock of the last, and a group is made of locks
+// that are trusted.
 func sessionOf(holds []*Lock) *session {
 	for _, h := range holds {
 		if h.session != nil {
@@ -51,8 +51,8 @@ func guardsOf(rows []*row) []types.TransactWriteItem {
 	return guards
 }
 
-// GuardError reports to the locks how a transaction of the caller's ended, whose items from
-// first on were Guards.
+// GuardError tells the locks how a transaction of the caller's ended. Its items from first
+// on were Guards.
 func (g *Group) GuardError(err error, first int) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) || first < 0 || first > len(cancelled.CancellationReasons) {
@@ -66,7 +66,7 @@ func (g *Group) GuardError(err error, first int) error {
 			break
 		}
 		reason := reasons[i]
-		ours := reason.Item == nil || r.isIn(&g.c.Table, reason.Item) // else first was another item
+		ours := reason.Item == nil || r.isIn(&g.c.Table, reason.Item) // otherwise the item that failed is not the guard
 		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && ours {
 			shown[r] = reason.Item
 		}
@@ -79,11 +79,11 @@ func (g *Group) GuardError(err error, first int) error {
 	return err
 }
 
-// loseBy ends every lock that depends on a row which no longer shows its grant, and returns how
-// each of holds was lost, nil if it was not. No grant comes back: a guard that has failed can
-// never pass again. shown has the rows as they were then; nil for a row that was not there. The
-// error of a loss is err, joined with the error of otherwise, which had ended the lock before.
-// All have ended before one is reported.
+// loseBy ends every lock that depends on a row which no longer shows its grant. It returns
+// how each of holds was lost, or nil if it was not. Such a lock is lost for good: a guard
+// that has failed once can never pass again. shown has the rows as they were read; nil for
+// a missing row. The error of a loss is err, joined with otherwise(lock), the error that
+// had ended the lock before. All of them end before the first is reported.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock
@@ -112,7 +112,7 @@ func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise fu
 	return losses
 }
 
-// endedOtherwise returns the reason why the grant was given up here, nil if it was not.
+// endedOtherwise returns why this client had given the grant up, or nil if it had not.
 func (h *Lock) endedOtherwise() error {
 	cause := h.lease.Cause()
 	if errors.Is(cause, core.ErrLost) {
@@ -121,8 +121,8 @@ func (h *Lock) endedOtherwise() error {
 	return h.naming(cause)
 }
 
-// Read reads items in one transaction that sees this grant standing, until ctx ends or the
-// trust does.
+// Read reads items in one transaction that also checks that this grant is current. It ends
+// with ctx or with the trust in the lock.
 func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	h := l.h
 	if err := h.checkGets(gets); err != nil {
@@ -158,14 +158,15 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	}
 	if err := h.stillHeld(items[len(gets):]); err != nil {
 		if ended := l.ended(); ended != nil && !errors.Is(ended, core.ErrLost) {
-			return nil, ended // the read saw a release of this client's own
+			return nil, ended // the transaction came after a release by this client
 		}
 		return nil, err
 	}
 	return items[:len(gets)], nil
 }
 
-// besideRows adds the rows that the grant rests on to the items that the caller reads.
+// besideRows returns the items that the caller reads, followed by the rows that the grant
+// depends on.
 func (h *Lock) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem, error) {
 	all := slices.Clip(gets)
 	for _, row := range rowsOf([]*Lock{h}) {
@@ -178,7 +179,7 @@ func (h *Lock) besideRows(gets []types.TransactGetItem) ([]types.TransactGetItem
 	return all, nil
 }
 
-// readTogether reads in one transaction, once. It ends with ctx.
+// readTogether sends the transaction once. It ends with ctx.
 func (h *Lock) readTogether(ctx context.Context, gets []types.TransactGetItem) ([]protocol.Item, error) {
 	if h.session != nil {
 		defer h.session.lockTransactions(ctx)()
@@ -186,7 +187,8 @@ func (h *Lock) readTogether(ctx context.Context, gets []types.TransactGetItem) (
 	return h.c.Requests.ReadTogether(ctx, gets)
 }
 
-// stillHeld ends the trust if the rows read beside no longer show the grant, or its session.
+// stillHeld ends the trust in the lock if the rows that were read no longer show the grant
+// or its session.
 func (h *Lock) stillHeld(items []protocol.Item) error {
 	shown := map[*row]protocol.Item{}
 	for i, r := range rowsOf([]*Lock{h}) {

@@ -9,41 +9,43 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lease"
 )
 
-// Handle is the share of one call in a grant: it has a context and warnings of its own.
-// The grant is released with its last handle.
+// Handle is one caller's share of a grant: it has a context and warnings of its own. The
+// grant is released with its last handle.
 type Handle struct {
-	// Of is the object that the handle is a part of; hold does not use it.
+	// Of is the object of the root package that contains the handle. Package hold does not
+	// use it.
 	Of any
 
-	// Once is set if the handle was acquired with Once or Every: its end determines whether
-	// the work is done.
+	// Once reports whether the handle was acquired with Once or Every: its release may mark
+	// the work as done.
 	Once bool
 
 	h      *Lock
 	ctx    *lockContext
 	cancel context.CancelCauseFunc
 
-	closed   bool             // released while other handles share the grant; h.mu guards it
-	warnings []*lease.Warning // h.mu guards them
+	closed   bool             // released while other handles share the grant; guarded by h.mu
+	warnings []*lease.Warning // guarded by h.mu
 }
 
-// Warning is a function to call before trust ends, when less than Left of it remains.
+// Warning is a function to call once less than Left of the trust remains.
 type Warning struct {
 	Left time.Duration
 	Call func()
 }
 
-// Lock is the grant.
+// Lock returns the grant.
 func (l *Handle) Lock() *Lock { return l.h }
 
-// Context ends when the lock is lost, released, detached or its client closed.
+// Context returns a context that ends when the lock is lost, released or detached, or its
+// client closes.
 func (l *Handle) Context() context.Context { return l.ctx }
 
-// Err returns nil while the lock is trusted, and then what ended it.
+// Err returns nil while the lock is trusted, and the error that ended it afterwards.
 func (l *Handle) Err() error { return l.h.naming(l.ctx.ended()) }
 
-// ended returns how the grant has ended for this handle: with core.ErrReleased if the handle was
-// released before. It is nil while the grant lasts.
+// ended returns the error with which the grant has ended for this handle: core.ErrReleased
+// if this handle was released first. It returns nil while the grant lasts.
 func (l *Handle) ended() error {
 	if l.h.Ended() == nil {
 		return nil
@@ -54,13 +56,14 @@ func (l *Handle) ended() error {
 // TrustedUntil returns the time when trust ends if no renewal succeeds, by the wall clock.
 func (l *Handle) TrustedUntil() time.Time {
 	left := l.h.lease.Remaining()
-	if l.Err() != nil { // however long the lease would have lasted
+	if l.Err() != nil { // whatever the lease says
 		left = min(left, 0)
 	}
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add makes l one more handle. Its context is under values, which has no end.
+// add adds l to the handles of the grant. Its context has the values of the given one,
+// which must not end.
 func (h *Lock) add(values context.Context, l *Handle) {
 	l.h = h
 	l.ctx, l.cancel = newLockContext(values, h)
@@ -69,11 +72,11 @@ func (h *Lock) add(values context.Context, l *Handle) {
 	h.handles = append(h.handles, l)
 }
 
-// Share makes l one more handle on the same grant.
+// Share adds l to the handles of a grant that has some already.
 func (h *Lock) Share(ctx context.Context, l *Handle, warnings []Warning) error {
 	h.add(context.WithoutCancel(ctx), l)
 	err := h.Ended()
-	if err == nil && h.c.IsClosing() { // Close may not have seen the handle
+	if err == nil && h.c.IsClosing() { // Close may not have seen the new handle
 		err = core.ErrClosed
 	}
 	h.mu.Lock()
@@ -91,21 +94,21 @@ func (h *Lock) Share(ctx context.Context, l *Handle, warnings []Warning) error {
 	return nil
 }
 
-// dropHandle forgets a handle that has ended. h.mu is held.
+// dropHandle forgets a handle that has ended. The caller must hold h.mu.
 func (h *Lock) dropHandle(l *Handle) {
 	h.handles = slices.DeleteFunc(h.handles, func(o *Handle) bool { return o == l })
 }
 
-// warn has the warnings given that were asked for with a handle. h.mu is held, or
-// nobody else has the handle yet.
+// warn starts the warnings that the caller asked for. The caller must hold h.mu, or be the
+// only one that has the handle.
 func (l *Handle) warn(asked []Warning) {
 	for _, w := range asked {
 		l.warnings = append(l.warnings, l.h.lease.Warn(w.Left, w.Call))
 	}
 }
 
-// leave ends this handle, if others share the grant, and reports whether it did, or
-// whether that was done before. Until drop it counts as a sharer.
+// leave ends this handle if others share the grant. left reports whether it did, before
+// whether an earlier call had. The handle counts as a sharer until drop.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	if l.closed || l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
@@ -121,7 +124,7 @@ func (l *Handle) leave() (left, before bool) {
 	return true, false
 }
 
-// drop forgets a handle that has left, and reports whether it was the last.
+// drop forgets a handle that has left, and reports whether it was the last one.
 func (l *Handle) drop() (last bool) {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -129,8 +132,8 @@ func (l *Handle) drop() (last bool) {
 	return len(l.h.handles) == 0
 }
 
-// leavesMark reports whether another handle on the grant determines whether the work is
-// done.
+// leavesMark reports whether another handle of the grant decides whether the work is marked
+// as done.
 func (l *Handle) leavesMark() bool {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()
@@ -144,11 +147,11 @@ func (l *Handle) isShared() bool {
 	return len(l.h.handles) > 1
 }
 
-// BeginWork counts a function in Do, which Close awaits, unless the lock has
-// ended.
+// BeginWork counts a function in Do, which Close waits for. It returns an error if the lock
+// has ended.
 func (l *Handle) BeginWork() error {
 	l.h.mu.Lock()
-	l.h.working++ // before asking: Close first ends the contexts, then waits for the functions
+	l.h.working++ // before the check: Close first ends the contexts, then waits for the functions
 	l.h.mu.Unlock()
 	err := l.Err()
 	if err != nil {
@@ -157,7 +160,7 @@ func (l *Handle) BeginWork() error {
 	return err
 }
 
-// EndWork ends what BeginWork began.
+// EndWork undoes BeginWork.
 func (l *Handle) EndWork() {
 	l.h.mu.Lock()
 	defer l.h.mu.Unlock()

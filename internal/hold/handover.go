@@ -10,19 +10,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether the waiters of other clients, if there are any, are in the queue of
-// the record. While it is suspended they poll, and the release is as if there were none.
+// hasQueue reports whether the record's queue is to be served. If it is suspended, waiters
+// poll, and the key is released as without a queue.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
-// mostHeads is how many heads a release tries: each may leave while the write is under way.
+// mostHeads is how many heads a release tries: each may leave while the write is in flight.
 const mostHeads = 3
 
-// handToHead hands the key to the head of the record's queue, in one write that ends this
-// grant, stores what the release is to store, and begins theirs. It ends the release, unless there is no head: then the grant
-// must still be handed on here, or released.
+// handToHead hands the key to the head of the record's queue. One write ends this grant,
+// stores what the release stores, and begins the head's grant. It ends the release. If
+// there is no head it returns false: the key must still be handed to another goroutine, or
+// released.
 //
 // The head may trust its grant as soon as it reads the record. So no later attempt of the
-// release may replace one that has had no answer, nor may anybody else of this client.
+// release, and no other write of this client, may replace an attempt without an answer.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		head, ok := f.head()
@@ -45,8 +46,8 @@ func (f *freeing) head() (protocol.Waiter, bool) {
 	return f.record.Waiters[0], true
 }
 
-// grantToHead sends the hand-over until it is answered. If the grant has not ended, and
-// there is no error, another stands first by now.
+// grantToHead sends the hand-over until it is answered. If it returns neither true nor an
+// error, another waiter has become the head.
 func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	h := f.h
 	g := protocol.Grant{
@@ -71,8 +72,8 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 	case attempts.Rejected:
 		record, err := h.Decode(r.Item)
 		switch {
-		case err != nil && r.Item != nil: // damaged: it may be another head, or another grant
-			f.record.Waiters = nil // a release has the condition of the grant alone
+		case err != nil && r.Item != nil: // a damaged record may have another head, or show another grant
+			f.record.Waiters = nil // so release it: a release checks only the grant
 			return false, nil
 		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
 			f.record = record
@@ -80,22 +81,22 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false):
 			return true, nil
 		}
-		return true, f.lost(r.Item) // nil if this grant had ended before, and was handed on
+		return true, f.lost(r.Item) // nil if this grant had been handed over before, and ended then
 	}
 	return false, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
 }
 
-// handOver hands the key to the next in the local queue, in one write that ends this
-// grant and begins theirs. It ends the release, unless there is none: then the grant in
-// f.hold must still be released. The next may have left while the write was in flight.
-// Then the new grant has no owner here, and is handed on.
+// handOver hands the key to the next goroutine in the local queue. One write ends this
+// grant and begins theirs. It ends the release. If no goroutine waits it returns false: the
+// grant in f.hold must still be released. If the goroutine leaves while the write is in
+// flight, the new grant is handed on in the same way.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	if h.token >= protocol.MaxToken { // the next grant returns that error
+	if h.token >= protocol.MaxToken { // let the next grant fail, which returns the error
 		return false
 	}
-	// A resumed lock has no session. If this client's locks share one, it is not
-	// handed over: the next holder's lock must be under the session.
+	// A resumed lock has no session. If this client's locks share one, it is not handed
+	// over: the next holder's lock must be under the session.
 	if (h.session != nil) != h.c.Shares() {
 		return false
 	}
@@ -121,19 +122,19 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// Only now: a renewal may have been sent since the grant.
+		// Only now, as a renewal may have been sent since the grant.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
 		f.tried.Keep(0) // they can no longer be applied: the record does not show the versions that they name
 		f.left = handedOn
-		if f.handToHead() { // the hand-over has shown the waiters that joined meanwhile
+		if f.handToHead() { // the reply to the hand-over has shown waiters that joined meanwhile
 			return true
 		}
 	}
 }
 
-// grantTo sends the hand-over until it is answered. It returns the attempt that was
-// applied, and its record; neither if the key is free or somebody else's by now, as after
-// an earlier release that was applied.
+// grantTo sends the hand-over until it is answered. It returns the applied attempt and its
+// record. It returns neither if the key is free or held by another client, as after an
+// earlier release that was applied.
 func (f *freeing) grantTo(want *acquire.Want) (acquire.Grant, error) {
 	h := f.h
 	stores := !want.Changes.None()

@@ -17,35 +17,34 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Lock is one grant of one key while this client has it. Handles share it.
+// Lock is one grant of one key, from the grant to its end. Handles share it.
 type Lock struct {
 	row
 	want    *acquire.Want
 	session *session // the session whose lease is renewed instead of this grant's; nil if there is none
 	granted decide.Instant
-	dead    *protocol.Record // the dead holder's, if it was taken over
-	first   *Handle          // the values of the call that was granted
-	resumed bool             // the grant was detached before
+	dead    *protocol.Record // the dead holder that the key was taken over from; nil if there was none
+	first   *Handle          // of the call that acquired the lock; has its context values
+	resumed bool             // Resume made the lock, in this process or an earlier one
 
-	unclaimed bool // it was resumed, and its caller does not have it yet; the client's mu guards it
+	unclaimed bool // resumed, but its caller does not have it yet; guarded by the client's mu
 
-	committing ctxmutex.Mutex // commits exclude each other and the release
+	committing ctxmutex.Mutex // excludes other commits, and the release
 
 	onAsked atomic.Pointer[func()] // called when the holder is asked to step down; nil if not registered
 
-	mu           sync.Mutex // guards what follows; never held across I/O
+	mu           sync.Mutex // guards the fields below; never held across I/O
 	handles      []*Handle
-	working      int           // functions in Do
-	idle         chan struct{} // closed when there are none; Close waits for it
-	lasted       time.Duration // from the grant to the end of the trust, once that has come
-	heldReported bool          // an event has reported the held time
-	givenUp      bool          // a release ended the trust, and not a loss, Detach or Close without one
-	release      *release      // the last one that has begun
+	working      int           // number of functions in Do
+	idle         chan struct{} // closed when no function in Do is left; Close waits for it
+	lasted       time.Duration // how long the lock was trusted, once that has ended
+	heldReported bool          // an event has reported how long the lock was held
+	givenUp      bool          // a release has ended the trust; a loss, Detach or a Close that releases nothing has not
+	release      *release      // the last release that has begun
 	freeing      *freeing      // used by one release at a time
 }
 
-// Hold begins to hold what was granted. first is the handle of the call that was
-// granted it.
+// Hold begins to hold a grant. first is the handle of the call that acquired it.
 func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, first *Handle, warnings []Warning) *Lock {
 	c.keys.InDoubt.Settle(want.Key, g.Record.Version)
 	h := &Lock{
@@ -70,34 +69,35 @@ func (c *Holds) Hold(ctx context.Context, want *acquire.Want, g acquire.Grant, f
 	return h
 }
 
-// Key is the key that was granted.
+// Key returns the key that was acquired.
 func (h *Lock) Key() protocol.Key { return h.key }
 
 // Token returns the fencing token of the grant.
 func (h *Lock) Token() int64 { return h.token }
 
-// Want returns the terms that the caller asked for.
+// Want returns what the caller asked for.
 func (h *Lock) Want() *acquire.Want { return h.want }
 
 // UnderSession reports whether a session is renewed in the lock's place.
 func (h *Lock) UnderSession() bool { return h.session != nil }
 
-// Duration returns the length of the lease.
+// Duration returns the duration of the lease.
 func (h *Lock) Duration() time.Duration { return h.lease.Duration() }
 
-// First is the handle of the call that was granted the key.
+// First returns the handle of the call that acquired the key.
 func (h *Lock) First() *Handle { return h.first }
 
-// IsResumed reports whether the grant was detached before, here or in another process.
+// IsResumed reports whether the lock was detached before, in this process or another.
 func (h *Lock) IsResumed() bool { return h.resumed }
 
-// Dead is the record of the dead holder that the key was taken over from, nil if there was none.
+// Dead returns the record of the dead holder that the key was taken over from, or nil if
+// there was none.
 func (h *Lock) Dead() *protocol.Record { return h.dead }
 
-// Record is the record as of the last write known to have been applied.
+// Record returns the record as the last write left it that is known to have been applied.
 func (h *Lock) Record() protocol.Record { return h.lease.Record() }
 
-// Age is the time since the grant, by the clock that stops while the machine is
+// Age returns the time since the grant, by the clock that stops while the machine is
 // suspended.
 func (h *Lock) Age() time.Duration { return h.c.Now().Mono - h.granted.Mono }
 
@@ -111,13 +111,14 @@ func (h *Lock) Handles() []*Handle {
 	return slices.Clone(h.handles)
 }
 
-// Ended returns the error with which trust has ended, nil while it lasts.
+// Ended returns the error with which the trust has ended, or nil while it lasts.
 func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 
-// end ends the trust for good, once, and reports whether this call did.
+// end ends the trust for good. It reports whether this call did, as only the first one
+// does.
 func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 
-// endWith is end, and makes r the release that has begun.
+// endWith does what end does. If it ends the trust, r is the lock's release.
 func (h *Lock) endWith(cause error, r *release) bool {
 	h.mu.Lock()
 	ended := h.lease.End(cause)
@@ -140,14 +141,14 @@ func (h *Lock) endWith(cause error, r *release) bool {
 	return true
 }
 
-// cancelHandles ends the contexts of the handles.
+// cancelHandles ends the contexts of all handles.
 func (h *Lock) cancelHandles(cause error) {
 	for _, l := range h.Handles() {
 		l.cancel(cause)
 	}
 }
 
-// Lost ends the trust.
+// Lost ends the trust because the lease was lost.
 func (h *Lock) Lost(why lease.Loss) {
 	err := h.endOf(why)
 	if !h.end(err) {
@@ -160,8 +161,8 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// endOf returns the error of a lock whose lease was lost. If this client has given the
-// session up, which it does when it closes, it has given up the lock too.
+// endOf returns the error of a lock whose lease was lost. If this client has given its
+// session up, as Close does, it has given up the lock too.
 func (h *Lock) endOf(why lease.Loss) error {
 	if why.Reason != lease.WithParent {
 		return h.lossOf(why)
@@ -172,13 +173,13 @@ func (h *Lock) endOf(why lease.Loss) error {
 	return why.Err
 }
 
-// lostWithSession is the loss of a lock whose session was lost.
+// lostWithSession returns the loss of a lock whose session was lost.
 func (h *Lock) lostWithSession(session core.Loss) error {
 	return h.lostError(session.Reason, nil, session.Err)
 }
 
-// outlived returns the error with which a lock that this client has given up would have ended by
-// now, nil while it would still be trusted.
+// outlived returns the loss of a lock that this client has given up, if its lease would
+// have ended by now. It returns nil if the lock would still be trusted.
 func (h *Lock) outlived() error {
 	if why, lost := h.lease.Outlived(); lost {
 		return core.Public(h.endOf(why))
@@ -186,8 +187,8 @@ func (h *Lock) outlived() error {
 	return nil
 }
 
-// reportLosses reports locks that were lost; all of them have ended. Those who wait for one,
-// or want a warning, come first: the log and the listeners may be slow.
+// reportLosses reports locks that were lost; all of them have ended. Waiters and warnings
+// come first, as the log and listeners may be slow.
 func reportLosses(lost []*Lock) {
 	for _, h := range lost {
 		h.passTurn()
@@ -203,9 +204,9 @@ func reportLosses(lost []*Lock) {
 	}
 }
 
-// held returns how long the lock was trusted, once, so that times can be summed up: 0 if an
-// event has said so already. A release that is repeated adds nothing to the first, one of a
-// lost lock nothing to the loss.
+// held returns how long the lock was trusted, once, so that the events' times can be added
+// up. It returns 0 if an earlier event has reported the time, as for a repeated release, or
+// a release after a loss.
 func (h *Lock) held() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -216,8 +217,8 @@ func (h *Lock) held() time.Duration {
 	return h.lasted
 }
 
-// passTurn lets the next in the local queue acquire the key.
+// passTurn lets the next goroutine in the local queue acquire the key.
 func (h *Lock) passTurn() { h.c.keys.Local.Pass(h.key, h) }
 
-// naming adds the lock to an error that names none.
+// naming returns err as the public error, with the key of the lock.
 func (h *Lock) naming(err error) error { return h.c.Naming(h.key, core.Public(err)) }

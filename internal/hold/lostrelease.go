@@ -13,11 +13,11 @@ import (
 // The functions here interpret a record after a release whose reply was lost, or whose
 // condition failed.
 
-// isFreed reports whether a record that does not show our grant means that an
-// attempt has freed it.
+// isFreed reports whether an attempt of this release has freed the key, judged by a record
+// that does not show the grant.
 func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt, deletes bool) bool {
-	// Nobody else could be granted the key while the first write was under
-	// way, unless that write was applied.
+	// While the first write was in flight no other client could be granted the key, unless
+	// that write was applied.
 	silent := f.tried.Silent()
 	applied := silent && f.sentInLease && !f.h.lease.Orphaned()
 	if f.r.terms.Done {
@@ -33,8 +33,9 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt, deletes boo
 	if _, ours := attempts.Find(sent, r.Version); ours && r.Released {
 		return true
 	}
-	// If an earlier release failed while the lock was trusted, anyone may have taken
-	// the key since: another grant in the record then means freed, not lost.
+	// If an earlier release failed while the lock was trusted, any client may have acquired
+	// the key since: then another grant in the record means that the key was freed, and not
+	// lost.
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.sentInLease && f.left >= takeable && (!r.Released || r.Grant != ""))
 }
 
@@ -44,9 +45,9 @@ func (f *freeing) hasMark(item protocol.Item) bool {
 	return err == nil && r.Done != nil && r.Done.Token == f.h.token
 }
 
-// unmarked returns the error of a release that may not have stored its mark, though the key may
-// be free; nil if the lock was lost. A later write of another client can have replaced our mark
-// only if one of our writes had no reply.
+// unmarked returns the error of a release that may not have stored its mark, though the key
+// may be free. It returns nil if the lock was lost. A later write of another client can
+// have replaced the mark only if one of our writes had no reply.
 func (f *freeing) unmarked(item protocol.Item) error {
 	r, err := f.h.Decode(item)
 	_, ours := attempts.Find(f.tried.Unanswered(), r.Version)
@@ -61,29 +62,30 @@ func (f *freeing) unmarked(item protocol.Item) error {
 	return nil
 }
 
-// unmarkedError is the error of a release that has freed the key, or found it freed, and may not
-// have stored that the work is done.
+// unmarkedError is the error of a release after which the key is free, but the mark of done
+// work may be missing.
 type unmarkedError struct{ error }
 
 func (e unmarkedError) Unwrap() error { return e.error }
 
 func isUnmarked(err error) bool { return errors.As(err, new(unmarkedError)) }
 
-// unmarked is the error of a release that has not stored that the work is done, and why.
+// unmarked returns the error of a release that has not stored the mark of done work, for
+// the given reason.
 func (h *Lock) unmarked(why string) error {
 	return unmarkedError{h.c.Errorf("release", h.key, "%s, so it was not stored that the work is done", why)}
 }
 
-// maybeUnmarked is the error of a release that may or may not have stored its mark.
+// maybeUnmarked returns the error of a release that may or may not have stored its mark.
 func (h *Lock) maybeUnmarked() error {
 	return h.c.UnknownOutcome("release", h.key, unmarkedError{errors.New("others have changed the record since, so it may not be stored that the work is done")})
 }
 
-// missingMark returns the reason why a key that was freed has not, or may not have, the mark; nil
-// if it has.
+// missingMark returns an error if a key was freed without the mark, or possibly without it.
+// It returns nil if the mark is stored.
 func (h *Lock) missingMark() error {
 	h.mu.Lock()
-	f := h.freeing // nil if the key was freed with its session. No release begins once it is freed
+	f := h.freeing // nil if the key was freed with its session. No release begins after that
 	h.mu.Unlock()
 	switch {
 	case f != nil && f.marked:
@@ -94,11 +96,12 @@ func (h *Lock) missingMark() error {
 	return h.unmarked("the lock had been given up before, by Close or a release without MarkDone")
 }
 
-// freed reports whether a release that ended so has shown the grant gone.
+// freed reports whether a release that ended with err has shown that the record no longer
+// has the grant.
 func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) || isUnmarked(err) }
 
-// lost returns the error of a release that found the record without our grant. It is nil
-// if the lock had been given up by then, or may have been.
+// lost returns the error of a release that found the record without the grant. It returns
+// nil if this client had given the lock up by then, or may have.
 func (f *freeing) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {
@@ -108,15 +111,15 @@ func (f *freeing) lost(item protocol.Item) error {
 		return nil
 	}
 	why := core.Loss{Key: f.h.key, Token: f.h.token, Reason: core.Broken, At: f.h.c.Wall().Round(0)}
-	if r, err := f.h.Decode(item); err == nil { // else there is none, or a damaged one
+	if r, err := f.h.Decode(item); err == nil { // otherwise there is no record, or a damaged one
 		why.Seen(r, f.named().Grants...)
 	}
 	return f.h.c.Errors.Lost(why)
 }
 
-// notDone is the error of an operation whose last attempt was neither applied nor
-// rejected. Nothing was done, if all attempts have been answered. limit is the context of the
-// operation.
+// notDone returns the error of an operation whose last attempt was neither applied nor
+// rejected. If all attempts have been answered, nothing was done. limit is the context of
+// the operation.
 func (c *Holds) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[releaseAttempt], tried *attempts.Sequence[releaseAttempt]) error {
 	err := attempts.Joined(attempts.Cause(limit), r.Err)
 	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {

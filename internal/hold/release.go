@@ -13,14 +13,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Terms are the wishes of the caller of a release.
+// Terms are what the caller of a release wants.
 type Terms struct {
-	Delete  bool // the record goes, else it is kept, marked released
+	Delete  bool // delete the record; otherwise it is kept, marked as released
 	Changes protocol.Changes
-	Done    bool // what the lock was acquired for is done once, and is done: the release stores that
+	Done    bool // store the mark that the work is done, for a lock acquired with Once or Every
 }
 
-// Release frees the keys, each by a write of its own. terms are those of each handle.
+// Release frees the keys, each by a write of its own. terms has one element for each
+// handle.
 func (g *Group) Release(ctx context.Context, terms []Terms) error {
 	return attempts.Joined(g.release(ctx, g.releases(terms))...)
 }
@@ -33,12 +34,11 @@ func (g *Group) releases(terms []Terms) []*release {
 	return rs
 }
 
-// release frees the keys, except those whose grants other handles share: there
-// it ends this handle alone.
+// release frees the keys. Where other handles share a grant, it only ends this handle.
 func (g *Group) release(ctx context.Context, rs []*release) []error {
 	errs := make([]error, len(rs))
 	last := make([]*release, 0, len(rs))
-	var at []int // indices of last
+	var at []int // indices of the elements of last
 	for i, l := range g.handles {
 		shared, err := l.endIfShared(rs[i].terms)
 		if errs[i] = err; !shared {
@@ -51,14 +51,15 @@ func (g *Group) release(ctx context.Context, rs []*release) []error {
 	return errs
 }
 
-// Why a handle's release has not stored that the work is done.
+// Reasons why the release of one handle has not stored the mark of done work.
 var (
 	ErrShared = errors.New("others share the grant, the last of whom can store it")
 	errAlone  = errors.New("others share the grant, and none of them was acquired for that work, so it may be done again: release them before")
 )
 
-// endIfShared ends this handle, if others share its grant or it has ended before. It
-// sends nothing: the error says that the changes which a release would make are not made.
+// endIfShared ends this handle if others share its grant, or if it has ended before. It
+// sends nothing. It returns an error if terms ask for changes of the record, which are then
+// not made.
 func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	left, before := l.leave()
 	if !left && !before || left && l.drop() {
@@ -77,10 +78,10 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	return true, nil
 }
 
-// release ends the trust in all the locks and frees their keys. It takes at least
-// ReleaseGrace if it has to, however soon ctx ends. One that stores a mark takes until the
-// lease has ended or Close has given up. Nobody else can do the work before that, and its
-// caller must know whether somebody will. Errors are in the order of rs.
+// release ends the trust in all the locks and frees their keys. However soon ctx ends, it
+// may take ReleaseGrace. A release that stores a mark may take until the lease has ended,
+// or Close gives up: no other client can do the work before that, and its caller must know
+// whether one will. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -98,9 +99,8 @@ func (c *Holds) releaseWithin(limit context.Context, rs []*release) []error {
 	return c.freeAll(limit, rs)
 }
 
-// freeAll frees the keys of releases that have begun, each by a write of its own, side by
-// side. Those of locks that had ended before are released as well, and handles that share
-// their grants are dropped.
+// freeAll frees the keys of releases that have begun, in parallel, each by a write of its
+// own. It also releases locks that had ended before, and drops handles that share a grant.
 func (c *Holds) freeAll(limit context.Context, rs []*release) []error {
 	for _, r := range rs {
 		if r.isBegun() && r.handle == nil {
@@ -119,45 +119,45 @@ func (c *Holds) freeAll(limit context.Context, rs []*release) []error {
 	return errs
 }
 
-// GiveBack frees locks whose caller has left, within the release grace.
+// GiveBack frees locks whose callers have left, within the release grace.
 func (c *Holds) GiveBack(held []acquire.Holding) {
 	rs := make([]*release, len(held))
 	for i, h := range held {
 		rs[i] = h.(*Lock).newRelease()
 	}
-	_ = c.release(endedContext(), rs) // reported as events
+	_ = c.release(endedContext(), rs) // the errors are reported as events
 }
 
-// GiveBack frees a grant whose caller has left.
+// GiveBack frees a lock whose caller has left.
 func (h *Lock) GiveBack() {
-	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // reported as an event
+	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // the error is reported as an event
 }
 
-// release is the release of one lock by one call. Of several, one at a time sends
-// requests, and the others wait for it.
+// release is one call's release of one lock. If there are several for a lock, one of them
+// sends requests at a time.
 type release struct {
 	h      *Lock
 	terms  Terms
-	close  bool             // it is a part of Close: the trust ends with ErrClosed
-	effort *inflight.Effort // limits its requests in flight; nil for no limit
-	again  bool             // it repeats a failed release, with one attempt, and has no caller
-	handle *Handle          // the handle that it ends, as others share the grant; nil if it ends the grant
+	close  bool             // part of Close: the trust ends with ErrClosed
+	effort *inflight.Effort // limits the requests in flight; nil for no limit
+	again  bool             // repeats a failed release, by one attempt and without a caller
+	handle *Handle          // the handle to end, if others share the grant; nil to end the grant
 
-	// Of one that sends requests, from open on:
+	// Fields of a release that sends requests, set by open:
 	limit context.Context    // context of the call; no request begins after its end
 	ctx   context.Context    // context of its requests
-	cut   context.CancelFunc // ends the requests without an answer; otherwise it need not be called
+	cut   context.CancelFunc // ends ctx; requests without an answer are cancelled
 	done  chan struct{}
-	err   error // once done is closed
-	freed bool  // once done is closed: the record no longer shows the grant
+	err   error // valid once done is closed
+	freed bool  // valid once done is closed: the record no longer shows the grant
 
-	// Fields of the release that may send requests:
+	// Fields of a release that has sent requests:
 	started decide.Instant
-	refused bool // its last request, for good: a repetition is of no use
+	refused bool // its last request was refused for good, so that it is not repeated
 }
 
-// newRelease returns a release of the lock as it was agreed at its grant, or as the last
-// one, which has failed.
+// newRelease returns a release on the terms of the last one or, if there was none, of the
+// acquisition.
 func (h *Lock) newRelease() *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -167,13 +167,14 @@ func (h *Lock) newRelease() *release {
 	return &release{h: h, terms: Terms{Delete: h.want.Delete}}
 }
 
-// begin ends the trust and begins the release, unless the lock had ended before.
+// begin ends the trust and begins the release. It returns false if the lock had ended
+// before.
 func (r *release) begin(limit context.Context) bool {
 	r.h.lease.Look()
 	return r.beginUnseen(limit)
 }
 
-// beginUnseen is begin that does not read the clock.
+// beginUnseen does what begin does, without reading the clock.
 func (r *release) beginUnseen(limit context.Context) bool {
 	r.open(limit)
 	cause := core.ErrReleased
@@ -187,16 +188,16 @@ func (r *release) beginUnseen(limit context.Context) bool {
 	return false
 }
 
-// open makes the release one that others may wait for.
+// open prepares the release so that other calls can wait for it.
 func (r *release) open(limit context.Context) {
 	r.limit, r.done = limit, make(chan struct{})
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
-// isBegun reports whether the lock was held until this release began.
+// isBegun reports whether this release has begun, which it does only if the lock was held.
 func (r *release) isBegun() bool { return r.done != nil }
 
-// send frees the key once no commit of the lock is under way.
+// send frees the key once no commit of the lock is in progress.
 func (r *release) send(limit context.Context) {
 	r.h.c.Detach(func() {
 		_, leave := takeTurns(limit, []*Lock{r.h})
@@ -205,8 +206,8 @@ func (r *release) send(limit context.Context) {
 	})
 }
 
-// drop forgets the handle of a release that ends a handle alone, and ends the release:
-// at once or, if that handle was the last by now, when another release has freed the key.
+// drop forgets the handle that the release ends, and ends the release. If the handle was
+// the last one, it first waits for the release that frees the key.
 func (r *release) drop(limit context.Context) {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -232,7 +233,7 @@ func (r *release) ended() bool {
 	}
 }
 
-// failed reports whether the release has ended and the grant may stand.
+// failed reports whether the release has ended and the grant may still be current.
 func (r *release) failed() bool { return r.ended() && !r.freed }
 
 // wait waits for a release that has begun, and returns its error.
@@ -243,8 +244,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether all requests of the release have been answered, and it begins
-// no other, since its own time is over.
+// Answered reports whether all requests of the release have been answered. It sends no
+// more, as its time has ended.
 func (r *release) Answered() bool {
 	tried := r.tried()
 	return tried != nil && r.limit.Err() != nil && tried.Answered()
@@ -258,7 +259,7 @@ func (r *release) LastErr() error {
 	return nil
 }
 
-// tried returns the attempts of this release, nil if it has sent none.
+// tried returns the attempts of this release, or nil if it has sent none.
 func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	r.h.mu.Lock()
 	defer r.h.mu.Unlock()
@@ -268,8 +269,8 @@ func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	return nil
 }
 
-// repeat frees the key of a lock that had ended before this call, if it may still
-// be held. It waits for the release that has begun, or is the next.
+// repeat frees the key of a lock that had ended before this call, if it may still be held.
+// It waits for a release in progress, or begins one.
 func (r *release) repeat(limit context.Context) error {
 	h := r.h
 	cause := h.Ended()
@@ -278,7 +279,7 @@ func (r *release) repeat(limit context.Context) error {
 	}
 	why, lost := core.LossOf(h.lease.Cause())
 	if lost && why.SeenGone() {
-		return cause // nothing of ours is left to release
+		return cause // the grant is no longer current: there is nothing to release
 	}
 	for {
 		current := h.currentRelease(limit, r)
@@ -288,7 +289,7 @@ func (r *release) repeat(limit context.Context) error {
 		err := current.wait(limit)
 		switch {
 		case current != r && current.failed() && limit.Err() == nil:
-			continue // with a request of this call's own
+			continue // try again, with a request of this call
 		case lost && current.ended():
 			return cause
 		case r.terms.Done && err == nil:
@@ -298,8 +299,8 @@ func (r *release) repeat(limit context.Context) error {
 	}
 }
 
-// currentRelease returns the release that is under way or has freed the key, or begins next
-// if there is none. A release without a caller is cut short.
+// currentRelease returns the release that is in progress or has freed the key. If there is
+// none, it begins next. A repetition without a caller is cut short.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

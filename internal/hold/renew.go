@@ -16,13 +16,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Renewal has the options of a call of Renew.
+// Renewal is the options of a call of Renew.
 type Renewal struct {
-	Lease   time.Duration // 0 to keep the current one
+	Lease   time.Duration // zero to keep the current one
 	Changes protocol.Changes
 }
 
-// Renew renews now, until it is answered, ctx ends or the trust does.
+// Renew renews the lock now. It repeats the renewal until it is answered, or ctx or the
+// trust ends.
 func (l *Handle) Renew(ctx context.Context, r Renewal) error {
 	h := l.h
 	if ctx.Err() != nil {
@@ -59,10 +60,10 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 	return h.c.Errors.Failed("renew", h.key, errors.Join(err, f.Err))
 }
 
-// Extended does nothing: no other lease depends on a lock's.
+// Extended does nothing, as no other lease depends on a lock's.
 func (h *Lock) Extended() {}
 
-// Renewed reports a renewal, and a request to step down.
+// Renewed reports a renewal, and whether it has shown a request to step down.
 func (h *Lock) Renewed(r lease.Report) {
 	if h.lease.Record().Asked == h.grant {
 		if asked := h.onAsked.Swap(nil); asked != nil {
@@ -72,9 +73,10 @@ func (h *Lock) Renewed(r lease.Report) {
 	h.row.Renewed(r)
 }
 
-// OnAsked has fn called, once, when a reply to a renewal shows that the holder is asked to
-// step down; it and all that were given before. It must not wait. The request stays in the
-// record: a listener that comes late is called at the next renewal.
+// OnAsked registers fn, which is called once when a reply to a renewal shows that the
+// holder is asked to step down. All registered functions are called; none may block. The
+// request stays in the record, so a function that is registered later is called at the next
+// renewal.
 func (h *Lock) OnAsked(fn func()) {
 	for {
 		before, all := h.onAsked.Load(), fn
@@ -87,7 +89,7 @@ func (h *Lock) OnAsked(fn func()) {
 	}
 }
 
-// Renewal spells attempt a of a renewal.
+// Renewal returns the write of attempt a.
 func (r *row) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	return r.proto.Renew(r.named(versions), protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: r.c.Wall(), Changes: ch})
 }
@@ -97,7 +99,7 @@ func (r *row) Decode(item protocol.Item) (protocol.Record, error) {
 	return r.c.DecodeBy(r.proto, r.key, item)
 }
 
-// Stands reports whether an item shows that the grant stands.
+// Stands reports whether an item shows that the grant is current.
 func (r *row) Stands(item protocol.Item) bool {
 	reason, _, _ := r.gone(item)
 	return reason == ""
@@ -109,7 +111,7 @@ func (r *row) Renewed(report lease.Report) {
 	r.c.Listener.Report(r.ctx, core.Event{Kind: core.Renewed, Key: r.key, Token: r.token, Took: report.Took, Requests: report.Requests})
 }
 
-// throttled reports a request that was throttled, or in conflict.
+// throttled reports a request that was throttled, or in conflict with a transaction.
 func (r *row) throttled(err error) { r.c.ReportThrottled(r.ctx, r.key, r.token, err) }
 
 // Failed reports an attempt to renew that was not applied, or had no answer.
@@ -125,24 +127,24 @@ func (r *row) Failed(report lease.Report) {
 // logEvery is the least time between two log lines about failing renewals.
 const logEvery = 10 * time.Second
 
-// failing sums up a client's failed renewals: an outage is a few lines in the log,
-// however many locks are held. Lines are written outside its mutex.
+// failing sums up the failed renewals of a client, so that an outage makes a few lines in
+// the log, however many locks are held. Lines are written without its mutex.
 type failing struct {
 	mu        sync.Mutex
-	locks     map[*row]error // locks whose last renewal failed, with its error
-	attempts  int            // number that failed since the last line
-	logged    time.Time      // when the last line was
-	inEpisode bool           // the log reports failing renewals, and not their recovery yet
+	locks     map[*row]error // error of each lock whose last renewal failed
+	attempts  int            // number of failures since the last line
+	logged    time.Time      // when the last line was written
+	inEpisode bool           // the log has reported failing renewals, but not yet that they have recovered
 }
 
-// add counts a renewal that failed. The first one is logged at once, later ones are
-// summed up.
+// add counts a renewal that failed. The first one is logged at once, later ones are summed
+// up.
 func (f *failing) add(r *row, err error) {
 	f.mu.Lock()
 	if f.locks == nil {
 		f.locks = map[*row]error{}
 	}
-	if !r.lease.IsOver() { // or forget has been called already
+	if !r.lease.IsOver() { // otherwise forget has been called, or will be
 		f.locks[r] = err
 	}
 	f.attempts++
@@ -167,7 +169,7 @@ func (f *failing) add(r *row, err error) {
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
-// renewed notes that a lock has been renewed, and logs when no renewal fails.
+// renewed records that a lock was renewed. Once no renewal fails any more, it logs that.
 func (f *failing) renewed(r *row) {
 	f.mu.Lock()
 	_, failed := f.locks[r]
@@ -184,7 +186,7 @@ func (f *failing) renewed(r *row) {
 	}
 }
 
-// forget drops a lock that has ended.
+// forget removes a lock that has ended.
 func (f *failing) forget(r *row) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

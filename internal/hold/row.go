@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// row is one grant of one row of the table while this client has it: the
-// record of a lock, or the row of a session. For how long it is trusted is its
-// lease's to say, for which it spells the renewals and reads their records.
+// row is one grant of one row of the table: the record of a lock, or the row of a session.
+// Its lease decides how long it is trusted. row makes the writes of its renewals and
+// decodes their replies.
 type row struct {
 	c     *Holds
 	key   protocol.Key
@@ -29,7 +29,7 @@ type row struct {
 	lease *lease.Lease
 }
 
-// newRow is the grant that record shows. Its lease is still to be set.
+// newRow returns the row of the grant that record shows. The caller sets its lease.
 func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Protocol, record protocol.Record) row {
 	return row{
 		c: c, key: key, owner: record.Owner, grant: record.Grant, token: record.Token,
@@ -37,21 +37,22 @@ func (c *Holds) newRow(ctx context.Context, key protocol.Key, proto protocol.Pro
 	}
 }
 
-// Lease is the lease of the row.
+// Lease returns the lease of the row.
 func (r *row) Lease() *lease.Lease { return r.lease }
 
-// asHeld names the grant for a condition.
+// asHeld returns the grant as a condition names it, with all versions that the record may
+// show.
 func (r *row) asHeld() protocol.Hold { return r.named(r.lease.Versions()) }
 
-// named is asHeld of a record that shows one of versions.
+// named returns the grant as a condition names it, with the given versions.
 func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
-// narrow returns those of versions that the next condition still has to name, besides
-// those of tried, from which it drops the others: none, unless they are too many for a
-// condition. Then a read shows which are settled. It gives up when limit ends, or at
-// until.
+// narrow returns those of versions that the next condition must still name. It also drops
+// attempts from tried that need no longer be named. Usually nothing changes: only if there
+// are too many for a condition, it reads the record to find out which are settled. It gives
+// up when limit ends, or at until.
 func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[releaseAttempt], until decide.Instant) (left []string, reads int, err error) {
 	all := slices.Concat(versions, tried.Versions())
 	if len(all) <= attempts.MostUnanswered {
@@ -85,10 +86,10 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 }
 
 func (r *row) guard() types.TransactWriteItem {
-	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // at any version
+	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // whatever the version
 }
 
-// isIn reports whether item, or a key, is the row. Two spellings of one number
+// isIn reports whether item, which may be a key, is the row. Two spellings of one number
 // are left to DynamoDB, which refuses a second operation on one item.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	if !sameTable(aws.ToString(table), r.c.Table) {
@@ -107,8 +108,8 @@ func (r *row) isIn(table *string, item protocol.Item) bool {
 	return schema.KeyOf(item) == schema.KeyOf(own)
 }
 
-// gone returns the way in which a record shows that the grant has ended, "" if it has not. A nil
-// item is an absent record.
+// gone returns how a record shows that the grant has ended, or "" if it is current. A nil
+// item is a missing record.
 func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record, damage error) {
 	if item == nil {
 		return core.Broken, nil, nil
@@ -117,17 +118,17 @@ func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record,
 	if err != nil {
 		return core.Broken, nil, err
 	}
-	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records contain no owner
+	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records have no owner
 	switch {
 	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
 		return core.Replaced, &shown, nil
-	case shown.Released || shown.Token != r.token: // or broken, and granted again by a late duplicate of its request
+	case shown.Released || shown.Token != r.token: // or broken, and granted again by a late copy of its request
 		return core.Broken, &shown, nil
 	}
 	return "", &shown, nil
 }
 
-// lossOf returns the way in which the lease was lost.
+// lossOf returns the error of a lease that was lost.
 func (r *row) lossOf(why lease.Loss) error {
 	switch why.Reason {
 	case lease.Paused:
@@ -140,24 +141,25 @@ func (r *row) lossOf(why lease.Loss) error {
 	return r.lostError(core.Expired, nil, why.Err)
 }
 
-// lossShown returns the loss of a grant that a record no longer shows, or not under a version of
-// ours. err is what else there is to say.
+// lossShown returns the error of a lock if the record no longer shows its grant, or shows a
+// version that is not ours. err is joined to it.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
-	if reason == "" { // another process renews this grant: it was resumed there
+	if reason == "" { // the grant was resumed in another process, which renews it
 		reason = core.Replaced
 	}
 	return r.lostError(reason, by, attempts.Joined(damage, err))
 }
 
-// lostError returns the error of a grant that is lost since now, or since its trust ran out.
+// lostError returns the error of a grant that is lost as of now, or as of the end of its
+// trust.
 func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) error {
 	return r.c.Lost(core.Loss{Key: r.key, Token: r.token, Reason: reason, By: by, Err: err,
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
 }
 
-// sameTable compares two names of tables, where each may be an ARN. A name
-// is taken to be of the same account and region.
+// sameTable reports whether two names are of one table. Each may be an ARN. A plain name is
+// taken to be in the same account and Region.
 func sameTable(a, b string) bool {
 	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {
 		return a == b
@@ -166,7 +168,7 @@ func sameTable(a, b string) bool {
 }
 
 func tableName(s string) string {
-	if _, name, ok := strings.Cut(s, ":table/"); ok { // an ARN, since no name has a colon
+	if _, name, ok := strings.Cut(s, ":table/"); ok { // it is an ARN, as no name has a colon
 		return name
 	}
 	return s

@@ -16,48 +16,48 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockLease is the lease in the record of a lock under a session, for libraries that
-// do not know sessions. touchEvery is how often that record is renewed. The lease is
-// long, so that renewals cost little, and true, so that such a library waits and does
-// not take the key. (A lease without end overflows in the Java client.) For this
-// client it means nothing: a renewal of that record neither extends trust nor, if it
-// fails, ends it. It only finds out about a Break, or that the record was deleted.
+// lockLease is the lease in the record of a lock under a session, for libraries that know
+// no sessions, and touchEvery is how often that record is renewed. The lease is long, so
+// that renewals cost little, and true, so that such a library waits and does not take the
+// key. (A lease without end overflows in the Java client.) For this client it means
+// nothing: renewing that record does not extend trust, and failing to does not end it. A
+// renewal only finds out that the record was broken or deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3
 )
 
-// UnderSession returns the timing of a record whose session is renewed instead: of has the
-// margin.
+// UnderSession returns the timing of a record whose session is renewed instead. The margin
+// is that of the given timing.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }
 
-// session is a shared lease: one row that this client renews for all the locks that
-// it was granted under the session. Such a lock is trusted while both its record and
-// the session are. An id is never used again.
+// session is a shared lease: one row that this client renews for all locks that it acquires
+// under the session. Such a lock is trusted while both its record and the session are. The
+// id of a session is never used again.
 type session struct {
 	row
 	id     string
-	queue  ctxmutex.Mutex // for the next transaction that names the row
-	naming ctxmutex.Mutex // for a transaction that names the row, or a write of it
+	queue  ctxmutex.Mutex // held by the next transaction that will name the row
+	naming ctxmutex.Mutex // held by a transaction that names the row, or a write of it
 
-	marking ctxmutex.Mutex                    // for marking the row dead; guards the next two
-	marks   attempts.Sequence[releaseAttempt] // the write that marks it dead
-	dead    bool                              // it is marked
+	marking ctxmutex.Mutex                    // held to mark the row dead; guards the next two fields
+	marks   attempts.Sequence[releaseAttempt] // attempts to mark the row dead
+	dead    bool                              // the row is marked dead
 
-	mu      sync.Mutex // guards what follows; never held across I/O
+	mu      sync.Mutex // guards the fields below; never held across I/O
 	locks   map[*Lock]struct{}
-	heard   map[string]bool // words of breaks in the row; true once the lock was checked
-	heardAt decide.Instant  // when the last of them arrived; zero before the first
+	heard   map[string]bool // ids of the break notices in the row; true once the lock was checked
+	heardAt decide.Instant  // when the last notice arrived; zero before the first
 	inDoubt map[protocol.Key]*keyInDoubt
 }
 
-// Names are the session's id and the owner of its locks.
+// Names returns the session's id and the owner of its locks.
 func (s *session) Names() (id, owner string) { return s.id, s.owner }
 
-// Session returns the session that locks are granted under, and begins one if none is
-// trusted. It is nil if each lock is renewed by itself.
+// Session returns the session for new locks. It begins one if there is none that is
+// trusted. It returns nil if each lock has a lease of its own.
 func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	if !c.shared {
 		return nil, nil
@@ -73,7 +73,8 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	switch {
 	case before == nil:
 	case before.lease.Ended() != nil:
-		// Its locks are lost. Only once it is marked dead can others have them at once.
+		// The locks of the old session are lost. Other clients can take them over at once
+		// only when it is marked dead.
 		c.Detach(func() { _ = before.close(ctx) })
 	default:
 		return before, nil
@@ -81,8 +82,8 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	return c.beginSession(ctx)
 }
 
-// beginSession creates a session's row. If there is no answer, that id is never used:
-// the next attempt has another one.
+// beginSession creates a session's row. If there is no answer, that id is never used: the
+// next attempt has another one.
 func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	owner := protocol.NewOwner(c.Name)
 	id := protocol.ClientID(owner)
@@ -98,11 +99,11 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	})
 	failure := r.Failure()
 	switch {
-	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // rejected: this was the second copy of the request
+	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // rejected: this was the reply to a second copy of the request
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Outcome != attempts.Applied:
 		return nil, failure
-	case c.IsClosing(): // Close may have stopped waiting for this
+	case c.IsClosing(): // Close may have stopped waiting for this call
 		failure = &attempts.Failure{Cause: decide.Refused, Err: core.ErrClosed}
 	default:
 		record, err := proto.Decode(r.Item)
@@ -117,7 +118,7 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	return nil, failure
 }
 
-// sessionBegun begins to renew the row that attempt a has made, as record shows it,
+// sessionBegun makes the session of the row that attempt a has created, begins to renew it,
 // and makes it the session of the client.
 func (c *Holds) sessionBegun(ctx context.Context, id string, a releaseAttempt, record protocol.Record) *session {
 	key := c.Native.SessionKey(id)
@@ -133,20 +134,20 @@ func (c *Holds) sessionBegun(ctx context.Context, id string, a releaseAttempt, r
 	return s
 }
 
-// join makes h one of the session's locks. If the session has ended meanwhile the lock is lost
-// already; if the lock has, the session forgets it. If a notice of a break arrived since the
-// grant was sent, it may have been of this one, which nobody knew yet.
+// join adds h to the session's locks. If the session has ended meanwhile, the lock is lost;
+// if the lock has ended, the session forgets it. A notice of a break that arrived after the
+// grant was sent may have been for this lock, when the session did not know it yet.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	s.locks[h] = struct{}{}
 	if s.heardAt != (decide.Instant{}) && s.heardAt.Mono >= h.granted.Mono {
-		s.check(map[string]*Lock{"": h}) // notices that have not arrived yet do not count
+		s.check(map[string]*Lock{"": h}) // notices that have not arrived yet are handled when they arrive
 	}
 	s.mu.Unlock()
 	switch {
 	case s.lease.IsOver():
-		h.lease.Look() // ends the lock with the session
-	case h.lease.IsOver(): // the lock may have ended before it joined
+		h.lease.Look() // ends the lock if the session has ended
+	case h.lease.IsOver(): // the lock may have ended before it was added
 		s.leave(h)
 	}
 }
@@ -157,21 +158,21 @@ func (s *session) leave(h *Lock) {
 	delete(s.locks, h)
 }
 
-// Locks returns the locks that the session is renewed for.
+// Locks returns the locks of the session.
 func (s *session) Locks() []*Lock {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.locks))
 }
 
-// turnAtMost is how long a transaction keeps those of other locks waiting. One that
-// takes longer may conflict with them, and conflicts are retried. So one that hangs
-// holds up no other.
+// turnAtMost is the longest that a transaction delays the transactions of other locks, so
+// that one that hangs delays no other. After that they may conflict, and conflicts are
+// retried.
 const turnAtMost = 500 * time.Millisecond
 
-// lockTransactions waits until no other transaction of this client names the session's row, and
-// keeps others waiting until leave is called. All but one wait in the queue,
-// so that no more than two go before a renewal of the row.
+// lockTransactions waits until no other transaction of this client names the session's row,
+// and blocks others until leave is called. All but one wait in the queue, so that at most
+// two come before a renewal of the row.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {
@@ -193,7 +194,7 @@ func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	}
 }
 
-// Lost ends the session.
+// Lost ends the session because its lease was lost.
 func (s *session) Lost(why lease.Loss) {
 	lost := s.lossOf(why)
 	if why.Reason == lease.Gone {
@@ -203,9 +204,9 @@ func (s *session) Lost(why lease.Loss) {
 	s.loseWith(lost)
 }
 
-// loseAs ends the session, and with it every lock of it, because its row no longer shows it. It
-// returns the reason: that or, if its lease had run out before, that. For then somebody has
-// marked it dead to take a lock over, and nobody has broken anything.
+// loseAs ends the session and all its locks because its row no longer shows it. It returns
+// the reason. If the session's lease had expired before, the reason is that: another client
+// has marked it dead to take a lock over, and no operator has broken it.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {
@@ -215,9 +216,9 @@ func (s *session) loseAs(seen error) core.Reason {
 	return why.Reason
 }
 
-// loseWith ends the session and every lock of it, and reports them once all have
-// ended. It reports on a goroutine of its own: its caller may have asked about one
-// lock only, and does not wait for the listeners.
+// loseWith ends the session and all its locks, and reports them once all have ended. It
+// reports on a goroutine of its own: its caller may have asked about one lock only, and
+// must not wait for the listeners.
 func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return
@@ -232,8 +233,8 @@ func (s *session) loseWith(cause error) {
 	s.c.Detach(func() { reportLosses(lost) })
 }
 
-// end ends the trust for good, once, and reports whether this call did. Locks that have not
-// ended yet end when they are next read.
+// end ends the trust for good. It reports whether this call did, as only the first one
+// does. Locks that have not ended yet end when they are next asked.
 func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false
@@ -242,8 +243,8 @@ func (s *session) end(cause error) bool {
 	return true
 }
 
-// Extended makes the locks' warnings ready again: the session is trusted for longer. The reply
-// may contain notices of breaks.
+// Extended rearms the warnings of the locks, as the session is trusted for longer. It also
+// handles break notices in the reply.
 func (s *session) Extended() {
 	s.hear()
 	for _, h := range s.Locks() {

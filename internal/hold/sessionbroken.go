@@ -23,11 +23,11 @@ import (
 // first was never applied, is another word.
 
 const (
-	checksAtOnce = 16  // records that are checked at the same time
-	mostHeard    = 100 // words that one renewal removes: an expression has 4 KB at most
+	checksAtOnce = 16  // the most records that are checked at the same time
+	mostHeard    = 100 // the most ids that one renewal removes: an expression has at most 4 KB
 )
 
-// hear ends the locks whose grants are broken according to the last reply with the
+// hear checks the locks that are named by break notices in the last reply with the
 // session's row.
 func (s *session) hear() {
 	told := s.lease.Record().BrokenGrants
@@ -55,8 +55,8 @@ func (s *session) hear() {
 	s.check(found)
 }
 
-// memberOf returns the session's lock of that grant, nil if it has ended, or is not known yet.
-// s.mu is held.
+// memberOf returns the session's lock of that grant, or nil if it has ended or is not known
+// yet. The caller must hold s.mu.
 func (s *session) memberOf(grant string) *Lock {
 	for h := range s.locks {
 		if h.grant == grant {
@@ -66,8 +66,8 @@ func (s *session) memberOf(grant string) *Lock {
 	return nil
 }
 
-// check renews the records of locks, which ends the broken ones. The map has them by the words of
-// their notices.
+// check renews the records of locks, which ends the broken ones. The map has them by the
+// ids of their notices.
 func (s *session) check(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return
@@ -85,8 +85,8 @@ func (s *session) check(locks map[string]*Lock) {
 	})
 }
 
-// checked records that the lock has been checked that a word is about. Without an answer
-// the next reply to a renewal of the session is reason to check it again.
+// checked records whether the lock that a notice names was checked. Without an answer it is
+// checked again after the next renewal of the session.
 func (s *session) checked(word string, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,7 +100,7 @@ func (s *session) checked(word string, answered bool) {
 	}
 }
 
-// Renewal spells attempt a of a renewal, which removes the words that have arrived and were checked.
+// Renewal returns the write of attempt a, which also removes the notices that were checked.
 func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.Wall(), Changes: ch}
 	s.mu.Lock()

@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// closeSession frees what is held under the session in one write. busy: a function in
-// Do still works under one of the locks. Then nothing is sent.
+// closeSession frees all locks of the session in one write. busy reports whether a function
+// in Do still works under one of them: then nothing is sent.
 func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	if !c.shared {
 		return nil
 	}
-	if c.beginning.Lock(limit) { // after a session that is being begun; no other is begun then
+	if c.beginning.Lock(limit) { // so that no session is being begun, and none will be
 		defer c.beginning.Unlock()
 	}
 	s := c.session.Load()
@@ -25,7 +25,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	if busy {
-		// The others have been freed one by one. Those in use keep their lease.
+		// The other locks have been freed one by one. Those in use keep their lease.
 		s.end(core.ErrClosed)
 		return nil
 	}
@@ -42,7 +42,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	started := c.Now()
 	err := s.close(limit)
 	if len(freed) == 0 && errors.Is(err, core.ErrLost) {
-		return nil // it had been lost before, and all its locks with it
+		return nil // the session was lost before, and all its locks with it
 	}
 	for _, r := range freed {
 		r.end(err)
@@ -55,9 +55,9 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	return err
 }
 
-// close ends the session and marks its row dead, which frees its locks for
-// everybody. It takes at least ReleaseGrace if it has to, however soon ctx
-// ends, and may be called again until the row is marked.
+// close ends the session and marks its row dead, which frees its locks for all clients.
+// However soon ctx ends, it may take ReleaseGrace. It may be called again until the row is
+// marked.
 func (s *session) close(ctx context.Context) error {
 	limit, cancel := s.c.AtLeastGrace(ctx, ctx)
 	defer cancel()
@@ -78,10 +78,11 @@ func (s *session) close(ctx context.Context) error {
 	return err
 }
 
-// mark marks the row dead, once no transaction of this client names it. trusted: the
-// session was trusted until this client gave it up. One that was lost gets one attempt.
+// mark marks the row dead once no transaction of this client names it. trusted reports
+// whether the session was trusted until this client gave it up. If it was lost, mark tries
+// only once.
 func (s *session) mark(limit context.Context, trusted bool) error {
-	if !s.marking.Lock(limit) { // another call that marks it has taken all the time
+	if !s.marking.Lock(limit) { // another call that marks the row has used up the time
 		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))
 	}
 	defer s.marking.Unlock()
@@ -99,9 +100,9 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 	return err
 }
 
-// tryToMark is mark for the caller whose turn it is.
+// tryToMark does the work of mark. The caller must hold s.marking.
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
-	until := s.c.Now().Add(s.lease.Duration()) // then the lease has freed the locks
+	until := s.c.Now().Add(s.lease.Duration()) // after that the lease has freed the locks
 	ctx := context.WithoutCancel(limit)
 	held, _, err := s.narrow(ctx, limit, s.lease.Versions(), &s.marks, until)
 	if err != nil {
@@ -142,8 +143,8 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	return s.c.notDone(limit, "release", s.key, r, &s.marks)
 }
 
-// isMarked reports whether a row that does not show the session any more means that
-// one of our attempts has marked it dead.
+// isMarked reports whether one of our attempts has marked the row dead, judged by a row
+// that no longer shows the session.
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	if item != nil {
 		if r, err := s.Decode(item); err == nil {
@@ -151,8 +152,8 @@ func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 			return ours && r.Released
 		}
 	}
-	// A row stays for long after its mark. So an attempt without a reply has marked it, and
-	// then an operator deleted it. A session that was lost before is reported lost in any
-	// case.
+	// A marked row is kept for long. If there is none, an attempt without a reply has
+	// marked it, and an operator has deleted it since. A session that was lost before is
+	// reported as lost in any case.
 	return s.marks.Silent()
 }

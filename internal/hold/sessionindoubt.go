@@ -11,27 +11,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// keyInDoubt is a key with attempts in doubt under a session. While the session is
-// renewed, no lease frees what they hold. So this client checks the key for as long as
-// it remembers one of them. A key has one keyInDoubt for all its attempts.
+// keyInDoubt is a key with attempts in doubt under a session. As long as the session is
+// renewed, no lease expires that would free the key from them. So this client checks the
+// key for as long as it remembers one of the attempts. All attempts for a key share one
+// keyInDoubt.
 type keyInDoubt struct {
 	c   *Holds
 	s   *session
 	key protocol.Key
 
-	mu    sync.Mutex // guards what follows; never held across I/O
+	mu    sync.Mutex // guards the fields below; never held across I/O
 	pause time.Duration
 	timer *time.Timer
 }
 
-// Pauses between two checks of a key: short at first, since a waiter may want the key;
-// then long, since hardly any request is late by minutes.
+// Pauses between two checks of a key: short at first, as another client may want the key,
+// and long later, as few requests are late by minutes.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = 2 * time.Minute
 )
 
-// CheckSoon sees to it that attempts for key, which were given up, do not block it.
+// CheckSoon makes sure that attempts for key that were given up do not block it.
 func (c *Holds) CheckSoon(key protocol.Key) {
 	s := c.session.Load()
 	if s == nil {
@@ -59,8 +60,8 @@ func (u *keyInDoubt) checkSoon() {
 	}
 }
 
-// due checks the key, and sets the timer for the next check until no attempt can still be late.
-// When the session ends, its keys are free anyway.
+// due checks the key, and sets the timer for the next check if an attempt may still be
+// applied. When the session ends, its keys are free anyway.
 func (u *keyInDoubt) due() {
 	if u.s.lease.Ended() != nil || !u.c.Enter() {
 		return
@@ -75,7 +76,8 @@ func (u *keyInDoubt) due() {
 	u.timer.Reset(u.pause)
 }
 
-// isOver reports whether all attempts for the key are forgotten, so that it need not be checked.
+// isOver reports whether the key need not be checked, because no attempt for it is
+// remembered.
 func (u *keyInDoubt) isOver() bool {
 	u.s.mu.Lock()
 	defer u.s.mu.Unlock()

@@ -15,21 +15,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// transaction is one call of Commit or CommitAndRelease: it runs a fence.Commit
-// for locks, and ends the locks whose guards failed.
+// transaction is one call of Commit or CommitAndRelease. It runs a fence.Commit under the
+// locks, and ends those whose guards failed.
 type transaction struct {
 	*fence.Commit
 	c      *Holds
-	ctx    context.Context // ends with the caller's, or when the client closes
+	ctx    context.Context // ends with the caller's context, or when the client closes
 	stop   context.CancelFunc
-	holds  []*Lock           // in the order of keys
-	rows   []*row            // the owners of the guards: holds, and their sessions
-	ended  func(*Lock) error // why no request may begin under a lock; nil if it may
-	losses []error           // how the commit found holds to be lost
+	holds  []*Lock           // sorted by key
+	rows   []*row            // the rows that are guarded: those of holds and of their session
+	ended  func(*Lock) error // returns why no request may begin under a lock, or nil
+	losses []error           // for each of holds, its loss if the commit has found one
 }
 
-// newTransaction prepares a commit. ends are the releases of holds, which replace their guards;
-// nil if none is released. ended is as in a transaction.
+// newTransaction prepares a commit. ends are the releases that replace the guards of holds;
+// nil if none is released. ended is the field of a transaction.
 func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem, ended func(*Lock) error) *transaction {
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)
@@ -41,7 +41,7 @@ func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.Tra
 	return t
 }
 
-// run sends the transaction until its outcome is known, or cannot be. It is called
+// run sends the transaction until its outcome is known, or will never be. It must be called
 // once.
 func (t *transaction) run() (fence.Result, error) {
 	defer t.stop()
@@ -49,7 +49,7 @@ func (t *transaction) run() (fence.Result, error) {
 	return r, t.errorOf(r)
 }
 
-// Answered reports whether no request is in flight, and begins no other.
+// Answered reports whether no request is in flight. If so, the transaction begins no other.
 func (t *transaction) Answered() bool { return !t.Leave() }
 
 // report emits the event of the commit.
@@ -59,7 +59,7 @@ func (t *transaction) report(r fence.Result, err error) {
 	})
 }
 
-// errorOf is the caller's error for a result.
+// errorOf returns the error for the caller of a commit with that result.
 func (t *transaction) errorOf(r fence.Result) error {
 	key := t.holds[0].key
 	switch r.Step {
@@ -82,13 +82,13 @@ func (t *transaction) errorOf(r fence.Result) error {
 	return t.c.Errors.Failed("commit", key, fmt.Errorf("not committed: %w", errors.Join(attempts.Cause(t.ctx), r.Err)))
 }
 
-// lost ends the locks whose guards failed, or whose session's did, and returns
-// how the first was lost.
+// lost ends the locks whose own guard or whose session's guard failed. It returns the loss
+// of the first of them.
 func (t *transaction) lost(r fence.Result) error {
 	shown := map[*row]protocol.Item{}
 	for _, f := range r.Failed {
 		row := t.rows[f.Guard]
-		if f.Item == nil { // there is none, or the engine does not return it
+		if f.Item == nil { // the row is missing, or the engine does not return it
 			f.Item, _ = t.c.Requests.Read(context.WithoutCancel(t.ctx), row.key)
 		}
 		shown[row] = f.Item
@@ -105,12 +105,12 @@ func (t *transaction) lost(r fence.Result) error {
 	return core.Public(t.losses[slices.IndexFunc(t.losses, func(lost error) bool { return lost != nil })])
 }
 
-// Trusted reports whether a request may be begun under all the locks.
+// Trusted reports whether a request may begin under all the locks.
 func (t *transaction) Trusted() bool {
 	return !slices.ContainsFunc(t.holds, func(h *Lock) bool { return t.ended(h) != nil })
 }
 
-// LockSession keeps other transactions off the row of the session, if there is one.
+// LockSession blocks other transactions that name the row of the session, if there is one.
 func (t *transaction) LockSession(ctx context.Context) (leave func()) {
 	if s := sessionOf(t.holds); s != nil {
 		return s.lockTransactions(ctx)
@@ -118,12 +118,14 @@ func (t *transaction) LockSession(ctx context.Context) (leave func()) {
 	return func() {}
 }
 
-// Throttled emits the event of a request that was throttled, or in conflict.
+// Throttled emits the event of a request that was throttled, or in conflict with a
+// transaction.
 func (t *transaction) Throttled(err error) {
 	t.c.ReportThrottled(context.WithoutCancel(t.ctx), t.holds[0].key, t.holds[0].token, err)
 }
 
-// checkWrites refuses what can never be committed beside the guards of holds.
+// checkWrites returns an error if writes can never be committed together with the guards of
+// holds.
 func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) error {
 	rows := rowsOf(holds)
 	switch most := attempts.MaxTransact - len(rows); {
@@ -154,7 +156,7 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 	return nil
 }
 
-// nameGuards names the guards of so many locks.
+// nameGuards returns the words for so many guards in an error message.
 func nameGuards(locks, guards int) string {
 	switch {
 	case guards > locks:
@@ -165,7 +167,7 @@ func nameGuards(locks, guards int) string {
 	return "the guard"
 }
 
-// target returns the table of a write, the item or key it names and how many
+// target returns the table of a write, the item or key that it names, and how many
 // operations it has.
 func target(w types.TransactWriteItem) (table *string, item protocol.Item, operations int) {
 	if w.ConditionCheck != nil {

@@ -28,19 +28,19 @@ type Leases struct {
 // Sending returns how many renewals are in flight.
 func (c *Leases) Sending() int { return int(c.sending.Load()) }
 
-// Terms say how a lease is trusted and renewed.
+// Terms decide how a lease is trusted and renewed.
 type Terms struct {
 	Timing Timing
-	Manual bool            // only calls of Renew renew it
-	Handed bool            // another client has handed it over, for the lease of the attempt: a short one
-	Parent *Lease          // this lease is trusted only while its parent is; nil if it has none
-	Key    protocol.Key    // the record's key
-	Values context.Context // context values of background renewals
-	Writes ctxmutex.Mutex  // for transactions that name the record, and renewals
+	Manual bool            // renewed only by calls of Renew
+	Handed bool            // another client has handed the key over, with the short lease of the attempt
+	Parent *Lease          // trusted only while its parent is; nil if there is none
+	Key    protocol.Key    // the key of the record
+	Values context.Context // context values for renewals in the background
+	Writes ctxmutex.Mutex  // held by renewals, and by transactions that name the record
 }
 
 // Holder owns a lease. It makes the writes, decodes the records, and is notified of
-// its renewals and its end. No method is called with a mutex held.
+// renewals and of the end. No mutex is held during its calls.
 type Holder interface {
 	// Renewal returns the write of attempt a. Its condition names versions.
 	Renewal(a Attempt, versions []string, ch protocol.Changes) *protocol.Write
@@ -55,73 +55,71 @@ type Holder interface {
 	// error.
 	Lost(why Loss)
 
-	// Extended is called after an attempt was applied, before the turn of the
-	// renewal ends.
+	// Extended is called after an attempt was applied, before another renewal can begin.
 	Extended()
 
-	// Renewed and Failed are called after an attempt to renew that did not end the
-	// lease, when the turn of the renewal has ended.
+	// Renewed and Failed are called after an attempt to renew that did not end the lease,
+	// when another renewal may begin.
 	Renewed(r Report)
 	Failed(r Report)
 }
 
-// Loss is how a lease was lost.
+// Loss describes how a lease was lost.
 type Loss struct {
 	Reason Reason
-	Item   protocol.Item // Gone: the record; nil if it does not exist
-	Err    error         // Expired, Paused: of the last renewal; Unreadable: of the decoder; WithParent: why that ended
+	Item   protocol.Item // Gone: the record; nil if it is missing
+	Err    error         // Expired, Paused: error of the last renewal; Unreadable: of the decoder; WithParent: of the parent
 }
 
 // Reason is why a lease was lost.
 type Reason int
 
-// The reasons.
+// Values of Reason.
 const (
-	Expired    Reason = iota // its time is over
-	Paused                   // its time is over, and no renewal had started: the process stood still
+	Expired    Reason = iota // its time has run out
+	Paused                   // its time has run out before any renewal had started: the process did not run
 	Gone                     // the record shows another grant, or a version that is not ours
 	Unreadable               // the record that a renewal wrote cannot be decoded
 	WithParent               // its parent has ended
 )
 
-// Report is how one attempt to renew ended.
+// Report is the result of one attempt to renew.
 type Report struct {
 	Requests  int
 	Took      time.Duration
-	Item      protocol.Item // Renewed: the record in the reply; nil if another reply showed it
-	Remaining time.Duration // Failed: of trust
+	Item      protocol.Item // Renewed: the record in the reply; nil if a later reply has shown the attempt
+	Remaining time.Duration // Failed: trust that is left
 	Err       error         // Failed
-	Throttled bool          // Failed: throttled, or in conflict
+	Throttled bool          // Failed: throttled, or in conflict with a transaction
 }
 
-// Lease is how long a grant may be trusted. It is safe for concurrent use.
+// Lease decides how long a grant may be trusted. It is safe for concurrent use.
 type Lease struct {
 	c      *Leases
 	terms  Terms
 	holder Holder
 
-	over    chan struct{}              // closed when trust has ended
-	renews  ctxmutex.Mutex             // for renewals
+	over    chan struct{}              // closed when the trust has ended
+	renews  ctxmutex.Mutex             // held by a renewal
 	pending attempts.Sequence[Attempt] // renewals without an answer
 
-	mu       sync.Mutex // guards what follows; never held across I/O
-	cause    error      // why trust ended; nil while it lasts
+	mu       sync.Mutex // guards the fields below; never held across I/O
+	cause    error      // why the trust has ended; nil while it lasts
 	timing   Timing
 	manual   bool
 	until    decide.Instant
-	record   protocol.Record // the record of the last write known to have been applied
+	record   protocol.Record // as the last write left it that is known to have been applied
 	begun    bool            // a renewal has started since the last one that was applied
-	handed   time.Duration   // the lease of the hand-over that trust rests on; 0 once a renewal was applied, or if there was none
+	handed   time.Duration   // the short lease with which the key was handed over; 0 once a renewal was applied, or if it was not handed over
 	lastErr  error           // error of the last renewal
-	outage   *decide.Instant // the last reply, if it was that DynamoDB is out
+	outage   *decide.Instant // time of the last reply, if that was that DynamoDB is unavailable
 	expiry   *time.Timer
-	renewal  *renewals.Lease // nil if renewed manually, or not started
+	renewal  *renewals.Lease // nil if renewed manually, or before Start
 	warnings []*Warning
 }
 
-// New returns the lease of the grant by attempt a, as record shows it. It is trusted
-// at once, and may be asked, renewed and ended; it runs out and is renewed by itself
-// after Start.
+// New returns the lease of the grant that attempt a has made, as record shows it. It is
+// trusted at once. It expires, and is renewed in the background, only after Start.
 func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
@@ -155,17 +153,17 @@ func (l *Lease) Start() {
 	l.renewal = l.c.Scheduler.Add(l.timing.times(), left, soon, l.due)
 }
 
-// RestsOnHandOver reports whether no renewal has been applied since another client handed
-// the lease over.
+// RestsOnHandOver reports whether another client has handed the key over, and no renewal
+// was applied since.
 func (l *Lease) RestsOnHandOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.handed > 0
 }
 
-// trustedFrom returns when trust in the lease itself ends once a has been applied. Under a
-// parent that is never: the lease in the record is for clients that know nothing of the
-// parent.
+// trustedFrom returns when the trust in the lease alone ends if a was applied. With a
+// parent it returns Never: then the lease in the record is for clients that know no
+// sessions.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -173,26 +171,26 @@ func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	return t.TrustedFrom(a.Sent)
 }
 
-// trustEnds returns when trust ends if nothing is renewed. l.mu is held.
+// trustEnds returns when the trust ends without another renewal. The caller must hold l.mu.
 func (l *Lease) trustEnds() decide.Instant {
 	if l.terms.Parent == nil {
 		return l.until
 	}
-	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // a parent never locks the mutex of a child
+	return l.until.Earlier(l.terms.Parent.TrustedUntil()) // no deadlock: a parent never locks the mutex of a child
 }
 
-// TrustedUntil returns when trust ends, or would have ended, if nothing is renewed.
+// TrustedUntil returns when the trust ends, or would have ended, without another renewal.
 func (l *Lease) TrustedUntil() decide.Instant {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.trustEnds()
 }
 
-// Remaining is the trust that is left now.
+// Remaining returns the trust that is left now.
 func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
 
-// Look reads the clocks, and ends the trust if its time is over. Every question about the lease calls it, and
-// so does the expiry timer.
+// Look reads the clocks, and ends the trust if its time has run out. Every method that asks
+// whether the lease is trusted calls it, and so does the expiry timer.
 func (l *Lease) Look() {
 	if parent := l.terms.Parent; parent != nil {
 		parent.Look()
@@ -208,7 +206,7 @@ func (l *Lease) Look() {
 	}
 	now := l.c.Now()
 	if remaining := now.Remaining(l.until); remaining > 0 {
-		// The clock that runs on in suspend may be nearer to the end by now.
+		// The clock that does not stop in suspend may be nearer to the end by now.
 		l.expiry.Reset(remaining)
 		l.mu.Unlock()
 		return
@@ -220,27 +218,28 @@ func (l *Lease) Look() {
 	}
 	loss := Loss{Reason: Expired, Err: l.lastErr}
 	if !l.manual && !l.begun && (l.renewal == nil || !l.c.Scheduler.Waited(l.renewal)) {
-		// Trust leaves time for several renewals. If none has even started,
-		// this process did not run.
+		// There was time for several renewals. If none has started, this process did not
+		// run.
 		loss.Reason = Paused
 	}
 	l.mu.Unlock()
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease is trusted although its time is over, because
-// DynamoDB answers that it cannot. If it answers everybody so, nobody else can be
-// granted anything. An answer counts for a lease. l.mu is held.
+// throughOutage reports whether the lease is still trusted after its time, because DynamoDB
+// answers that it is unavailable. Then it is so for all, and no other client can acquire
+// the key. Each such answer counts for a lease. The caller must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
 
-// hasRunOut reports whether the lease's own time is over. l.mu is held.
+// hasRunOut reports whether the lease's own time has run out. The caller must hold l.mu.
 func (l *Lease) hasRunOut(now decide.Instant) bool {
 	return now.Past(l.until) && !l.throughOutage(now)
 }
 
-// End ends the trust for good, once, and reports whether this call did.
+// End ends the trust for good. It reports whether this call did, as only the first one
+// does.
 func (l *Lease) End(cause error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -259,20 +258,20 @@ func (l *Lease) End(cause error) bool {
 	return true
 }
 
-// Ended returns why trust ended, nil while it lasts.
+// Ended returns why the trust has ended, or nil while it lasts.
 func (l *Lease) Ended() error {
 	l.Look()
 	return l.Cause()
 }
 
-// Cause is Ended without reading the clock.
+// Cause does what Ended does, without reading the clock.
 func (l *Lease) Cause() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.cause
 }
 
-// Over is closed once trust has ended.
+// Over returns a channel that is closed when the trust has ended.
 func (l *Lease) Over() <-chan struct{} { return l.over }
 
 // IsOver reports whether trust has ended, without reading the clock.
@@ -285,11 +284,11 @@ func (l *Lease) IsOver() bool {
 	}
 }
 
-// Orphaned reports whether the lease has a parent, which has ended.
+// Orphaned reports whether the lease has a parent whose trust has ended.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived returns how a released lease would have been lost by now. It returns false if it
-// would still be trusted.
+// Outlived returns how a lease that was given up would have been lost by now. It returns
+// false if it would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true
@@ -299,8 +298,9 @@ func (l *Lease) Outlived() (Loss, bool) {
 	return Loss{Reason: Expired}, l.hasRunOut(l.c.Now())
 }
 
-// Root returns the lease that keeps others from the key, for as long as it is renewed
-// and once more after that: the parent or, without one, the lease itself.
+// Root returns the lease that keeps other clients from the key: the parent or, without one,
+// the lease itself. They wait for it as long as it is renewed, and for one lease after
+// that.
 func (l *Lease) Root() *Lease {
 	if l.terms.Parent != nil {
 		return l.terms.Parent
@@ -308,15 +308,14 @@ func (l *Lease) Root() *Lease {
 	return l
 }
 
-// Record returns the record as of the last write that is known to have been
-// applied.
+// Record returns the record as the last write left it that is known to have been applied.
 func (l *Lease) Record() protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.record
 }
 
-// Duration returns the length of the lease that a renewal asks for.
+// Duration returns the duration of the lease that renewals write.
 func (l *Lease) Duration() time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -324,8 +323,8 @@ func (l *Lease) Duration() time.Duration {
 }
 
 // Versions returns the versions that the record may show: the last one known to have been
-// applied, and the versions of renewals without an answer. None is added after the lease
-// has ended.
+// applied, and those of renewals without an answer. None is added after the lease has
+// ended.
 func (l *Lease) Versions() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

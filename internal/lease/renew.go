@@ -11,31 +11,30 @@ import (
 	"github.com/leasehold-go/leasehold/internal/renewals"
 )
 
-// Attempt is one write by which a lease begins or is renewed. Its version is
-// never used again.
+// Attempt is one write that begins or renews a lease. Its version is never used again.
 type Attempt struct {
 	Version string
-	Sent    decide.Instant // before the request left
+	Sent    decide.Instant // when the request was sent, or a moment before
 	Lease   time.Duration
 	Stores  bool // it writes data or attributes of the caller
 }
 
-// ID is the attempt's version.
+// ID returns the attempt's version.
 func (a Attempt) ID() string { return a.Version }
 
-// Changes are the changes that a renewal makes besides the version.
+// Changes are what a renewal changes besides the version.
 type Changes struct {
-	Lease  time.Duration // 0 to keep it
+	Lease  time.Duration // zero to keep it
 	Record protocol.Changes
 }
 
 // stores reports whether data or attributes of the caller are written.
 func (ch Changes) stores() bool { return ch.Record.SetData || len(ch.Record.Attributes) > 0 }
 
-// Renew sends renewals until one succeeds or is refused, or ctx or the lease ends.
-// Others may renew between its attempts. The error is the cause of the lease's end, the
+// Renew sends renewals until one succeeds or is refused, or ctx or the lease ends. Other
+// renewals may come between its attempts. The error is the cause of the lease's end, the
 // cause of ctx's end if nothing was sent, or else the *attempts.Failure of the last
-// attempt. unknown says that one of the attempts had no answer.
+// attempt. unknown reports whether an attempt had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
 	err = l.c.Requests.Repeat(ctx, func() error {
@@ -84,7 +83,7 @@ func (l *Lease) ByHand() {
 	}
 }
 
-// enter keeps other renewals out until leave. False: ctx or the trust has ended.
+// enter locks out other renewals. It returns false if ctx or the trust has ended.
 func (l *Lease) enter(ctx context.Context) bool {
 	if ctx.Err() != nil || l.IsOver() {
 		return false
@@ -100,8 +99,8 @@ func (l *Lease) enter(ctx context.Context) bool {
 
 func (l *Lease) leave() { l.renews.Unlock() }
 
-// unlockOnce returns a function that ends the turn of a renewal: the record may be written by
-// a transaction, and renewed again. Only its first call does something.
+// unlockOnce returns a function that lets transactions and other renewals write the record
+// again. Only its first call has an effect.
 func (l *Lease) unlockOnce(leave func()) (end func()) {
 	return sync.OnceFunc(func() {
 		leave()
@@ -109,8 +108,8 @@ func (l *Lease) unlockOnce(leave func()) (end func()) {
 	})
 }
 
-// lockWrites waits until no transaction that names the record is in flight, since a
-// renewal would conflict with it. It waits for a quarter of the trust left at most.
+// lockWrites waits until no transaction that names the record is in flight, as a renewal
+// would conflict with it. It waits for at most a quarter of the trust that is left.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -123,14 +122,14 @@ func (l *Lease) lockWrites() (leave func()) {
 	return func() {}
 }
 
-// due sends one renewal in the background. While it waits for other writes of the
-// record, it does not keep other leases from being renewed.
+// due sends one renewal in the background. While it waits for other writes of the record,
+// other leases can be renewed.
 func (l *Lease) due() renewals.Outcome {
 	if l.Ended() != nil {
 		return renewals.Over
 	}
 	l.mu.Lock()
-	l.begun = true // it has started: a later delay is not a pause
+	l.begun = true // a delay from here on is not a pause of the process
 	l.mu.Unlock()
 	select {
 	case l.renews <- struct{}{}:
@@ -161,7 +160,7 @@ func (l *Lease) isManual() bool {
 	return l.manual
 }
 
-// outcomeOf returns what the result of an attempt means for the next one.
+// outcomeOf returns what the scheduler needs to know of the result of an attempt.
 func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -176,9 +175,9 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	return renewals.Failed
 }
 
-// try sends one renewal. Applied: the lease is trusted from that attempt on. Rejected:
-// the lease has ended, and the error is the cause. The turn ends before the Holder is
-// called, which may end the lease.
+// try sends one renewal. If it is applied, the trust counts from when it was sent. If it is
+// rejected, the lease has ended and the error is the cause. unlock is called before the
+// Holder, whose methods may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, unlock func()) attempts.Result[Attempt] {
 	defer unlock()
 	ctx = context.WithoutCancel(ctx)
@@ -197,7 +196,7 @@ func (l *Lease) try(ctx context.Context, ch Changes, unlock func()) attempts.Res
 	switch r.Outcome {
 	case attempts.Applied:
 		record, err := l.holder.Decode(r.Item)
-		if err != nil { // what we wrote cannot be decoded: the record is no longer ours
+		if err != nil { // a record that cannot be decoded is no longer ours
 			unlock()
 			l.holder.Lost(Loss{Reason: Unreadable, Err: err})
 			return l.rejected(r)
@@ -231,8 +230,7 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 }
 
 // next adds the next attempt and returns its write. It returns false if the lease has
-// ended. The attempt is added while the lease is trusted: a release relies on that, as it
-// must name every attempt.
+// ended. A release relies on that, as it must name every attempt.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -249,8 +247,8 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.pending.Add(a)
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
-		// The shorter lease may be applied without our knowing, even if the answer
-		// is a refusal: that may be the answer to a second copy of the request.
+		// The shorter lease may be applied without our knowing, even if the answer is a
+		// refusal: that may be the answer to a second copy of the request.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		if l.renewal != nil {
@@ -262,9 +260,9 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	return a, l.holder.Renewal(a, versions, ch.Record), within, true
 }
 
-// deadline returns how long an attempt may take. l.mu is held.
+// deadline returns how long an attempt may take. The caller must hold l.mu.
 func (l *Lease) deadline(now decide.Instant) time.Duration {
-	if l.terms.Parent != nil { // its reply does not change any trust
+	if l.terms.Parent != nil { // its reply does not change the trust
 		return attempts.Limit
 	}
 	remaining := now.Remaining(l.until)
@@ -274,9 +272,9 @@ func (l *Lease) deadline(now decide.Instant) time.Duration {
 	return decide.RenewalDeadline(remaining)
 }
 
-// shows returns the attempt that a record shows, after the condition of a renewal has
-// failed. If it shows none, another client has the key, or has resumed our grant and renews
-// it.
+// shows returns the attempt that a record shows after the condition of a renewal has
+// failed. If it shows none, another client has the key, or has resumed this grant and
+// renews it.
 func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	if !l.holder.Stands(item) {
 		return a, false
@@ -288,8 +286,8 @@ func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	return attempts.Find(sent, record.Version)
 }
 
-// extend records an attempt that was applied: trust now counts from when that attempt
-// was sent. Trust that has ended stays so.
+// extend records an attempt that was applied: the trust now counts from when it was sent. A
+// trust that has ended stays so.
 func (l *Lease) extend(a Attempt, record protocol.Record) {
 	if l.recordApplied(a, record) {
 		l.holder.Extended()
@@ -301,13 +299,13 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	defer l.mu.Unlock()
 	now := l.c.Now()
 	if l.cause != nil || l.hasRunOut(now) {
-		return false // Look will report it
+		return false // Look will report the end
 	}
 	l.timing = l.timing.Scaled(a.Lease)
 	l.until = l.trustedFrom(l.timing, a)
 	l.record = record
 	l.pending.Settle(a.Version)
-	for _, later := range l.pending.Unanswered() { // a later attempt may still be applied, with a shorter lease
+	for _, later := range l.pending.Unanswered() { // later attempts with a shorter lease may still be applied
 		l.until = l.until.Earlier(l.trustedFrom(l.timing.Scaled(later.Lease), later))
 	}
 	l.begun, l.handed, l.lastErr, l.outage = false, 0, nil, nil
@@ -318,7 +316,8 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	return true
 }
 
-// reset sets the timers by the trust that is left. l.mu is held, and trust lasts.
+// reset sets the timers by the trust that is left. The caller must hold l.mu, and the trust
+// must last.
 func (l *Lease) reset(now decide.Instant) {
 	l.expiry.Reset(now.Remaining(l.until))
 	l.rearm()
@@ -333,7 +332,8 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	if r.Outage {
 		l.outage = &now
 		if l.c.ThroughOutage && l.renewal != nil {
-			// This answer counts for a lease: renew another one first.
+			// DynamoDB's answer that it is unavailable counts for a lease: renew other
+			// locks first.
 			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
@@ -341,9 +341,9 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 }
 
 // settleByReading reads the record when too many attempts have had no answer. If it shows
-// one of them, that and all earlier ones are settled. If it shows none, that proves
-// nothing, and the oldest are dropped: should one of these still be applied, the lease is
-// lost, but no key is held twice. It returns the number of requests.
+// one of them, that one and all earlier ones are settled. If it shows none, the oldest are
+// dropped: should one of these still be applied, the lease is lost, but no key is held
+// twice. It returns the number of requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

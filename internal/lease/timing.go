@@ -11,29 +11,29 @@ import (
 // Timing is how long a lease lasts and is trusted, and how often it is renewed.
 type Timing struct {
 	Lease  time.Duration
-	Margin time.Duration // trust ends so much before the lease
+	Margin time.Duration // trust ends that long before the lease
 	Every  time.Duration // from one renewal to the next
-	Skew   time.Duration // by which the wall clock may be wrong, where other clients rely on it; otherwise 0
+	Skew   time.Duration // how far wall clocks may be wrong, if other clients rely on them; otherwise 0
 }
 
-// ShortestTrust is the least time for which a grant must be trusted: with less of it,
-// renewals would come too late.
+// ShortestTrust is the least time for which a grant must be trusted: with less, renewals
+// could come too late.
 const ShortestTrust = 500 * time.Millisecond
 
-// Usual is the timing of a lease whose user has chosen neither margin nor renewals.
+// Usual returns the timing of a lease whose user has chosen neither margin nor renewals.
 func Usual(lease, skew time.Duration) Timing {
 	t := Timing{Lease: lease, Margin: lease / 10, Skew: skew}
 	t.Every = min(lease/4, t.Trust()/3)
 	return t
 }
 
-// Shortest is the shortest lease to be advised, where clocks may differ by skew. It leaves a
-// tenth of the skew to be trusted, and two seconds at most: with a sliver of a long lease,
-// a machine that is busy for a moment loses it.
+// Shortest returns the shortest lease that is advisable where clocks may differ by skew. A
+// tenth of the skew, but at most two seconds, remains as trust: with less, a machine that
+// is busy for a moment would lose the lock.
 func Shortest(skew time.Duration) time.Duration {
-	const step = 500 * time.Millisecond // a number for people to type
+	const step = 500 * time.Millisecond // rounded, for people to type
 	trust := min(max(skew/10, ShortestTrust), 2*time.Second)
-	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // a tenth is the margin
+	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // a tenth of the lease is the margin
 	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
 }
 
@@ -42,14 +42,14 @@ func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// TrustedFrom is until when an attempt that was sent at sent is trusted, if it is
+// TrustedFrom returns when the trust ends in an attempt that was sent at sent, if it was
 // applied.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// Scaled returns the timing of another lease, in the same proportions. The allowance
-// for clocks that differ stays.
+// Scaled returns the timing of another lease, in the same proportions. The allowance for
+// clocks that differ stays the same.
 func (t Timing) Scaled(lease time.Duration) Timing {
 	if lease == t.Lease {
 		return t
@@ -64,5 +64,5 @@ func (t Timing) Scaled(lease time.Duration) Timing {
 	return t
 }
 
-// times are the timing for a queue of renewals.
+// times returns the timing for a queue of renewals.
 func (t Timing) times() renewals.Times { return renewals.Times{Every: t.Every, Trust: t.Trust()} }

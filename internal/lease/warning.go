@@ -7,18 +7,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning is called once each time that less than a given trust remains, and when the lease
-// is lost.
+// Warning is a function that is called once each time that less than a given trust remains,
+// and when the lease is lost.
 type Warning struct {
 	l     *Lease
 	left  time.Duration
 	fn    func()
 	timer *time.Timer
-	given bool // since trust was last longer than left
+	given bool // called since more than left remained
 }
 
-// Warn has fn called, on a goroutine of its own, once no more trust than left
-// remains.
+// Warn calls fn, on a goroutine of its own, once no more than left of the trust remains.
 func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -36,7 +35,8 @@ func (w *Warning) Cancel() {
 	w.l.warnings = slices.DeleteFunc(w.l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss gives the warnings that are still due when the lease is lost.
+// WarnOfLoss calls the functions of all warnings that were not called yet, as the lease is
+// lost.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give gives the warning, unless it was given already. w.l.mu is held.
+// give calls the function, unless it was called already. The caller must hold w.l.mu.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
@@ -53,8 +53,8 @@ func (w *Warning) give() {
 	}
 }
 
-// fired gives the warning if it is due by the clocks: that its timer has fired does not
-// prove it.
+// fired calls the function if the warning is due by the clocks, which a timer that has
+// fired does not prove.
 func (w *Warning) fired() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -68,7 +68,7 @@ func (w *Warning) fired() {
 	w.give()
 }
 
-// Rearm sets the warnings again after the end of trust has changed.
+// Rearm sets the warnings again after the end of the trust has changed.
 func (l *Lease) Rearm() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -77,7 +77,7 @@ func (l *Lease) Rearm() {
 	}
 }
 
-// rearm is Rearm. l.mu is held, and trust lasts.
+// rearm does the work of Rearm. The caller must hold l.mu, and the trust must last.
 func (l *Lease) rearm() {
 	remaining := l.remaining()
 	for _, w := range l.warnings {
@@ -90,5 +90,5 @@ func (l *Lease) rearm() {
 	}
 }
 
-// remaining is the trust that is left now. l.mu is held.
+// remaining returns the trust that is left now. The caller must hold l.mu.
 func (l *Lease) remaining() time.Duration { return l.c.Now().Remaining(l.trustEnds()) }

@@ -1,5 +1,5 @@
-// Package attribute copies, checks, measures and prints the attribute values that callers
-// store with a lock.
+// Package attribute copies, checks, measures and prints attribute values that callers store
+// with a lock.
 package attribute
 
 import (
@@ -29,8 +29,8 @@ func Clone(attributes map[string]types.AttributeValue) map[string]types.Attribut
 	return out
 }
 
-// cloneValue returns a deep copy of a value. It returns a value that is nil, or of a type
-// that DynamoDB does not have, as it is: EmptyIn and the SDK reject these.
+// cloneValue returns a deep copy of a value. A nil, or a value of a type that DynamoDB does
+// not have, is returned as it is: EmptyIn and the SDK reject these.
 func cloneValue(v types.AttributeValue) types.AttributeValue {
 	if isNil(v) {
 		return v
@@ -68,8 +68,8 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 	return v
 }
 
-// EmptyIn returns the path of a nil that a value contains in place of a value, or "" if it
-// has none. The SDK would panic there, or leave it out.
+// EmptyIn returns the path of a missing (nil) value inside v, or "" if there is none. The
+// SDK would panic there, or leave it out.
 func EmptyIn(v types.AttributeValue) string {
 	if isNil(v) {
 		return " itself"
@@ -143,8 +143,8 @@ func Bytes(v types.AttributeValue) int {
 	}
 }
 
-// JSON returns attributes as decoded DynamoDB JSON. Unlike the SDK's output, json.Marshal
-// of the result is in the order of names.
+// JSON returns attributes as decoded DynamoDB JSON, ready for json.Marshal, which sorts
+// them by name.
 func JSON(attributes map[string]types.AttributeValue) (map[string]any, error) {
 	b, err := attributevalue.MarshalMapJSON(attributes)
 	if err != nil {

@@ -13,11 +13,11 @@ import (
 // Breaker breaks grants for one client.
 type Breaker struct{ *core.Env }
 
-// Request names the grant to break, and how.
+// Request is a grant to break.
 type Request struct {
 	Grant     protocol.Record // the record as it was read
 	Reason    string
-	Unrenewed bool // only if it has not been renewed since
+	Unrenewed bool // only if the grant has not been renewed since
 }
 
 // Break frees the grant and notifies its session, if it is under one.
@@ -25,7 +25,7 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
 	var now attempts.Latest
-	now.Begin(&attempts.Sequence[attempts.Version]{}) // one request is sent, however soon ctx ends
+	now.Begin(&attempts.Sequence[attempts.Version]{}) // one request is sent even if ctx has ended
 	var err error
 	_, unknown := attempts.Outlive(ctx, c.Detach, &now, func() {
 		var maybe bool
@@ -47,8 +47,8 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends the break until it is answered. maybe means that the error leaves open whether
-// the grant is broken. now holds the attempts in flight.
+// free sends the break until it is answered. maybe reports whether the grant may be broken
+// despite the error. now is set to the attempts in flight.
 func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -77,19 +77,20 @@ func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (ma
 		}
 		found, gone, err := c.found(r.Grant, res.Item)
 		switch {
-		case gone && tried.Silent(): // an attempt without a reply may have freed it before
+		case gone && tried.Silent(): // an earlier attempt without a reply may have freed it
 			return true, c.UnknownOutcome("break", key, err)
 		case err != nil:
 			return false, err
 		case r.Unrenewed || ctx.Err() != nil:
 			return false, c.Errors.Changed(found)
 		}
-		r.Grant = found // its content now decides whether TTL may delete it
+		r.Grant = found // TTL may delete the record or not, depending on its content now
 	}
 }
 
-// shows returns the attempt that freed the key, as a record shows it. In layouts whose free
-// keys have no record, or no version, it may have been any attempt without an answer.
+// shows returns the attempt that freed the key, according to the record. If the layout
+// deletes the records of free keys, or they have no version, it may have been any attempt
+// without an answer.
 func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -105,8 +106,8 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 	return last, unanswered && now.Version == ""
 }
 
-// found returns what a record shows whose break was rejected: the grant, renewed. gone: it
-// shows that no more, as the error says.
+// found returns the record after a break was rejected: it shows the same grant, renewed.
+// gone reports whether it shows the grant no more; then there is an error.
 func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)
@@ -120,9 +121,10 @@ func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol
 	return now, false, nil
 }
 
-// sameGrant reports whether two records of a key show the same grant. A foreign holder has
-// no grant id. If its owner has a name, that stays the same while it renews. In layouts
-// that rely on the wall clock it does not renew: another version is another grant.
+// sameGrant reports whether two records of a key show the same grant. A grant of another
+// library has no id. Its owner, if it has a name, stays the same while it renews. In
+// layouts with an expiry time such a holder does not renew, so another version is another
+// grant.
 func (c *Breaker) sameGrant(a, b protocol.Record) bool {
 	return a.Grant == b.Grant && a.Owner == b.Owner && (a.Grant != "" || a.Owner != "" && c.Caps.Expiry == layout.Observed)
 }

@@ -14,7 +14,7 @@ import (
 // notified.
 var ErrHolderUntold = errors.New("leasehold: holder not told of the break")
 
-// untold returns ErrHolderUntold with its reason.
+// untold returns ErrHolderUntold with the reason.
 func (c *Breaker) untold(key protocol.Key, err error) error {
 	return c.Errors.Failed("break", key, fmt.Errorf(
 		"%w: the key is free, and a live holder learns of it within twenty minutes; its commits fail at once: %w", ErrHolderUntold, err))
@@ -37,7 +37,7 @@ func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 			return &attempts.Failure{Cause: reply.Cause, Err: reply.Err}
 		}
 		row, key := reply.Old, proto.SessionKey(r.Session)
-		if row == nil { // there is none, or the engine does not return it
+		if row == nil { // the row is missing, or the engine does not return it
 			var err error
 			if row, err = c.Requests.Read(ctx, key); err != nil {
 				return err
@@ -59,8 +59,8 @@ func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	return c.untold(r.Key, errors.Join(attempts.Cause(limit), err))
 }
 
-// whyNot returns why the row of a session cannot be notified of a break. It returns nil if
-// its locks have ended with it: then there is no client to notify.
+// whyNot returns the reason why the row of a session cannot be notified of a break. It
+// returns nil if the session has ended with its locks, so that no client needs the notice.
 func (c *Breaker) whyNot(proto protocol.Native, key protocol.Key, row protocol.Item) error {
 	if row == nil {
 		return nil

@@ -1,17 +1,17 @@
-// Package ctxmutex is a mutex that is waited for no longer than a context lasts.
+// Package ctxmutex provides a mutex whose Lock ends with a context.
 package ctxmutex
 
 import "context"
 
-// Mutex lets one goroutine at a time have it. As it is a channel, who waits for more than
-// a context sends to it in a select, and then has it.
+// Mutex is held by one goroutine at a time. It is a channel, so that a goroutine can also
+// lock it in a select, by sending to it.
 type Mutex chan struct{}
 
 // New returns an unlocked Mutex.
 func New() Mutex { return make(Mutex, 1) }
 
-// Lock blocks until m is free, or ctx ends. It returns false if ctx ended first: then the
-// caller does not hold m.
+// Lock blocks until it has locked m, or ctx ends. It returns false if ctx ends first: then
+// the caller does not hold m.
 func (m Mutex) Lock(ctx context.Context) bool {
 	select {
 	case m <- struct{}{}:
@@ -21,5 +21,5 @@ func (m Mutex) Lock(ctx context.Context) bool {
 	}
 }
 
-// Unlock gives m to the next.
+// Unlock unlocks m for the next caller.
 func (m Mutex) Unlock() { <-m }

@@ -18,54 +18,55 @@ import (
 
 // Locks is the set of locks whose grants guard a commit.
 type Locks interface {
-	// Trusted reports whether all of them are: otherwise nothing is sent, except
-	// to find out about a request without an answer.
+	// Trusted reports whether all the locks are trusted. If not, nothing is sent, except to
+	// find out the outcome of a request without an answer.
 	Trusted() bool
 
-	// LockSession waits until this commit may send a request, and keeps others out until
-	// leave is called.
+	// LockSession waits until this commit may send a request, and blocks other commits
+	// until leave is called.
 	LockSession(ctx context.Context) (leave func())
 
-	// Throttled hears of each request that was throttled, or in conflict.
+	// Throttled is called for each request that was throttled, or in conflict with another
+	// transaction.
 	Throttled(err error)
 }
 
-// Commit is one transaction of writes and guards. doc.go shows its course.
+// Commit is one transaction of writes and guards. doc.go shows its stages.
 type Commit struct {
 	env    *core.Env
 	locks  Locks
 	token  token
-	writes *request // with the guards
-	guards *request // alone
+	writes *request // the writes with the guards
+	guards *request // the guards alone
 
 	requests   int
 	unanswered bool // a request has had no answer
 
-	mu       sync.Mutex    // guards what follows
-	left     bool          // the caller has: nothing more is sent
+	mu       sync.Mutex    // guards the fields below
+	left     bool          // the caller has left: nothing more is sent
 	lastErr  error         // error of the last request that has ended
-	inFlight chan struct{} // closed when the SDK has read the caller's values for the request in flight; nil if there is none
+	inFlight chan struct{} // closed when the SDK no longer reads the caller's values for the request in flight; nil if there is none
 }
 
-// Result is how a commit ended.
+// Result is the outcome of a commit.
 type Result struct {
 	Step     decide.Step                // Committed, NotHeld, Cancelled, Rejected, GiveUp or Doubtful
-	Err      error                      // error of the last request; if Cancelled, of the request whose writes failed
-	Writes   []types.CancellationReason // Cancelled: one for each write
-	Failed   []FailedGuard              // NotHeld: at least one
+	Err      error                      // of the last request; if Cancelled, of the request whose writes failed
+	Writes   []types.CancellationReason // Cancelled: the reasons, one for each write
+	Failed   []FailedGuard              // NotHeld: at least one guard
 	Requests int
 	Took     time.Duration
 }
 
 // FailedGuard is a guard that failed.
 type FailedGuard struct {
-	Guard int           // its index
-	Item  protocol.Item // the item whose condition failed; nil if there is none, or an engine does not return it
+	Guard int           // its index among the guards
+	Item  protocol.Item // the item whose condition failed; nil if there is none, or if the engine does not return it
 }
 
-// New prepares a commit of writes, which is sent with ends: the guard of each lock, or
-// its release instead. guards are all guards, in the same order. The condition of a
-// guard is written by internal/records.
+// New prepares a commit of writes. ends are sent with them: for each lock its guard or its
+// release. guards are the guards of all locks, in the same order. Package records makes the
+// condition of a guard.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -77,9 +78,8 @@ func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteI
 	}
 }
 
-// Run sends the transaction until it is known whether it was applied, or cannot
-// be known. It ends soon after ctx, with the answer to the request in flight. It
-// is called once.
+// Run sends the transaction until its outcome is known, or cannot be known. It ends soon
+// after ctx does, with the answer to the request in flight. It must be called once.
 func (c *Commit) Run(ctx context.Context) Result {
 	c.token.since = c.env.Now()
 	r := c.run(ctx)
@@ -152,12 +152,12 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
 	c.answered(err)
-	read() // a wrapper of the SDK may drop the options by which it would have been called: who leaves now has the answer
+	read() // a wrapper of the SDK may drop the option that calls read
 	return reply, true, err
 }
 
-// begin puts a request in flight. It returns nil if none is to be sent. After that, a
-// caller that leaves does not know the outcome.
+// begin marks a request as in flight. It returns nil if none may be sent. A caller that
+// leaves after that does not know the outcome.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -177,15 +177,17 @@ func (c *Commit) answered(err error) {
 	c.inFlight, c.lastErr = nil, err
 }
 
-// LastErr returns why the last request that has ended wrote nothing, as far as is known.
+// LastErr returns the error of the last request that has ended. It wrote nothing, as far as
+// is known.
 func (c *Commit) LastErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.lastErr
 }
 
-// Leave lets the caller leave while Run goes on: nothing more is sent. It returns once the
-// caller's values are no longer read, and reports whether a request is in flight.
+// Leave lets the caller leave while Run continues, which then sends nothing more. It
+// returns once the caller's values are no longer read, and reports whether a request is in
+// flight.
 func (c *Commit) Leave() (inFlight bool) {
 	c.mu.Lock()
 	c.left = true

@@ -17,11 +17,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// request is sent any number of times under one idempotency token, one at a
+// request is a request that may be sent several times under one idempotency token, one at a
 // time.
 type request struct {
 	in     *dynamodb.TransactWriteItemsInput
-	guards int    // so many of the last items
+	guards int    // that many of the last items are guards
 	body   []byte // the bytes of the first attempt
 }
 
@@ -37,9 +37,9 @@ func (r *request) send(ctx context.Context, s *attempts.Sender, t *token, read f
 	return reply, err
 }
 
-// inTheSameBytes has every request carry the bytes of the first. The SDK writes
-// the members of a map in random order, and DynamoDB may take that for another
-// request under the same token (aws-sdk-go-v2 issue 1900).
+// inTheSameBytes makes every attempt send the bytes of the first. The SDK writes the
+// members of a map in random order, and DynamoDB may take that for another request under
+// the same token (aws-sdk-go-v2 issue 1900).
 func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	replace := func(ctx context.Context, in middleware.SerializeInput, next middleware.SerializeHandler) (
 		out middleware.SerializeOutput, md middleware.Metadata, err error,
@@ -66,27 +66,27 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 	}
 }
 
-// tokenUse is how long requests are signed under one token. DynamoDB keeps a
-// token for ten minutes after the first request that used it was completed (API
-// reference, TransactWriteItems), and takes no request that was signed more
-// than five minutes before it arrives.
+// tokenUse is how long requests may be signed under one token. DynamoDB keeps a token for
+// ten minutes after the first request that used it was completed (API reference,
+// TransactWriteItems), and accepts no request that was signed more than five minutes before
+// it arrives.
 const tokenUse = 5 * time.Minute
 
-// errTokenOld is why a request was not sent that was signed too late.
+// errTokenOld is the reason why a request was not sent when it had been signed too late.
 var errTokenOld = errors.New("this request was not sent: its idempotency token is more than five minutes old")
 
 // token is the idempotency token of a commit.
 type token struct {
-	since decide.Instant // when its use began
+	since decide.Instant // when the token was first used
 	env   *core.Env
 }
 
 // isOld reports whether DynamoDB may soon forget the token.
 func (t *token) isOld() bool { return t.env.Now().Since(t.since) >= tokenUse }
 
-// checkWhenSigned has the SDK check the token's age when it has signed a request.
-// A process that was paused may have signed it long after it decided to send it,
-// and DynamoDB takes it for five minutes from then.
+// checkWhenSigned makes the SDK check the token's age when it has signed a request. A
+// process that was paused may sign it long after it decided to send it, and DynamoDB
+// accepts it for five minutes from then.
 func (t *token) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if t.isOld() {

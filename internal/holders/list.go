@@ -9,22 +9,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// Listing is which records List reads.
+// Listing selects the records that List reads.
 type Listing struct {
 	Scope
 	Released bool // includes records of free keys
-	Bare     bool // without attributes, and data but a remark: a record may have 400 KB of them
+	Bare     bool // omits attributes and long data, which may be 400 KB of a record
 }
 
-// IsDamaged reports whether err is about one damaged record, which ends no listing. The
-// error of an item without a key does end it: the table has another key schema, and so has
-// every item.
+// IsDamaged reports whether err is about one damaged record, so that a listing continues.
+// An item without a key is different: the table has another key schema, and so has every
+// item.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})
 }
 
-// List reads records, in order of key. The errors of damaged ones are apart.
+// List reads records, sorted by key. It returns the errors of damaged ones separately.
 func List(ctx context.Context, locks *leasehold.Client, l Listing) (found []leasehold.Record, damaged []error, err error) {
 	for r, err := range locks.List(ctx, leasehold.ListOptions{Prefix: l.Prefix}) {
 		switch {

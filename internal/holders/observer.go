@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// State is whether a holder is alive. It is "" if the holder was not observed.
+// State tells whether a holder is alive. It is "" if the holder was not observed.
 type State string
 
 // Values of State.
@@ -28,40 +28,42 @@ const (
 type Observation struct {
 	Record leasehold.Record
 	State  State
-	Beat   liveness.Beat // shows the state
-	Shared bool          // the beat is a session's
+	Beat   liveness.Beat // what the state was decided from
+	Shared bool          // Beat is that of a session
 	Gone   bool          // the record was deleted
 	Err    error         // an error of this record, or the one that ended the observation
 
-	ended bool // the session, for good
+	ended bool // the session has ended for good
 }
 
 // Observer finds out whether holders are live or dead, as a waiter would.
 type Observer struct {
 	Locks  *leasehold.Client
 	Reader Reader
-	Limit  time.Duration // how long it observes; zero to observe until every holder is known
+	Limit  time.Duration // how long to observe; zero means until the state of every holder is known
 	Unpaid bool          // read units cost nothing
 
 	rule liveness.Rule
 }
 
-// New returns an observer of a table whose records proto reads, and locks copies.
+// New returns an Observer of a table. proto decodes its records, and locks converts them
+// for users.
 func New(db leasehold.DB, table string, proto protocol.Protocol, caps layout.Capabilities, locks *leasehold.Client) Observer {
 	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, caps)}
 }
 
-// Observe reads the records again and again, all in one go, until of each the version
-// has changed or the holder is dead.
+// Observe reads the records again and again, together, until each has a new version or its
+// holder is dead.
 func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Observation {
 	out := make([]Observation, len(records))
 	o.Watch(ctx, records, func(Plan) {}, func(i int, found Observation) { out[i] = found })
 	return out
 }
 
-// Watch is Observe with callbacks: settled is called for each record once its state is
-// known, and planned before the observer begins to wait. Once o.Limit is over the remaining
-// holders are unknown. If the observation cannot continue, they are unknown with its error.
+// Watch does what Observe does, with callbacks: it calls planned before it begins to wait,
+// and settled for each record once its state is known. When o.Limit has passed, the
+// remaining holders are unknown. If the observation cannot continue, they are unknown, with
+// its error.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {
@@ -102,8 +104,8 @@ func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned
 	}
 }
 
-// StillDead returns a *ChangedError if a holder that was found dead has renewed its
-// session since. Its record does not show that.
+// StillDead returns a *ChangedError if a holder that was found dead has renewed its session
+// since. The lock's own record does not show that.
 func (o Observer) StillDead(ctx context.Context, found Observation) error {
 	if !found.Shared || found.ended {
 		return nil
@@ -115,5 +117,5 @@ func (o Observer) StillDead(ctx context.Context, found Observation) error {
 	return err
 }
 
-// RecordOf is a record as users of the library have it.
+// RecordOf returns a record in the form that users of the library see.
 func RecordOf(r protocol.Record) leasehold.Record { return bridge.Record(r).(leasehold.Record) }

@@ -16,7 +16,7 @@ type Plan struct {
 	Units    float64 // least number of read units; 0 if they are free
 }
 
-// plan counts the remaining readings, assuming that no holder renews.
+// plan computes the rest of the observation, assuming that no holder renews.
 func (w *watch) plan() Plan {
 	began := time.Since(w.began)
 	p := Plan{Holders: len(w.open)}

@@ -19,15 +19,15 @@ import (
 )
 
 const (
-	concurrentReads = 32 // reads of single items
-	// unreadPause is how long keys wait that a BatchGetItem has left out, because
-	// its reply was full or the table is throttled.
+	concurrentReads = 32 // number of items that are read one by one at the same time
+	// unreadPause is the pause before the next BatchGetItem if the last one left keys out,
+	// because its reply was full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
 )
 
-// Reader reads items, or those of a listing again, consistently, in the way that uses fewer
-// read units. By its key an item uses at least one unit, however small it is. A listing
-// uses one for every 4 KB, about a dozen records; but it reads the whole table, or
+// Reader reads items consistently. It reads them by key or by a listing, whichever uses
+// fewer read units. By its key an item uses at least one unit, however small it is. A
+// listing uses one for every 4 KB, about a dozen records; but it reads the whole table, or
 // partition, for a few wanted items.
 type Reader struct {
 	db      leasehold.DB
@@ -36,12 +36,12 @@ type Reader struct {
 	sharing protocol.Native // nil if the layout has no sessions
 
 	listing Scope
-	// The cost of one listing if it reads consistently. Zero units mean that the cost is
-	// unknown, and items are read by key.
+	// The cost of one listing with consistent reads. Zero units mean that the cost is
+	// unknown, and that items are read by key.
 	requests int
 	units    float64
 
-	oneByOne bool // BatchGetItem is denied, as by a policy that allows reading only
+	oneByOne bool // BatchGetItem is denied, for example by a policy that allows only GetItem
 }
 
 // NewReader returns a reader of the items of a table.
@@ -53,25 +53,26 @@ func NewReader(db leasehold.DB, table string, proto protocol.Protocol) Reader {
 // Scope is the extent of a listing.
 type Scope = attempts.Listing
 
-// listsAll reports whether the listing shows every item of the table.
+// listsAll reports whether the listing reads every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList lets the items be read by repeating the last listing, with so many requests and
-// read units.
+// MayList allows items to be read by the given listing, which took so many requests and
+// read units when it was last read.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
-	r.requests, r.units = requests, 2*units // a consistent reading
+	r.requests, r.units = requests, 2*units // a consistent read costs twice as much
 }
 
-// lists reports whether n items are read by listing, not by key.
+// lists reports whether n items are read by a listing, and not by key.
 func (r *Reader) lists(n int) bool { return r.units > 0 && r.units < float64(n) }
 
-// cost returns what reading keys and sessions uses: requests, and read units at least.
+// cost returns the number of requests for so many keys and sessions, and the least number
+// of read units.
 func (r *Reader) cost(keys, sessions int) (requests int, units float64) {
 	switch n := keys + sessions; {
 	case !r.lists(n):
 		return r.requestsFor(n), float64(n)
-	case r.listsAll(): // the listing also returns the sessions
+	case r.listsAll(): // the listing also contains the sessions
 		return r.requests, r.units
 	}
 	return r.requests + r.requestsFor(sessions), r.units + float64(sessions)
@@ -100,7 +101,7 @@ func (r *Reader) read(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, err
 }
 
-// hides reports whether the listing does not show k: it is the key of a session.
+// hides reports whether the listing omits k, because it is the key of a session.
 func (r *Reader) hides(k protocol.Key) bool {
 	return r.sharing != nil && r.sharing.IsSessionKey(k)
 }
@@ -123,7 +124,7 @@ func (r *Reader) list(ctx context.Context, keys []protocol.Key) (map[protocol.Ke
 	return found, nil
 }
 
-// Items lists items, page by page. An error ends the listing.
+// Items returns the items of a listing, page by page. An error ends it.
 func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, error] {
 	return func(yield func(protocol.Item, error) bool) {
 		var at attempts.Walk
@@ -145,7 +146,7 @@ func (r *Reader) Items(ctx context.Context, of Scope) iter.Seq2[protocol.Item, e
 	}
 }
 
-// page reads the next page of a listing, and moves past it.
+// page reads the next page of a listing, and moves at past it.
 func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, err = of.Page(ctx, r.db, r.table, r.proto.Schema(), aws.Bool(true), at, attempts.Once)
@@ -154,7 +155,7 @@ func (r *Reader) page(ctx context.Context, of Scope, at *attempts.Walk) (items [
 	return items, err
 }
 
-// ByKey reads items: one or two items by GetItem, more by BatchGetItem.
+// ByKey reads items by their keys: one or two by GetItem, more by BatchGetItem.
 func (r *Reader) ByKey(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, error) {
 	ask := make([]protocol.Item, len(keys))
 	for i, k := range keys {
@@ -222,7 +223,7 @@ func (r *Reader) one(ctx context.Context, key protocol.Item) (item protocol.Item
 	return item, err
 }
 
-// batch sends one BatchGetItem. unread are the keys that it has left out.
+// batch sends one BatchGetItem. unread are the keys that its reply left out.
 func (r *Reader) batch(ctx context.Context, keys []protocol.Item) (items, unread []protocol.Item, err error) {
 	err = attempts.Patiently(ctx, func(ctx context.Context) (err error) {
 		items, unread, err = attempts.Batch(ctx, r.db, r.table, keys, attempts.Once)

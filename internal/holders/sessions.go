@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// sessionIn is the row of a session among items that were read.
+// sessionIn returns the row of a session from items that were read.
 func (r *Reader) sessionIn(items map[protocol.Key]protocol.Item, id string) (protocol.Record, error) {
 	key := r.sharing.SessionKey(id)
 	row, err := liveness.SessionRow(r.sharing, items[key], protocol.DefaultLease)
@@ -28,7 +28,7 @@ func (r *Reader) session(ctx context.Context, id string) (protocol.Record, error
 	return r.sessionIn(items, id)
 }
 
-// UnderSessions replaces the lease of records under a session by the session's, which is
+// UnderSessions sets the lease of records under a session to the session's lease, which is
 // the one that counts. It reads the row of each session once. If a row does not exist, or
 // cannot be read, the record keeps its lease.
 func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) error {
@@ -60,7 +60,8 @@ func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) er
 	return nil
 }
 
-// AsRecordError returns err as an error of key's record if that record could not be read.
+// AsRecordError returns err with key if it means that the record of key could not be
+// decoded.
 func (r *Reader) AsRecordError(key protocol.Key, item protocol.Item, err error) error {
 	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
 		return &leasehold.RecordError{Key: key, Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}

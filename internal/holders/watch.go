@@ -13,20 +13,20 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// errObservedEnough ends an observation that has taken its time.
+// errObservedEnough ends an observation whose limit has passed.
 var errObservedEnough = errors.New("observed for long enough")
 
-// watch is an observation in progress. Its times are since it began.
+// watch is an observation in progress. Its times count from when it began.
 type watch struct {
 	Observer
 	began time.Time
-	open  []*subject // not settled yet, in the order of the records
+	open  []*subject // holders whose state is not known yet, in the order of the records
 
 	failed error         // error of the last reading
-	since  time.Duration // when the first of the current failures in a row was over
+	since  time.Duration // when the first of the current failures in a row ended
 }
 
-// mayPass notes that a reading failed, and reports whether the next may succeed.
+// mayPass records that a reading failed, and reports whether the next one may succeed.
 func (w *watch) mayPass(err error) bool {
 	now := time.Since(w.began)
 	if w.failed == nil {
@@ -39,33 +39,34 @@ func (w *watch) mayPass(err error) bool {
 // subject is a holder that is observed.
 type subject struct {
 	index   int
-	found   Observation   // so far
-	dead    time.Duration // when the holder is dead
+	found   Observation   // what is known so far
+	dead    time.Duration // when the holder will be dead
 	every   time.Duration // the pause between two readings
 	due     time.Duration // time of the next reading
 	settled bool
 }
 
-// latest returns until when the next reading may wait for others.
+// latest returns the latest time of the next reading, which may wait to be sent with
+// others.
 func (s *subject) latest() time.Duration { return durations.Sum(s.due, s.every/8) }
 
 const (
-	minReadInterval = 10 * time.Millisecond // for any lease
+	minReadInterval = 10 * time.Millisecond // however short a lease is
 	maxReadInterval = 10 * time.Second
-	retryReading    = time.Second // after one that failed
+	retryReading    = time.Second // pause after a failed reading
 	givenUpAfter    = 10 * time.Second
 )
 
 // readingsApart returns the pause between two readings of a record whose holder will be
-// dead in left. Holders renew about four times a lease. Three tenths of it are a little
-// more than their pause, so the first reading settles nearly all live holders, and dead
-// ones cost three more.
+// dead after left. Holders renew about four times a lease. Three tenths of a lease is a
+// little more than their pause, so that the second reading finds nearly all live holders
+// renewed, and dead ones cost three more.
 func readingsApart(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
 
-// next returns when the next reading is due, and its subjects. It waits a little for others
-// that are due soon after the first.
+// next returns the time of the next reading, and its subjects. It delays the reading a
+// little if others are due soon after.
 func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 	first, last := open[0].due, open[0].latest()
 	for _, s := range open {
@@ -77,12 +78,13 @@ func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 		}
 	}
 	if keys, sessions := w.keys(due); w.Reader.lists(keys + sessions) {
-		due = open // they are read anyway
+		due = open // a listing reads all of them anyway
 	}
 	return at, due
 }
 
-// keys returns how many rows show the subjects: their records, and sessions.
+// keys returns the number of rows to read for the subjects: their records, and their
+// sessions.
 func (w *watch) keys(of []*subject) (keys, sessions int) {
 	records, ids := map[leasehold.Key]bool{}, map[string]bool{}
 	for _, s := range of {
@@ -94,7 +96,7 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 	return len(records), len(ids)
 }
 
-// read reads the subjects once, and settles as many as it can.
+// read reads the subjects once, and settles those whose state is known then.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
 	look := liveness.Reading{Asked: time.Now()}
 	items, err := w.rows(ctx, subjects)
@@ -109,7 +111,7 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 		}
 		settled(s.index, found)
 	}
-	var open []*subject // not in place: subjects may be the same slice
+	var open []*subject // a new slice, as subjects may share the memory of w.open
 	for _, s := range w.open {
 		if !s.settled {
 			open = append(open, s)
@@ -119,8 +121,8 @@ func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int,
 	return nil
 }
 
-// rows reads the records of subjects and the rows of their sessions, which a first
-// reading has to learn from the records.
+// rows reads the records of subjects and the rows of their sessions. A first reading learns
+// the sessions from the records, and reads their rows after that.
 func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key]protocol.Item, error) {
 	sharing := w.Reader.sharing
 	asked := map[protocol.Key]bool{}
@@ -151,7 +153,7 @@ func (w *watch) rows(ctx context.Context, subjects []*subject) (map[protocol.Key
 	return items, err
 }
 
-// judge returns what a reading shows of a holder, and whether that settles it.
+// judge returns what a reading shows of a holder, and whether its state is known now.
 func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liveness.Reading) (Observation, bool) {
 	key := s.found.Record.Key
 	item := items[key]
@@ -178,7 +180,7 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 			s.found.Record.Lease = r.Lease
 		}
 	}
-	// The first reading is this one, not the listing, which may be out of date.
+	// Count this as the first reading: the listing may have been out of date.
 	s.found.Beat = w.rule.Next(s.found.Beat, r, look)
 	switch beat := s.found.Beat; {
 	case beat.Dead:
@@ -197,7 +199,7 @@ func (w *watch) judge(s *subject, items map[protocol.Key]protocol.Item, look liv
 	return s.found, true
 }
 
-// later puts a reading off that failed.
+// later reschedules a reading that failed.
 func (w *watch) later(due []*subject) {
 	for _, s := range due {
 		s.due = durations.Sum(time.Since(w.began), retryReading)

@@ -11,24 +11,24 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// kept is how long an attempt is remembered: no network delays a request for as
-// long. The clock may stop while the machine is suspended. Then the attempt is
-// remembered for longer, which does no harm; to forget it early costs a lease.
+// kept is how long an attempt is remembered: no network delays a request for that long. If
+// the clock stops while the machine is suspended, the attempt is remembered for longer,
+// which is harmless.
 const kept = 15 * time.Minute
 
-// most is how many attempts are remembered: the newest. One that is applied after
-// it was forgotten blocks its key for one lease.
+// most is the most attempts that are remembered; the oldest are dropped. An attempt that is
+// applied after it was dropped blocks its key for one lease.
 const most = 100_000
 
 // Attempts are the unresolved attempts of one client, by their purpose: a key, or a grant
-// to be resumed. The zero value is empty and ready. It is safe for concurrent use.
+// to be resumed. The zero value is empty and ready for use. It is safe for concurrent use.
 //
 // Times are readings of a monotonic clock.
 type Attempts[K comparable] struct {
 	mu        sync.Mutex
 	byAge     list.List                      // contains attempt[K], oldest first
 	byVersion map[K]map[string]*list.Element // its elements
-	added     int                            // ever
+	added     int                            // number of attempts ever added
 }
 
 type attempt[K comparable] struct {
@@ -38,8 +38,8 @@ type attempt[K comparable] struct {
 	nth     int // its number among all attempts ever added
 }
 
-// Add remembers versions that were tried for k. The time of one that is remembered
-// already starts again.
+// Add remembers the attempts with these versions for k. If one is remembered already, its
+// time starts again.
 func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -60,7 +60,7 @@ func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	}
 }
 
-// Of returns the versions tried for k, oldest first.
+// Of returns the versions of the attempts for k, oldest first.
 func (a *Attempts[K]) Of(k K, now time.Duration) []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +69,7 @@ func (a *Attempts[K]) Of(k K, now time.Duration) []string {
 	return slices.SortedFunc(maps.Keys(a.byVersion[k]), func(v, u string) int { return cmp.Compare(nth(v), nth(u)) })
 }
 
-// Has reports whether a version was tried for k.
+// Has reports whether an attempt for k has that version.
 func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -78,7 +78,7 @@ func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
 	return ok
 }
 
-// Any reports whether some version was tried for k.
+// Any reports whether there is any attempt for k.
 func (a *Attempts[K]) Any(k K, now time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -86,27 +86,27 @@ func (a *Attempts[K]) Any(k K, now time.Duration) bool {
 	return len(a.byVersion[k]) > 0
 }
 
-// Settle forgets a version of k: its effect is known.
+// Settle removes an attempt for k whose outcome is known.
 func (a *Attempts[K]) Settle(k K, version string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.remove(k, version)
 }
 
-// expire forgets attempts that are too old to matter. a.mu is held.
+// expire removes attempts that are too old to matter. The caller must hold a.mu.
 func (a *Attempts[K]) expire(now time.Duration) {
 	for e := a.byAge.Front(); e != nil && durations.Less(now, e.Value.(attempt[K]).at) > kept; e = a.byAge.Front() {
 		a.removeOldest()
 	}
 }
 
-// removeOldest forgets the attempt that was added first. a.mu is held.
+// removeOldest removes the attempt that was added first. The caller must hold a.mu.
 func (a *Attempts[K]) removeOldest() {
 	oldest := a.byAge.Front().Value.(attempt[K])
 	a.remove(oldest.of, oldest.version)
 }
 
-// remove forgets one attempt, if it is there. a.mu is held.
+// remove removes one attempt, if it is there. The caller must hold a.mu.
 func (a *Attempts[K]) remove(k K, version string) {
 	e, ok := a.byVersion[k][version]
 	if !ok {

@@ -5,5 +5,5 @@
 // nothing: its caller knows what an unresolved attempt means, and undoes it. It reads no
 // clock: every call has the time as an argument.
 //
-// To ask about one attempt costs the same however many others there are.
+// A query for one attempt takes the same time however many others there are.
 package indoubt

@@ -1,7 +1,7 @@
-// Package inflight limits how many requests of a client are in flight when it has many
-// to send, as when it closes. A request that is sent for the first time goes before a
-// repeated one. A request that hangs loses its slot. So requests that hang or are
-// rejected do not delay the others.
+// Package inflight limits how many requests of a client are in flight when it has many to
+// send, as in Close. A request that is sent for the first time goes before a repeated one.
+// A request that hangs loses its slot. So requests that hang or are rejected do not delay
+// the others.
 //
 // The package does not know the requests, and sends none.
 package inflight
@@ -60,7 +60,7 @@ func (l *Limiter) wait(limit context.Context, queue *[]chan struct{}) (leave fun
 	return func() { timer.Stop(); end() }, true
 }
 
-// give gives the free slots to waiting requests. The caller must hold l.mu.
+// give gives free slots to waiting requests. The caller must hold l.mu.
 func (l *Limiter) give() {
 	for _, queue := range []*[]chan struct{}{&l.first, &l.repeated} {
 		for l.free > 0 && len(*queue) > 0 {
@@ -71,18 +71,17 @@ func (l *Limiter) give() {
 	}
 }
 
-// Effort takes the slots for one request and its repetitions. A nil Effort does not wait
-// for slots. An Effort is for one goroutine.
+// Effort takes the slots for one request and its repetitions, in turn. A nil Effort has no
+// limit. An Effort is for one goroutine.
 type Effort struct {
 	limiter *Limiter
-	leave   func() // leaves the slot that the next request already has; nil if it has none
+	leave   func() // frees the slot that was taken for the next request; nil if there is none
 }
 
-// Effort returns an Effort whose first request already has a slot, until leave is
-// called.
+// Effort returns an Effort whose first request already has a slot, which leave frees.
 func (l *Limiter) Effort(leave func()) *Effort { return &Effort{limiter: l, leave: leave} }
 
-// Take waits for the slot of the next request. It returns false if limit ends first.
+// Take waits for a slot for the next request. It returns false if limit ends first.
 func (e *Effort) Take(limit context.Context) (leave func(), ok bool) {
 	if e == nil {
 		return func() {}, true

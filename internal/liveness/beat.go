@@ -6,27 +6,28 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Reading is one reading of a record, or of a session's row: when the request was sent, and
-// when its answer was there.
+// Reading is one reading of a record, or of a session's row: the times when it was
+// requested and answered.
 type Reading struct{ Asked, Answered time.Time }
 
-// Beat is the renewal of a holder as an observer sees it: each renewal is a new version.
+// Beat is what an observer knows of a holder's renewals. Each renewal is a new version.
 type Beat struct {
 	Version  string
 	Since    time.Time     // when the version was first read; zero if never
 	Until    time.Time     // the holder is dead if the version is unchanged by then
-	Lease    time.Duration // from full to empty
-	Renewals int           // seen since the first sight of the grant
+	Lease    time.Duration // how long the version lasts without a renewal
+	Renewals int           // number of renewals since the grant was first seen
 	Dead     bool
 }
 
-// Next returns the beat after a reading of r, of a holder that was seen as b before. r is
-// its record or, if it renews a session instead, the row of the session.
+// Next returns the beat after a reading that has shown r. b is the beat before, of the same
+// holder. r is its record or, if a session is renewed instead, the row of the session.
 //
 // A version counts from the answer that showed it first: the holder may have written it
-// long before, never later. It is dead if a reading that was asked for after the end of its
-// lease still shows it: it may have renewed while the answer was under way. A missing row
-// is not a renewal, but it is unknown since when it is missing, so that counts anew.
+// long before, but never later. The holder is dead if a reading that was requested after
+// the end of its lease still shows the version; a reply that was requested before may be
+// out of date. A missing row is not a renewal. As nobody knows since when it has been
+// missing, its time starts with this reading.
 func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	first := b.Since.IsZero()
 	if first || b.Version != r.Version {
@@ -38,7 +39,7 @@ func (by Rule) Next(b Beat, r protocol.Record, at Reading) Beat {
 	left := by.deadAt(r, b.Since.Sub(at.Asked), 0, at.Asked)
 	b.Until, b.Lease, b.Dead = at.Asked.Add(left), r.Lease, r.Released || left <= 0
 	if by.Clocked {
-		b.Until = at.Asked.Round(0).Add(left) // the time in the record, however the wall clock runs
+		b.Until = at.Asked.Round(0).Add(left) // the time in the record, without a monotonic reading
 		from := r.GrantedAt
 		if from.IsZero() || b.Renewals > 0 {
 			from = b.Since

@@ -16,18 +16,18 @@
 //
 // What each failure does:
 //
-//	a read fails               nothing is learned: a holder is never dead for want of an answer
-//	the client is new          it has seen no version before, and waits for a whole lease, or for an end that a bounded clock wrote
+//	a read fails               nothing is learned: a holder is never found dead without an answer
+//	the client is new          it has seen no version before, and waits for a whole lease, or until the time that a bounded clock wrote
 //	a clock is wrong by more   a live holder is treated as dead: a bound on the clock excludes that
 //	an item cannot be read     an error: its holder is never dead
 //	two clients mark a row     one write is applied, and the other shows the row marked
 //	a session's row is gone    its locks may still be trusted for one lease
 //
-// The rule is in rule.go and nowhere else. Observer asks it for waiters, who send a
-// conditional write when a holder is dead. Beat is the same for onlookers: the command and
-// the page.
+// The rule is in rule.go and nowhere else. Observer applies it for waiters, which send a
+// conditional write when a holder is dead. Beat applies it for the command and its page,
+// which only observe.
 //
-// It knows records, entries of read/write locks, and other clients' sessions. It does
-// not know which clients want a key, or whether any does. The waiters of one client share
-// each reading of a session.
+// The package knows records and other clients' sessions. It does not know which clients
+// want a key, or whether any does. The waiters of one client share each reading of a
+// session.
 package liveness

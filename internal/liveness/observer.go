@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Observer contains what one client has observed of holders. It is safe for concurrent use.
+// Observer has what one client has observed of holders. It is safe for concurrent use.
 type Observer struct {
 	*core.Env
 	Records *observed.Versions
@@ -21,8 +21,8 @@ type Observer struct {
 // New returns an Observer that has observed nothing.
 func New(env *core.Env) *Observer { return &Observer{Env: env, Records: observed.New(env.Memory)} }
 
-// Observe records that a reply has shown item, nil for none, as the record of key at now.
-// A nil record: the key is free.
+// Observe records that a reply has shown item as the record of key at now. item is nil if
+// there is no record. It returns nil if the key is free.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
 	if item == nil {
 		o.Records.Forget(key)
@@ -39,29 +39,30 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 	return &r, o.Records.Note(key, versionOf(r, now)), nil
 }
 
-// DeadAt returns when the holder of r is dead, if it does not renew. A reply has shown r at
-// now, when the wall clock showed wall; its version v was first observed at v.Since. Read
-// wall first: the time between the two readings then delays a takeover. Otherwise it would
-// send one too early, which would be rejected.
+// DeadAt returns when the holder of r will be dead if it does not renew. A reply has shown
+// r at now, when the wall clock showed wall. Its version v was first observed at v.Since.
+// Read wall before now: the time between the two readings then delays a takeover, and does
+// not make it too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
-// LooksDead reports whether the holder of r, or the session that r is the row of, looks
-// dead when the wall clock shows wall: see decide.LooksDead. A version of leasehold's
-// says when it was made. Where records say when they expire, a dead holder need not be
-// watched. The row that is not there any more renews nothing.
+// LooksDead reports whether the holder of r, or the session with the row r, appears dead
+// when the wall clock shows wall: see decide.LooksDead. The version of a record says when
+// it was written. In layouts with an expiry time it returns false, as there a dead holder
+// need not be observed. The row of a session that is missing is never renewed, so it
+// returns true.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }
 
-// versionOf is the version of a record that a reply has shown at now.
+// versionOf returns the version of a record that a reply has shown at now.
 func versionOf(r protocol.Record, now decide.Instant) observed.Version {
 	return observed.Version{ID: r.Version, Grant: GrantOf(r), Since: now}
 }
 
-// IsNewGrant reports whether r shows another grant than before, which is nil if there was
-// none.
+// IsNewGrant reports whether r shows another grant than before does. before is nil if there
+// was no record.
 func IsNewGrant(before *protocol.Record, r protocol.Record) bool {
 	return before == nil || GrantOf(*before) != GrantOf(r)
 }

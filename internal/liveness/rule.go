@@ -9,12 +9,12 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Rule decides when a holder is dead. All observers use it: nothing else adds a lease to
+// Rule decides when a holder is dead. All observers use it: no other code adds a lease to
 // the time of a first reading.
 type Rule struct {
-	Clocked bool          // records say when they expire
+	Clocked bool          // records have an expiry time
 	Skew    time.Duration // the most that this machine's wall clock may be wrong by; 0 if the clock is not bounded
-	Step    time.Duration // Clocked: what expiry times are rounded to
+	Step    time.Duration // Clocked: the unit of expiry times
 }
 
 // RuleOf returns the rule of a layout.
@@ -22,9 +22,9 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt returns when the holder of r is dead, or has been since, if it does not renew. Its
-// version was first seen at since. The wall clock showed wall at now. A client with a
-// bounded clock need not have seen the version for a lease, if the holder's clock is
+// deadAt returns when the holder of r will be dead, or has been since, if it does not
+// renew. Its version was first seen at since. The wall clock showed wall at now. A client
+// with a bounded clock need not have seen the version for a lease, if the holder's clock is
 // bounded too.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
@@ -47,8 +47,8 @@ func GrantOf(r protocol.Record) string {
 	return cmp.Or(r.Grant, r.Version)
 }
 
-// SessionRow decodes the row of a session. item is nil if there is none: then it counts as
-// the row of a client with the lease missing.
+// SessionRow decodes the row of a session. If item is nil, it returns the row of a client
+// with the lease missing.
 func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil

@@ -14,32 +14,32 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Session is another client's session, for all who wait here for one of its locks: they
-// share what one of them reads.
+// Session is another client's session, as known to all goroutines that wait for one of its
+// locks: they share each reading of its row.
 type Session struct {
 	o     *Observer
 	proto protocol.Native
 	key   protocol.Key
-	used  time.Duration  // monotonic: when a caller last asked for it; sessions.mu guards it
-	busy  ctxmutex.Mutex // for reading or writing the row; guards the rest
+	used  time.Duration  // monotonic: when a caller last asked for it; guarded by sessions.mu
+	busy  ctxmutex.Mutex // held to read or write the row; guards the fields below
 
-	readAt time.Duration   // monotonic; when the row was read last
-	known  bool            // it has been read, and could be
-	dead   bool            // for good
+	readAt time.Duration   // monotonic: when the row was last read
+	known  bool            // the row could be read the last time
+	dead   bool            // the session is dead, for good
 	record protocol.Record // the row as it was read
-	deadAt time.Duration   // monotonic: when it may be marked dead, if it is not renewed
+	deadAt time.Duration   // monotonic: when the session may be marked dead, if it is not renewed
 }
 
-// sessions are the sessions that an observer knows. When there are many, it drops those not
-// asked for in a while: a session's row is soon read again.
+// sessions are the sessions that an observer knows. If there are many, it drops those that
+// no caller has asked for in a while: a session's row is quickly read again.
 type sessions struct {
 	mu   sync.Mutex
 	byID map[string]*Session
-	many int // from this number on, unused sessions are dropped
+	many int // unused sessions are dropped at this number
 }
 
-// With fewer than fewSessions no session is dropped, and never one that was asked for
-// within keepSession: a waiter asks every PollMax, and so does an election's observer.
+// Up to fewSessions are kept in any case, and so is one that was asked for within
+// keepSession: waiters and observers of elections ask once each PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -67,8 +67,8 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	return s
 }
 
-// dropUnused drops the sessions that were last asked for before that time. It does so each
-// time their number has doubled. ss.mu is held.
+// dropUnused drops the sessions that no caller has asked for since before. It does so each
+// time their number has doubled. The caller must hold ss.mu.
 func (ss *sessions) dropUnused(before time.Duration) {
 	if len(ss.byID) < max(ss.many, fewSessions) {
 		return
@@ -86,8 +86,8 @@ func (s *Session) enter(ctx context.Context) error {
 	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 }
 
-// Look returns the session's row, and when the session may be marked dead, by a read
-// that is not older than fresh. For a dead session that is math.MinInt64.
+// Look returns the session's row, and when the session may be marked dead: math.MinInt64 if
+// it is marked. It reads the row unless the last reading is at most fresh old.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err
@@ -104,14 +104,14 @@ func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.R
 	return s.record, s.deadAt, err
 }
 
-// observe records the row. s.busy is taken.
+// observe records the row that was read. The caller must hold s.busy.
 func (s *Session) observe(item protocol.Item) error {
 	wall, now := s.o.Wall(), s.o.Now()
 	before, watched := s.record.Version, s.known
 	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.proto, item, s.o.Lease)
 	if err != nil {
-		s.known = false // the next caller reads it again, and gets the error too
+		s.known = false // so that the next caller reads it again, and gets the error too
 		return s.o.Errors.Unreadable(s.key, item, err)
 	}
 	s.record = row
@@ -128,7 +128,7 @@ func (s *Session) observe(item protocol.Item) error {
 	return nil
 }
 
-// setDead records that the session is dead. s.busy is taken.
+// setDead records that the session is dead. The caller must hold s.busy.
 func (s *Session) setDead() {
 	s.dead, s.deadAt = true, math.MinInt64
 	s.o.Records.Forget(s.key)
@@ -145,7 +145,7 @@ func (s *Session) MarkDead(ctx context.Context) (bool, error) {
 		return true, nil
 	}
 	if !s.known || s.o.Now().Mono < s.deadAt {
-		return false, nil // another caller has read a newer version since, or one that cannot be read
+		return false, nil // meanwhile another caller has read a newer version, or a row that cannot be decoded
 	}
 	if protocol.IsNoRow(s.record.Version) {
 		s.setDead()

@@ -2,10 +2,10 @@ package localqueue
 
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
-// Successor takes the waiter out of the queue to which a release of the grant may hand
-// the key. Nil: there is none, or it is other processes' turn. The grant keeps the
-// turn until HandOver or LetSeek. queued says that the record has a queue, and that
-// it is empty: no other process polls in vain, and hand-overs do not count.
+// Successor takes the next waiter out of the queue, so that a release of the grant can hand
+// it the key. It returns nil if there is none, or if other processes are next. Until
+// HandOver or LetSeek the turn stays with the grant. queued reports whether the record has
+// a queue, which is empty: then no other process polls, and hand-overs are not counted.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -24,14 +24,14 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 	return q.next()
 }
 
-// HandOver gives a successor its turn, and the key with it. False: it has left, and its
-// predecessor still has the turn.
+// HandOver gives a successor its turn, and the key with it. It returns false if the
+// successor has left: then the turn stays with the grant before.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	return l.give(Turn[C, G]{Of: to, Granted: granted})
 }
 
-// LetSeek gives a successor its turn without the key. False: it has left, and its
-// predecessor still has the turn.
+// LetSeek gives a successor its turn without the key. It returns false if the successor has
+// left: then the turn stays with the grant before.
 func (l *Queues[C, G]) LetSeek(to *Waiter[C, G]) bool {
 	return l.give(Turn[C, G]{Of: to})
 }
@@ -48,6 +48,6 @@ func (l *Queues[C, G]) give(turn Turn[C, G]) bool {
 	if turn.Granted != none {
 		l.granted(q, turn.Of.Key, turn.Granted)
 	}
-	turn.Of.turns <- turn // last: its grant may be released from here on
+	turn.Of.turns <- turn // last, as the new grant may be released from here on
 	return true
 }

@@ -12,41 +12,41 @@ import (
 
 // Queues are the queues of one client, by key. They are safe for concurrent use.
 //
-// C is what a waiter's caller needs when it is handed the key.
+// C is the caller's type for what a waiter needs to be handed a key.
 type Queues[C any, G grantType] struct {
 	handOvers        int           // the most hand-overs of a key in a row
 	pollMin, pollMax time.Duration // bounds of the pauses of other processes
 
 	mu    sync.Mutex
-	byKey map[protocol.Key]*queue[C, G] // keys with a current turn
+	byKey map[protocol.Key]*queue[C, G] // the keys whose turn is taken
 }
 
-// Grant is a key that this client holds. Queues call its methods while they are locked:
-// those must not call the queues.
+// Grant is a key that this client holds. Its methods are called with the mutex of the
+// Queues held, so they must not call the Queues.
 type Grant interface {
-	Age() time.Duration      // since the key was granted
+	Age() time.Duration      // time since the key was granted
 	IsOver() bool            // the grant has ended
-	Record() protocol.Record // the holder, for waiters
+	Record() protocol.Record // the holder's record, to show to waiters
 }
 
 type grantType interface {
-	comparable // its zero value means none
+	comparable // so that the zero value can mean no grant
 	Grant
 }
 
 // queue is the queue of one key.
 type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
-	grant     G                // the grant of the goroutine whose turn it is, once it has one
-	reported  *protocol.Record // the holder last reported, until the key is granted here or the turn passed on
-	before    *protocol.Record // the holder that the last turn knew, if that ended without a grant
-	known     bool             // its holder was reported, or its grant: DynamoDB has answered a request for the key
-	handOvers int              // in a row
-	longest   time.Duration    // the longest of those grants
+	grant     G                // the grant of the goroutine that has the turn, once it has one
+	reported  *protocol.Record // the holder that was last reported, until the key is granted here or the turn is passed on
+	before    *protocol.Record // the holder that the last turn knew, if that turn ended without a grant
+	known     bool             // a holder or a grant was reported, so that DynamoDB has answered a request for the key
+	handOvers int              // hand-overs in a row
+	longest   time.Duration    // the longest of their grants
 }
 
-// New returns empty queues. A key is handed over so many times in a row.
-// pollMin and pollMax bound the pauses of other processes.
+// New returns empty queues. A key is handed over at most handOvers times in a row. pollMin
+// and pollMax are the bounds of the pauses of other processes.
 func New[C any, G grantType](handOvers int, pollMin, pollMax time.Duration) *Queues[C, G] {
 	return &Queues[C, G]{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*queue[C, G]{}}
 }
@@ -65,7 +65,7 @@ func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.tellHolder(q)
 }
 
-// Take takes the turn of a key unless it is taken.
+// Take takes the turn of a key. It returns false if the turn is taken.
 func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +76,8 @@ func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	return true
 }
 
-// Leave takes a waiter out of its queue. If a turn had come already, its own or that of
-// another waiter with the same channel, Leave returns it, and the caller passes it on.
+// Leave takes a waiter out of its queue. If its turn has come already, or that of another
+// waiter with the same channel, Leave returns that turn, and the caller must pass it on.
 func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -93,7 +93,8 @@ func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	}
 }
 
-// Holder returns the known holder of the key, here or elsewhere, nil if there is none.
+// Holder returns the known holder of the key, in this process or another, or nil if none is
+// known.
 func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -103,7 +104,7 @@ func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns the Holder or, if it is unknown, the holder that the last turn knew,
+// LastHolder returns Holder or, if that is nil, the holder that the previous turn knew,
 // which may have released the key since.
 func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
@@ -115,8 +116,8 @@ func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	return cmp.Or(l.holder(q), q.before)
 }
 
-// IsKnown reports whether a holder of the key was reported, or a grant, since the queue
-// began: DynamoDB has answered a request for the key.
+// IsKnown reports whether a holder or a grant of the key was reported since the queue
+// began, so that DynamoDB has answered a request for the key.
 func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -124,8 +125,8 @@ func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	return q != nil && q.known
 }
 
-// ReportHolder sets the holder of a key that a goroutine is waiting to acquire, and reports it
-// to the waiters with NoWait.
+// ReportHolder sets the holder of a key that a goroutine is waiting to acquire, and reports
+// it to the waiters with NoWait.
 func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -135,8 +136,8 @@ func (l *Queues[C, G]) ReportHolder(key protocol.Key, holder *protocol.Record) {
 	}
 }
 
-// Granted notes the grant of the goroutine whose turn it is. If the grant has ended already,
-// the turn is passed on.
+// Granted sets the grant of the goroutine that has the turn. If the grant has ended
+// already, the turn is passed on.
 func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -145,7 +146,7 @@ func (l *Queues[C, G]) Granted(key protocol.Key, grant G) {
 	}
 }
 
-// GrantedOutOfTurn notes a grant that did not wait for a turn. A goroutine that has the turn
+// GrantedOutOfTurn sets a grant that did not wait for a turn. A goroutine that has the turn
 // continues to wait for the key.
 func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	l.mu.Lock()
@@ -157,13 +158,13 @@ func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	}
 }
 
-// Pass ends the turn of a key: the next in the queue gets it. grant is the grant of the one
-// whose turn it is, zero before the key is granted. With any other grant Pass does
+// Pass ends the turn of a key: the next in the queue gets it. grant must be the grant of
+// the goroutine that has the turn, or zero if that has none yet. Otherwise Pass does
 // nothing.
 func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
-// PassQueued is Pass where the record has a queue: other processes wait there, so they need
-// no time to find the key free.
+// PassQueued does what Pass does, for a record with a queue: other processes wait there, so
+// they need no time to find the key free.
 func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -173,7 +174,7 @@ func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	}
 }
 
-// PassAfter is Pass of a turn with a delay.
+// PassAfter does what Pass does, but the next waiter starts only after delay.
 func (l *Queues[C, G]) PassAfter(key protocol.Key, grant G, delay time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -182,7 +183,7 @@ func (l *Queues[C, G]) PassAfter(key protocol.Key, grant G, delay time.Duration)
 	}
 }
 
-// holder returns who is known to hold the key. l.mu is held.
+// holder returns the known holder of the key, or nil. The caller must hold l.mu.
 func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
 	var none G
 	if q.grant == none {
@@ -192,7 +193,8 @@ func (l *Queues[C, G]) holder(q *queue[C, G]) *protocol.Record {
 	return &holder
 }
 
-// tellHolder reports the holder, if it is known, to the waiters with NoWait. l.mu is held.
+// tellHolder reports the holder, if it is known, to the waiters with NoWait. The caller
+// must hold l.mu.
 func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
 	if len(q.waiting) == 0 {
 		return
@@ -210,7 +212,7 @@ func (l *Queues[C, G]) tellHolder(q *queue[C, G]) {
 	})
 }
 
-// granted stores the grant of the one whose turn it is. l.mu is held.
+// granted sets the grant of the goroutine that has the turn. The caller must hold l.mu.
 func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	q.grant, q.reported, q.before, q.known = grant, nil, nil, true
 	l.tellHolder(q)
@@ -219,9 +221,9 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 	}
 }
 
-// pass gives the turn to the next. A waiter for one of several keys is not handed a
-// key, but acquires one that was just released before any other process reads the
-// record. That counts as a hand-over. l.mu is held.
+// pass gives the turn to the next waiter. A waiter for one of several keys is not handed a
+// key. It acquires one that was just released before any other process reads the record, so
+// that counts as a hand-over. The caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(q.waiting) > 0 && q.waiting[0].SeeksItself

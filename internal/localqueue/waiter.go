@@ -14,26 +14,26 @@ type Waiter[C any, G grantType] struct {
 
 	turns chan Turn[C, G]
 	held  chan *protocol.Record
-	left  bool // it has left the queue; Queues.mu guards it
+	left  bool // it has left the queue; guarded by Queues.mu
 }
 
-// Wishes are how a waiter wants its turn. The zero Wishes wait until it comes, and
-// accept a hand-over.
+// Wishes are how a waiter wants its turn. With the zero Wishes it waits for its turn, and
+// accepts a hand-over.
 type Wishes struct {
-	NoWait      bool // report the holder to it, once it is known
-	SeeksItself bool // do not hand it the key: it must hold none while it waits for another, or must not be granted some
+	NoWait      bool // the holder is reported to it, once it is known
+	SeeksItself bool // it is never handed the key: it must hold none while it waits for another, or may not be able to use the grant
 }
 
-// Turn is the turn of a waiter: to acquire the key, or to hold it.
+// Turn is the turn of a waiter, to acquire the key or to hold it.
 type Turn[C any, G grantType] struct {
 	Of      *Waiter[C, G]
-	Granted G             // the key, handed over; zero if it must be acquired
-	Delay   time.Duration // so long, other processes go first
+	Granted G             // the grant of a key that was handed over; zero if the key must be acquired
+	Delay   time.Duration // other processes go first for that long
 }
 
-// NewWaiter returns a waiter that is not in the queue yet. It gets its turn on turns, which
-// must have room for one turn of each waiter that uses it; nil makes a channel for this
-// waiter alone.
+// NewWaiter returns a waiter that is not in the queue yet. Its turn is sent on turns, which
+// must have room for one turn of each waiter that uses it. If turns is nil, the waiter gets
+// a channel of its own.
 func (l *Queues[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turns chan Turn[C, G]) *Waiter[C, G] {
 	if turns == nil {
 		turns = make(chan Turn[C, G], 1)
@@ -41,8 +41,8 @@ func (l *Queues[C, G]) NewWaiter(key protocol.Key, caller C, wishes Wishes, turn
 	return &Waiter[C, G]{Key: key, Caller: caller, Wishes: wishes, turns: turns, held: make(chan *protocol.Record, 1)}
 }
 
-// Turn receives the waiter's turn, once.
+// Turn returns the channel that receives the waiter's turn, once.
 func (w *Waiter[C, G]) Turn() <-chan Turn[C, G] { return w.turns }
 
-// Held receives the holder instead, with NoWait.
+// Held returns the channel that receives the holder of the key, for a waiter with NoWait.
 func (w *Waiter[C, G]) Held() <-chan *protocol.Record { return w.held }

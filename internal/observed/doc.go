@@ -6,6 +6,5 @@
 // of the other keys are remembered.
 //
 // It can tell two versions and two grants apart, and knows nothing else of records. It
-// reads no clock, and does not decide which holder is dead. A key is the subject of a
-// watch: a lock, or one of several holders of a lock.
+// reads no clock, and does not decide which holder is dead.
 package observed

@@ -13,8 +13,8 @@ import (
 type Version struct {
 	ID      string
 	Grant   string         // identifies the grant: renewals do not change it
-	Since   decide.Instant // when it was observed first
-	Granted time.Duration  // when its grant was, monotonic
+	Since   decide.Instant // when this version was first observed
+	Granted time.Duration  // when its grant was first observed; monotonic
 }
 
 // Versions are the observations of one client: the last version of each key. They are safe
@@ -28,7 +28,7 @@ type Versions struct {
 	pins  map[protocol.Key]int // number of pins by key
 }
 
-// entry does not change, but for idle.
+// entry is one observation. Only its field idle changes.
 type entry struct {
 	key protocol.Key
 	Version
@@ -40,7 +40,8 @@ func New(most int) *Versions {
 	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), pins: map[protocol.Key]int{}}
 }
 
-// Pin keeps the version of a key, known now or later, until Unpin was called as often.
+// Pin keeps the version of a key, known now or later, until Unpin was called as often as
+// Pin.
 func (v *Versions) Pin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -51,7 +52,7 @@ func (v *Versions) Pin(key protocol.Key) {
 	}
 }
 
-// Unpin ends one Pin.
+// Unpin undoes one Pin.
 func (v *Versions) Unpin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -92,7 +93,7 @@ func (v *Versions) Forget(key protocol.Key) {
 	}
 }
 
-// put stores o as the newest version. v.mu is held.
+// put stores o as the newest version. The caller must hold v.mu.
 func (v *Versions) put(key protocol.Key, o Version) {
 	if before := v.byKey[key]; before != nil {
 		v.remove(before)
@@ -104,8 +105,8 @@ func (v *Versions) put(key protocol.Key, o Version) {
 	}
 }
 
-// rest makes e the newest of the entries that are not pinned. If these are too many,
-// it forgets the oldest. v.mu is held.
+// rest makes e the newest of the entries that are not pinned. If these are too many, it
+// forgets the oldest. The caller must hold v.mu.
 func (v *Versions) rest(e *entry) {
 	e.idle = v.idle.PushFront(e)
 	if v.idle.Len() > v.most {
@@ -113,7 +114,7 @@ func (v *Versions) rest(e *entry) {
 	}
 }
 
-// remove forgets e. v.mu is held.
+// remove forgets e. The caller must hold v.mu.
 func (v *Versions) remove(e *entry) {
 	delete(v.byKey, e.key)
 	if e.idle != nil {

@@ -17,7 +17,7 @@ type Changes struct {
 // None reports whether nothing is changed.
 func (c Changes) None() bool { return !c.SetData && c.InitialData == nil && len(c.Attributes) == 0 }
 
-// In reports whether the changes would leave a record as it is.
+// In reports whether r already has what the changes would write.
 func (c Changes) In(r Record) bool {
 	if c.SetData && ((c.Data == nil) != (r.Data == nil) || !bytes.Equal(c.Data, r.Data)) {
 		return false
@@ -33,7 +33,7 @@ func (c Changes) In(r Record) bool {
 	return true
 }
 
-// LeaveData reports whether something of the caller's is in r after the changes.
+// LeaveData reports whether r has data or attributes of the caller after the changes.
 func (c Changes) LeaveData(r Record) bool {
 	if c.Data != nil || r.Data != nil && !c.SetData {
 		return true

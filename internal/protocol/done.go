@@ -10,7 +10,7 @@ import (
 // by a period. The zero Once names no work: the grant may be repeated.
 type Once struct {
 	Label  string    // done if it was the last label that was marked
-	Period time.Time // the period's start, in whole milliseconds: done if this period or a later one is; zero with a label
+	Period time.Time // the start of the period, in whole milliseconds: done if the mark has this period or a later one; zero with a label
 }
 
 // None reports whether o names no work.

@@ -61,10 +61,10 @@ func clientID(owner string) (string, bool) {
 // The time is for people, and says whether a holder looks dead: see VersionTime.
 func NewVersion() string { return NewVersionAt(time.Now()) }
 
-// NewVersionAt is NewVersion of another time.
+// NewVersionAt returns a version with another time than now.
 func NewVersionAt(t time.Time) string {
 	var b [16]byte
-	rand.Read(b[6:]) // never fails, crypto/rand since Go 1.24
+	rand.Read(b[6:]) // cannot fail since Go 1.24
 	ms := t.UnixMilli()
 	binary.BigEndian.PutUint32(b[:4], uint32(ms>>16))
 	binary.BigEndian.PutUint16(b[4:6], uint16(ms))
@@ -127,9 +127,9 @@ func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 // Key names a lock.
 type Key struct{ Partition, Sort string }
 
-// String returns the partition key, followed by the sort key in parentheses if
-// there is one, for people: what could be misread in a line of text is quoted, and of
-// more than 120 characters the middle is left out.
+// String returns the partition key, followed by the sort key in parentheses if there is
+// one, for people. What could be misread in a line of text is quoted. If it has more than
+// 120 characters, the middle is left out.
 func (k Key) String() string {
 	name := visible.Word(k.Partition)
 	if k.Sort != "" {

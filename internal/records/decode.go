@@ -137,14 +137,14 @@ func isNumber(s string) bool {
 	return power == "" || err == nil && -most <= n && n <= most
 }
 
-// exact is a precision in bits that holds every integer of up to 38 digits, which
-// is DynamoDB's limit.
+// exact is a precision in bits that holds every integer of up to 38 digits, which is
+// DynamoDB's limit.
 const exact = 128
 
 func (d *decoder) integer(name string) (int64, bool) {
 	if v, ok := d.item[name].(*types.AttributeValueMemberN); ok {
 		if n, err := strconv.ParseInt(v.Value, 10, 64); err == nil {
-			return n, true // how all but a few numbers are spelled
+			return n, true // most numbers are spelled like this
 		}
 	}
 	f, ok := d.number(name)
@@ -168,7 +168,7 @@ func (d *decoder) floored(name string) (int64, bool) {
 	}
 	n, accuracy := f.Int64()
 	if accuracy == big.Above && n > math.MinInt64 {
-		n-- // Int64 cuts off
+		n-- // Int64 has rounded toward zero
 	}
 	return n, true
 }
@@ -185,7 +185,7 @@ func (d *decoder) clamped(name string, most int64) int64 {
 	}
 	n, accuracy := f.Int64()
 	if accuracy != big.Exact {
-		n++ // Int64 rounds down
+		n++ // Int64 has rounded down
 	}
 	return n
 }

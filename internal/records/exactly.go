@@ -16,8 +16,8 @@ var everyName = slices.Concat(reserved, []string{
 })
 
 // DeleteExactly deletes an item if it is still as it was read: every attribute has the same
-// value, and no attribute of a layout has been added, which might have made a lock of a
-// damaged item, or have granted a free one. It is for items that are free, or that are not
+// value, and no attribute of a layout was added. An added one may have made a lock of a
+// damaged item, or granted a free one. It is for items that are free, or that are not
 // locks: no other item can be deleted safely without knowing its holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()

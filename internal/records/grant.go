@@ -96,7 +96,7 @@ func tokenInRange(w *protocol.Write) string {
 	return w.Name(attrToken) + " BETWEEN " + w.Value(zero) + " AND " + w.Value(highest)
 }
 
-// Numbers that grants compare and add.
+// Numbers in the expressions of grants.
 var zero, one, highest = number(0), number(1), number(protocol.MaxToken - 1)
 
 // isGrant returns the condition that the record shows the grant of a hold. It
@@ -129,7 +129,7 @@ func decimal(s string) types.AttributeValue { return &types.AttributeValueMember
 
 func number(n int64) types.AttributeValue { return decimal(strconv.FormatInt(n, 10)) }
 
-// ceil returns d in units of step, rounded up: a lease must not become shorter.
+// ceil returns d in units of step, rounded up, as a lease must not become shorter.
 func ceil(d, step time.Duration) int64 {
 	n := int64(d / step)
 	if d%step > 0 {

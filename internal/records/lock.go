@@ -15,8 +15,8 @@ import "github.com/leasehold-go/leasehold/internal/protocol"
 //	Break     what frees it, or deletes it  is still what was read
 type lock struct{ spelling }
 
-// spelling is the form of a plain lock's record in a family of layouts. Methods that set
-// add to an update; methods that return text return a condition of w.
+// spelling is how a family of layouts writes a plain lock's record. Methods that set
+// something add to an update; methods that return a string return a condition.
 type spelling interface {
 	protocol.Reading
 	mustKey(k protocol.Key) protocol.Item
@@ -27,17 +27,18 @@ type spelling interface {
 
 	setGrant(w *protocol.Write, g protocol.Grant)
 	setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal)
-	setRelease(w *protocol.Write, r protocol.Release) // if keeps
+	setRelease(w *protocol.Write, r protocol.Release) // called only if keeps
 
-	// grantable returns conditions. Each makes a record grantable, unless it is empty.
+	// grantable returns conditions: a record is free to be granted if any of them holds.
+	// Empty ones do not count.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
-	// held holds while the record shows the hold at one of its versions, stands while
-	// its grant has not ended, renewed or not.
+	// held is the condition that the record shows the hold at one of its versions. stands
+	// is the condition that its grant has not ended, renewed or not.
 	held(w *protocol.Write, h protocol.Hold) string
 	stands(w *protocol.Write, h protocol.Hold) string
 
-	// isRecord holds while the record has not changed since r.
+	// isRecord is the condition that the record has not changed since r.
 	isRecord(w *protocol.Write, r protocol.Record) string
 }
 

@@ -5,7 +5,8 @@ import (
 	"time"
 )
 
-// Lease is renewed until it is removed. The queue's mutex guards its fields.
+// Lease is a lease that is renewed until it is removed. The mutex of the Scheduler guards
+// its fields.
 type Lease struct {
 	send  func() Outcome
 	times Times

@@ -28,7 +28,7 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst is how much delay behind its pace a queue may catch up on.
+// burst is how much delay behind its pace a Scheduler may catch up on.
 const burst = 50 * time.Millisecond
 
 // late is the tolerance for a late attempt, as a divisor of the period: an attempt
@@ -39,7 +39,7 @@ const late = 50
 // a pace.
 const othersFirst = 4
 
-// New returns a queue that has at most that many places for attempts in flight. It
+// New returns a Scheduler that has at most that many places for attempts in flight. It
 // sends each attempt in a goroutine that run starts.
 func New(most int, run func(func()), chance func() float64) *Scheduler {
 	return &Scheduler{
@@ -48,16 +48,15 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 	}
 }
 
-// Add starts to renew a lease that has that much trust left. Each attempt is one
-// call of send. The first is sent after soon or, if soon is zero, at random within the
-// period.
+// Add begins to renew a lease that has that much trust left. Each attempt is one call of
+// send. The first is sent after soon or, if soon is zero, at a random time of the period.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.added++
-	// Displaced: so leases that were granted together are spread over the period
-	// after their second renewal.
+	// Displaced, so that leases that were granted together are spread over the period after
+	// their second renewal.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
 	if soon == 0 {
 		soon = decide.FirstRenewal(t.Every, left, q.chance())
@@ -82,8 +81,8 @@ func (q *Scheduler) Remove(l *Lease) {
 	q.sendDue(time.Now())
 }
 
-// Renewed records that a lease was renewed, by an attempt of the queue or another write,
-// and how long that took. It schedules the next renewal. left is the trust left.
+// Renewed records that a lease was renewed, by an attempt of the Scheduler or by another
+// write, and how long that took. It schedules the next renewal. left is the trust left.
 func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
 		l.displaced = l.displaced || l.sent.Sub(l.due) > t.Every/late
@@ -161,8 +160,8 @@ func (q *Scheduler) Waits(l *Lease) {
 	q.sendDue(time.Now())
 }
 
-// sendDue sends the leases that are due, as many as places and pace allow, and
-// sets the timer for the rest. q.mu is held.
+// sendDue sends as many of the leases that are due as places and pace allow, and sets the
+// timer for the rest. The caller must hold q.mu.
 func (q *Scheduler) sendDue(now time.Time) {
 	for l := q.later.first(); l != nil && !l.due.After(now); l = q.later.first() {
 		q.later.remove(l)
@@ -196,7 +195,7 @@ func (q *Scheduler) choose() *Lease {
 	return sure
 }
 
-// begin sends an attempt of a lease. q.mu is held.
+// begin sends an attempt of a lease. The caller must hold q.mu.
 func (q *Scheduler) begin(l *Lease, now time.Time) {
 	q.due(l).remove(l)
 	l.state, l.sent = sending, now
@@ -226,7 +225,7 @@ func (q *Scheduler) begin(l *Lease, now time.Time) {
 	q.run(func() { q.ended(l, l.send()) })
 }
 
-// move moves the attempt in flight to another place. q.mu is held.
+// move moves the attempt in flight to another place. The caller must hold q.mu.
 func (q *Scheduler) move(l *Lease, to place) {
 	q.taken[l.place]--
 	l.place = to
@@ -270,7 +269,7 @@ func (q *Scheduler) retryAfter(l *Lease, out Outcome, now time.Time) time.Durati
 	return decide.RenewalRetry(l.failures, l.times.Every, l.ends.Sub(now), q.chance())
 }
 
-// setTimer sets the timer for the next time that something is due. q.mu is held.
+// setTimer sets the timer for when the next lease is due. The caller must hold q.mu.
 func (q *Scheduler) setTimer(now time.Time) {
 	at := time.Time{}
 	if l := q.later.first(); l != nil {

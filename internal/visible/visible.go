@@ -1,5 +1,5 @@
-// Package visible shows what others wrote, such as an owner's name or a server's
-// message: what would act on a terminal, or would not be seen there, is escaped.
+// Package visible prepares text of others, such as an owner's name or a server's message,
+// to be shown: it escapes characters that would act on a terminal or be invisible.
 package visible
 
 import (
@@ -12,10 +12,10 @@ import (
 	"unicode/utf8"
 )
 
-// isShown reports whether r shows as itself: the letters, marks, digits, signs and symbols
-// of every script, and the space. Others act on a terminal (control characters, also C1),
-// turn the direction of the text that follows, end a line, or are invisible (of no width,
-// tags, variations, other spaces, and unassigned by Unicode).
+// isShown reports whether r is visible as itself: the letters, marks, digits, signs and
+// symbols of every script, and the space. Other characters act on a terminal (control
+// characters, also C1), turn the direction of the text after them, end a line, or are
+// invisible (of no width, tags, variations, other spaces, and unassigned by Unicode).
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -23,8 +23,8 @@ func isShown(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Name returns s for a sentence or a cell: in quotes if it is empty, or if not all of it
-// shows.
+// Name returns s for a sentence or a table: in quotes if it is empty or has invisible
+// characters.
 func Name(s string) string {
 	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isShown(r) }) {
 		return quoted(s)
@@ -32,8 +32,8 @@ func Name(s string) string {
 	return s
 }
 
-// Period names the period that begins at start in UTC. A period that begins at midnight is
-// named by its date.
+// Period returns the name of the period that begins at start, in UTC: its date if it begins
+// at midnight.
 func Period(start time.Time) string {
 	start = start.UTC()
 	if start.Equal(start.Truncate(24 * time.Hour)) {
@@ -45,8 +45,8 @@ func Period(start time.Time) string {
 // longestRemark is the most bytes of data that are shown as the holder's remark.
 const longestRemark = 80
 
-// Remark returns data as a holder's note on its work. It returns "" if data is long, is no
-// text, or does not show entirely.
+// Remark returns data as a holder's note on its work. It returns "" if data is long, is not
+// text, or has invisible characters.
 func Remark(data []byte) string {
 	s := string(data)
 	if len(s) > longestRemark || strings.TrimSpace(s) == "" || Name(s) != s {
@@ -55,11 +55,11 @@ func Remark(data []byte) string {
 	return s
 }
 
-// Longest is how many characters of a text of others are shown.
+// Longest is how many characters of another's text are shown.
 const Longest = 200
 
-// Word returns s for a sentence: in quotes unless it is a plain word, so that no name of
-// others reads as part of the sentence. Of a long one the middle is left out.
+// Word returns s for a sentence: in quotes unless it is a plain word, so that no name reads
+// as part of the sentence. If s is long, its middle is left out.
 func Word(s string) string {
 	short := Middle(s, Longest)
 	if short == "" || short != s || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isPlain(r) }) {
@@ -68,8 +68,8 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be in a plain word: what names of hosts, users, files and
-// keys have, and neither spaces nor what ends a sentence or a clause.
+// isPlain reports whether r may be in a plain word. Names of hosts, users, files and keys
+// are plain words. Spaces, and signs that end a sentence or a clause, are not part of one.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)
@@ -77,8 +77,7 @@ func isPlain(r rune) bool {
 	return isShown(r) && unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
-// Middle shortens text to n characters: its beginning and its end stay, and "…" replaces
-// the middle.
+// Middle shortens text to n characters: "…" replaces its middle.
 func Middle(text string, n int) string {
 	if len(text) <= n || utf8.RuneCountInString(text) <= n {
 		return text
@@ -96,7 +95,7 @@ func Middle(text string, n int) string {
 	return text[:begin] + "…" + text[end:]
 }
 
-// quoted is s in quotes, as a string of Go.
+// quoted returns s in quotes, as a Go string.
 func quoted(s string) string { return Text(strconv.Quote(s)) }
 
 // Text returns s with invisible characters escaped as in JSON (\u001b), and a byte that is
@@ -104,7 +103,8 @@ func quoted(s string) string { return Text(strconv.Quote(s)) }
 // are only in its strings, and it has no other bytes.
 func Text(s string) string { return escaped(s, "\n\t") }
 
-// Line is Text for one line and one column: it escapes line ends and tabs too.
+// Line does what Text does, and also escapes line ends and tabs, for text in one line or
+// column.
 func Line(s string) string { return escaped(s, "") }
 
 func escaped(s, but string) string {
@@ -140,19 +140,21 @@ func escaped(s, but string) string {
 	return b.String()
 }
 
-// longestMessage is how many characters of an error of others are shown: AWS's own refusals
-// name the caller, the action and the table in some 300.
+// longestMessage is how many characters of another's error message are shown. AWS's
+// refusals name the caller, the action and the table in some 300.
 const longestMessage = 1000
 
-// Message returns OneLine of an error of others. Of a long one the middle is left out.
+// Message returns another's error message in one line. If it is long, its middle is left
+// out.
 func Message(text string) string { return OneLine(Middle(text, longestMessage)) }
 
-// OneLine joins the lines of text, such as an errors.Join, into one that shows entirely.
+// OneLine joins the lines of text, such as an errors.Join, into one without invisible
+// characters.
 func OneLine(text string) string {
 	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }
 
-// Error returns err with its text as Message shows it; nil is nil.
+// Error returns err with its text as Message shows it, or nil if err is nil.
 func Error(err error) error {
 	if err == nil {
 		return nil

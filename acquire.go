@@ -39,7 +39,7 @@ func (c *Client) TryAcquire(ctx context.Context, key string, opts ...AcquireOpti
 	return c.Acquire(ctx, key, append(slices.Clip(opts), NoWait())...)
 }
 
-// acquireOne is Acquire for a checked request.
+// acquireOne acquires the key of a request whose options are checked.
 func (c *Client) acquireOne(ctx context.Context, want *request) (*Lock, error) {
 	if ctx.Err() != nil {
 		return nil, c.errorf("acquire", want.key(), "%w", attempts.Cause(ctx))
@@ -81,7 +81,7 @@ func (c *Client) searched(ctx context.Context, first Key, search func() (acquire
 	return found.Held, c.granted(ctx, began, found, err)
 }
 
-// firstOf returns the lock of the first grant.
+// firstOf returns the lock of the first of the holdings.
 func firstOf(held []acquire.Holding, err error) (*Lock, error) {
 	if err != nil {
 		return nil, err
@@ -89,7 +89,7 @@ func firstOf(held []acquire.Holding, err error) (*Lock, error) {
 	return lockOf(held[0].(*hold.Lock).First()), nil
 }
 
-// wanted returns what package acquire needs to know of the request.
+// wanted returns the request as package acquire needs it.
 func (r *request) wanted(c *Client) *acquire.Want {
 	r.Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 		l := newLock(c)
@@ -99,8 +99,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted ends a call for which keys were wanted. It gives them back if the client is
-// closing: Close may not have seen them.
+// granted emits the outcome of a call. If the client is closing, it releases what was
+// found, as Close may not have seen it.
 func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
 	if err != nil {
 		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
@@ -119,7 +119,7 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found acquir
 		h := held.(*hold.Lock)
 		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
 			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
-		requests = 0 // the first event has them all
+		requests = 0 // counted in the first event
 	}
 	return nil
 }
@@ -160,7 +160,8 @@ func (c *Client) AcquireAny(ctx context.Context, keys []Key, opts ...AcquireOpti
 	return firstOf(c.searched(ctx, wants[0].key(), func() (acquire.Result, error) { return c.acquirer.First(ctx, sought) }))
 }
 
-// refuses returns why a grant is not shared with a request that belongs to it.
+// refuses returns the reason why a request from the grant's own context may not share the
+// grant, or nil.
 func (r *request) refuses(c *Client, h *hold.Lock) error {
 	if !r.reentrant {
 		return fmt.Errorf("%w: %v in table %s: use Reentrant to share the grant", ErrDeadlock, r.key(), c.cfg.Table)
@@ -171,8 +172,8 @@ func (r *request) refuses(c *Client, h *hold.Lock) error {
 	return nil
 }
 
-// differsFrom returns the first option that the grant does not meet and the record does not
-// show, or "" if there is none. Sharing sends nothing, so it can store nothing.
+// differsFrom returns the first option that asks for something that the grant does not
+// have, or "" if there is none. Sharing sends nothing, so it can store nothing.
 func (r *request) differsFrom(h *hold.Lock) string {
 	switch lease := h.Duration(); {
 	case r.lease != 0 && r.lease != lease:
@@ -187,7 +188,7 @@ func (r *request) differsFrom(h *hold.Lock) string {
 	return ""
 }
 
-// share returns another handle on the same grant, with the given expiry warnings.
+// share returns another handle of the same grant, with its own expiry warnings.
 func (c *Client) share(ctx context.Context, h *hold.Lock, want *request) (*Lock, error) {
 	l := newLock(c)
 	l.h.Once = !want.Once.None()

@@ -31,12 +31,12 @@ type Client struct {
 	leases      *lease.Leases
 	holds       *hold.Holds
 	waitFails   waitFails
-	moved       lineAMinute // while all Regions are down requests move on and on
+	moved       lineAMinute // limits log lines: while all Regions are down, requests keep moving
 	connections connections
 	waiting     atomic.Int64
 }
 
-// maxRemembered is how many keys a client remembers that it does not watch.
+// maxRemembered is how many keys a client remembers without watching them.
 const maxRemembered = 10_000
 
 // New returns a Client. It sends nothing and starts no goroutine. The error lists every
@@ -47,7 +47,7 @@ func New(db DB, cfg Config) (*Client, error) {
 		cfg.Layout = layout.Native{}
 	}
 	proto, layoutErr := records.WithMaxSkew(cfg.Layout, cfg.MaxSkew)
-	if proto == nil { // a nil layout pointer has no capabilities either
+	if proto == nil { // nil if the layout is nil, even inside an interface
 		cfg.Layout = layout.Native{}
 	}
 	if errors.Is(layoutErr, errors.ErrUnsupported) {
@@ -91,8 +91,8 @@ type Stats struct {
 	Held         int           // locks held
 	Waiting      int           // calls that wait for a key
 	Renewing     int           // renewals in flight
-	MinRemaining time.Duration // until trust in the first of the held locks ends; 0 if none is held
-	Region       string        // where requests go; empty unless the DB is one of package regions
+	MinRemaining time.Duration // shortest time for which a held lock is still trusted; 0 if none is held
+	Region       string        // where requests go; empty unless the DB is from package regions
 }
 
 // Stats returns a snapshot, for gauges. It sends nothing.
@@ -114,7 +114,7 @@ func (c *Client) Stats() Stats {
 
 // emit reports an event. No mutex is held.
 func (c *Client) emit(ctx context.Context, e Event) {
-	if c.env.Log.Enabled(ctx, slog.LevelDebug) { // the words cost more than the question
+	if c.env.Log.Enabled(ctx, slog.LevelDebug) { // checked first, as the arguments are expensive to compute
 		c.env.Log.LogAttrs(ctx, slog.LevelDebug, "leasehold: "+string(e.Kind), slog.String("key", e.Key.String()),
 			slog.Int64("token", e.Token), slog.Any("err", e.Err))
 	}
@@ -128,8 +128,8 @@ func (c *Client) emit(ctx context.Context, e Event) {
 	}
 }
 
-// emitOr reports an event on a caller's goroutine. If OnEvent panics, the caller never
-// gets what the event reports: undo takes it back.
+// emitOr emits an event on a caller's goroutine. If OnEvent panics, the caller never
+// receives what the event reports, so undo gives it back.
 func (c *Client) emitOr(ctx context.Context, e Event, undo func()) {
 	told := false
 	defer func() {

@@ -170,7 +170,7 @@ func (cfg Config) complete(proto protocol.Protocol) (Config, error) {
 	switch {
 	case margin < 0:
 		bad("Margin is %v: negative", margin)
-	case !long: // other limits depend on the lease
+	case !long: // the other limits depend on a valid lease
 	case cfg.Margin >= cfg.Lease:
 		bad("Margin is %v: it must be below Lease, %v", cfg.Margin, cfg.Lease)
 	case skew > 0 && trust < lease.ShortestTrust:
@@ -227,14 +227,14 @@ func (cfg *Config) maxSkewProblem() error {
 	return cfg.unsupported("Config.MaxSkew: leave it out, and watch a dead holder for one lease, or use layout native")
 }
 
-// throughOutage reports whether locks are held past their lease while DynamoDB is
+// throughOutage reports whether the layout holds locks past their lease while DynamoDB is
 // unavailable.
 func throughOutage(l layout.Layout) bool {
 	java, ok := l.(layout.AWSLabs)
 	return ok && java.HoldThroughOutage
 }
 
-// withUnit returns the duration that a number of nanoseconds probably meant.
+// withUnit returns a number of nanoseconds as the duration that was probably meant.
 func withUnit(d time.Duration) string {
 	unit := "time.Second"
 	if d >= 1000 {
@@ -243,8 +243,8 @@ func withUnit(d time.Duration) string {
 	return fmt.Sprintf("%d * %s", d.Nanoseconds(), unit)
 }
 
-// checkDB refuses a client that could never answer, and one under which two clients could
-// hold a lock.
+// checkDB refuses a DB whose requests can never be answered, or with which two clients
+// could hold a lock.
 func checkDB(db DB, l layout.Layout) error {
 	if sdk, ok := db.(*dynamodb.Client); db == nil || ok && sdk == nil {
 		return errors.New("leasehold: config: the DynamoDB client is nil: pass dynamodb.NewFromConfig(cfg)")
@@ -255,15 +255,15 @@ func checkDB(db DB, l layout.Layout) error {
 	return nil
 }
 
-// connections is the idle pool of the SDK's HTTP client. A connection that does not
-// fit into it is closed after its request, and renewals wait for new ones.
+// connections is the pool of idle connections of the SDK's HTTP client. A connection that
+// does not fit into it is closed after its request, and renewals wait for new ones.
 type connections struct {
-	idle int // how many it keeps; math.MaxInt if unknown
+	idle int // size of the pool; math.MaxInt if unknown
 	said sync.Once
 }
 
-// locksPerConnection is how many locks one idle connection is enough for. After the
-// process has paused, all of them are renewed at once.
+// locksPerConnection is the number of locks for which one idle connection is enough. After
+// the process was paused, all of them are renewed at once.
 const locksPerConnection = 10
 
 func idleConnections(db DB) int {

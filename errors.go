@@ -23,26 +23,26 @@ import (
 
 // The errors to match with errors.Is.
 var (
-	ErrHeld           = errors.New("leasehold: held by another")            // matches *HeldError
-	ErrDone           = errors.New("leasehold: done already")               // matches *DoneError
-	ErrLost           = core.ErrLost                                        // matches *LostError
-	ErrReleased       = core.ErrReleased                                    // why the lock's context ended: Release, or Detach
+	ErrHeld           = errors.New("leasehold: held by another")            // a *HeldError matches it
+	ErrDone           = errors.New("leasehold: done already")               // a *DoneError matches it
+	ErrLost           = core.ErrLost                                        // a *LostError matches it
+	ErrReleased       = core.ErrReleased                                    // the cause of a lock's context after Release or Detach
 	ErrClosed         = core.ErrClosed                                      // Close was called
 	ErrNotRun         = errors.New("leasehold: function not run")           // Do failed before it called fn
 	ErrNotFound       = errors.New("leasehold: no such record")             // from Get, Break and IfExists
-	ErrChanged        = errors.New("leasehold: record has changed")         // matches *ChangedError
+	ErrChanged        = errors.New("leasehold: record has changed")         // a *ChangedError matches it
 	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write may have been applied, or may still be
 	ErrDeadlock       = errors.New("leasehold: this context holds the key") // waiting could never end; see Reentrant
-	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps ResourceNotFoundException
-	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, under a shared lease: the grant is broken
+	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps DynamoDB's ResourceNotFoundException
+	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, if the holder has a shared lease: the grant is broken
 )
 
 // HeldError is returned if another client holds the key. It matches ErrHeld.
 type HeldError struct {
 	Table  string
 	Key    Key
-	Holder Record // the last one read
-	Err    error  // matches, too: what ended the wait, and the last failed request; nil without a wait
+	Holder Record // the record as last read
+	Err    error  // what ended the wait, and the last failed request, which match too; nil without a wait
 }
 
 func (e *HeldError) Error() string {
@@ -64,7 +64,8 @@ func (e *HeldError) Error() string {
 	return b.String()
 }
 
-// inTable names the table in the text of an error, if it is known.
+// inTable returns the part of an error's text that names the table, or "" if the table is
+// not known.
 func inTable(table string) string {
 	if table == "" {
 		return ""
@@ -75,8 +76,9 @@ func inTable(table string) string {
 // oneLine returns an error's text on one line, bounded and entirely visible.
 func oneLine(err error) string { return visible.Message(err.Error()) }
 
-// holderName returns a record's owner, for people. Some layouts have none. The name that a
-// peer wrote is shown whole, even if it looks like one of ours.
+// holderName returns a record's owner, for people, or a substitute in layouts without
+// owners. The whole name that a peer wrote is shown, even if it looks like one of
+// leasehold's.
 func holderName(r Record) string {
 	if r.Grant != "" {
 		return visible.Word(cmp.Or(protocol.ShortOwner(r.Owner), "somebody"))
@@ -146,7 +148,7 @@ func (e *LostError) Error() string {
 	case LostBroken:
 		switch {
 		case broken:
-		case e.By != nil && e.By.Released && e.By.Token == e.Token: // another process that has the grant may have released it
+		case e.By != nil && e.By.Released && e.By.Token == e.Token: // released by another process that has resumed the grant
 			b.WriteString("the record shows it released")
 		default:
 			b.WriteString("somebody broke or deleted it")
@@ -167,7 +169,7 @@ func (e *LostError) Unwrap() []error { return []error{ErrLost, e.Err} }
 type CommitError struct {
 	Table   string // the lock's table
 	Key     Key
-	Reasons []types.CancellationReason // by index of writes
+	Reasons []types.CancellationReason // one for each of the writes, in their order
 	Err     error                      // *types.TransactionCanceledException
 }
 
@@ -194,7 +196,7 @@ func (e *CommitError) Unwrap() error { return e.Err }
 // unless ErrUnknownOutcome matches, too. It matches ErrChanged.
 type ChangedError struct {
 	Table string
-	Now   Record // what Break found
+	Now   Record // the record that Break has read
 }
 
 func (e *ChangedError) Error() string {
@@ -212,11 +214,11 @@ func (e *ChangedError) Unwrap() error { return ErrChanged }
 type RecordError struct {
 	Table     string
 	Key       Key
-	Attribute string                          // the one that cannot be read
+	Attribute string                          // the attribute that cannot be read
 	Problem   string                          // why, for people
-	Item      map[string]types.AttributeValue // the stored item
+	Item      map[string]types.AttributeValue // as it is stored
 
-	otherKind string // its other kind, if it is not damaged, with advice
+	otherKind string // set if it is an undamaged item of another kind, with advice
 	advice    string // what to do; "" if it is damaged
 }
 
@@ -224,7 +226,7 @@ func (e *RecordError) Error() string {
 	if e.otherKind != "" {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.otherKind)
 	}
-	if e.Key == (Key{}) { // no key to look at the item by
+	if e.Key == (Key{}) { // without a key there is no command to show the item by
 		return fmt.Sprintf("leasehold: an item%s is not a lock of this layout: %s %s: %s",
 			inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), decide.OtherSchema)
 	}
@@ -232,7 +234,7 @@ func (e *RecordError) Error() string {
 		e.Key, inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), cmp.Or(e.advice, damagedAdvice))
 }
 
-// damagedAdvice is the advice about a damaged record. The command puts the key into it.
+// damagedAdvice is advice about a damaged record; the command inserts the key.
 const damagedAdvice = "use the layout that wrote it or, if nobody can hold it, see and remove it with leasehold break"
 
 // UnsupportedError is returned if the layout as configured or, if Layout is empty, the
@@ -250,8 +252,9 @@ func (cfg *Config) unsupported(feature string) error {
 	return &UnsupportedError{Table: cfg.Table, Layout: cfg.Layout.Name(), Feature: feature}
 }
 
-// checkTransactions returns an error if the table is known to have no transactions. If that
-// is being asked, it waits for the answer, for a few seconds at most.
+// checkTransactions returns an error if the table is known to have no transactions. While
+// the Regions are still being asked for that, it waits for the answer, for a few seconds at
+// most.
 func (c *Client) checkTransactions(ctx context.Context) error {
 	several := c.env.Requests.Regions
 	if several == nil {
@@ -277,7 +280,7 @@ type OpError struct {
 	Op    string // "acquire" (every call that acquires), "renew", "release", "commit", "read", "get", "list", "watch", "break", "resume", "forget", "step down"
 	Table string
 	Key   Key   // empty if the operation is not for one key
-	Err   error // the SDK's
+	Err   error // from the SDK
 }
 
 func (e *OpError) Error() string {
@@ -292,7 +295,7 @@ func (e *OpError) Error() string {
 
 func (e *OpError) Unwrap() error { return e.Err }
 
-// advised returns the text of a failed request's error: advice, then the error.
+// advised returns the text for an error of a request, preceded by advice.
 func advised(err error) string {
 	if advice := advise(err); advice != "" {
 		return advice + ": " + oneLine(err)
@@ -300,7 +303,7 @@ func advised(err error) string {
 	return oneLine(err)
 }
 
-// advise returns advice about an error of DynamoDB.
+// advise returns advice about an error of DynamoDB, or "".
 func advise(err error) string {
 	var without *attempts.UnsignedError
 	var foreign *attempts.ForeignError
@@ -308,7 +311,7 @@ func advise(err error) string {
 	case errors.As(err, &foreign):
 		return decide.NotDynamoDB
 	case errors.As(err, &without):
-		return "" // its own text says so
+		return "" // the error has advice of its own
 	case decide.NoCredentials(err):
 		return "no credentials: set AWS_PROFILE or the AWS_ variables"
 	case decide.NotSigned(err):
@@ -338,7 +341,7 @@ func adviseSilence(err error) string {
 	return ""
 }
 
-// errorf returns the error of a call for a key that sent nothing.
+// errorf returns the error of a call for a key that was refused before any request.
 func (c *Client) errorf(op string, key Key, format string, args ...any) error {
 	return c.env.Errorf(op, key, format, args...)
 }
@@ -357,14 +360,14 @@ func opError(op, table string, key Key, err error) error {
 	return &OpError{Op: op, Table: table, Key: key, Err: err}
 }
 
-// notRunError marks an error of Do from before the function was called.
+// notRunError is an error with which Do ended before it called the function.
 type notRunError struct{ err error }
 
 func (e *notRunError) Error() string        { return e.err.Error() }
 func (e *notRunError) Is(target error) bool { return target == ErrNotRun }
 func (e *notRunError) Unwrap() error        { return e.err }
 
-// recordError is the error for an item that could not be read as a lock of the layout.
+// recordError returns the error for an item that cannot be decoded as a lock of the layout.
 func (c *Client) recordError(key Key, item protocol.Item, err error) error {
 	if errors.Is(err, protocol.ErrLastToken) {
 		return &RecordError{Table: c.cfg.Table, Key: key, Item: item, Attribute: "fencingToken", Problem: err.Error(), otherKind: lastToken}

@@ -27,16 +27,16 @@ const (
 type Event struct {
 	Kind      EventKind
 	Time      time.Time     // when it happened, by the wall clock
-	Key       Key           // the first, for a commit of several locks
+	Key       Key           // the first key, for a commit of several locks
 	Token     int64         // fencing token; 0 before there is a grant
-	Took      time.Duration // from when to when: see the kinds
+	Took      time.Duration // a duration: the kinds say from when to when
 	Held      time.Duration // how long the grant lasted
-	Remaining time.Duration // how long the lock is still trusted
-	Requests  int           // sent to DynamoDB
-	TookOver  bool          // granted: from a dead holder
-	Local     bool          // granted: handed over by another goroutine of this client
+	Remaining time.Duration // for how long the lock is still trusted
+	Requests  int           // number of requests sent to DynamoDB
+	TookOver  bool          // granted: the key was taken over from a dead holder
+	Local     bool          // granted: another goroutine of this client has handed the key over
 	Holder    *Record       // waiting: a copy of the record
-	Position  int           // waiting: position in the queue, from 1; 0 if not in it
-	Region    string        // region: where requests go
+	Position  int           // waiting: the position in the queue, from 1; 0 if the call is not in it
+	Region    string        // region: the Region that requests go to
 	Err       error         // nil if nothing went wrong
 }

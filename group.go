@@ -15,7 +15,7 @@ import (
 // The zero Group is not usable.
 type Group struct {
 	g     hold.Group
-	locks []*Lock // in order of first mention
+	locks []*Lock // in the order in which their keys were first given
 }
 
 func newGroup(ctx context.Context, locks []*Lock) *Group {
@@ -53,7 +53,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	returned := false
 	defer func() {
 		within := ctx
-		if !returned { // a panic waits for the release, but not until ctx ends
+		if !returned { // after a panic it waits for the release, but not until ctx ends
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
 			within = ended
@@ -69,8 +69,8 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	return err
 }
 
-// beginWork counts a function in Do for every lock. If one has ended it counts
-// none, and releases the others.
+// beginWork counts a function in Do for every lock. If one lock has ended, it counts none
+// and releases the others.
 func (g *Group) beginWork(ctx context.Context) error {
 	for i, l := range g.locks {
 		if err := l.h.BeginWork(); err != nil {
@@ -78,7 +78,7 @@ func (g *Group) beginWork(ctx context.Context) error {
 				begun.h.EndWork()
 			}
 			if others := slices.Concat(g.locks[:i], g.locks[i+1:]); len(others) > 0 {
-				_ = newGroup(ctx, others).Release(ctx) // reported as events
+				_ = newGroup(ctx, others).Release(ctx) // the errors are reported as events
 			}
 			return err
 		}
@@ -86,9 +86,10 @@ func (g *Group) beginWork(ctx context.Context) error {
 	return nil
 }
 
-// endWork ends what beginWork began and releases the locks, with the mark if done is set.
-// It returns how locks were lost, or why the mark may not be stored. Only losses before fn
-// returned count: the release can only add that another client's grant was there already.
+// endWork undoes beginWork and releases the locks, with the mark if done is set. It returns
+// how locks were lost, or why the mark may not be stored. A loss counts only if it came
+// before fn returned; after that, the release may still find another client's grant, which
+// is no news.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {
@@ -97,7 +98,7 @@ func (g *Group) endWork(ctx context.Context, done bool) error {
 		}
 	}
 	if done && len(lost) == 0 && g.isOnce() {
-		defer g.locks[0].h.EndWork() // Close would release it without the mark
+		defer g.locks[0].h.EndWork() // not earlier, as Close would release the lock without the mark
 		if err := g.Release(ctx, MarkDone()); !errors.Is(err, hold.ErrShared) {
 			return err
 		}
@@ -180,13 +181,13 @@ func (c *Client) AcquireAll(ctx context.Context, keys []Key, opts ...AcquireOpti
 	case gone == nil:
 		return newGroup(ctx, locks), nil
 	case len(locks) > 0:
-		_ = newGroup(ctx, locks).Release(ctx) // reported as events
+		_ = newGroup(ctx, locks).Release(ctx) // the errors are reported as events
 	}
 	return nil, gone
 }
 
-// newRequests turns keys into requests, in order of first mention. It returns an error for
-// an invalid key before anything is sent.
+// newRequests returns a request for each key, in the order in which the keys were first
+// given. If a key or an option is invalid, it returns an error.
 func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, error) {
 	if len(keys) == 0 {
 		return nil, fmt.Errorf("leasehold: acquire in table %s: no keys: name at least one", c.cfg.Table)
@@ -214,8 +215,8 @@ func (c *Client) newRequests(keys []Key, opts []AcquireOption) ([]*request, erro
 	return wants, nil
 }
 
-// checkOrder returns an error for a wait for a key that sorts below a key of a Group that
-// ctx belongs to: the key's holder may itself be waiting for a key of the Group.
+// checkOrder returns an error if want sorts below a key of a Group that ctx belongs to: the
+// holder of the wanted key may itself be waiting for a key of the Group.
 func checkOrder(ctx context.Context, c *Client, want *request) error {
 	if want.NoWait {
 		return nil
@@ -226,7 +227,7 @@ func checkOrder(ctx context.Context, c *Client, want *request) error {
 	return nil
 }
 
-// orderError is the error of two keys acquired out of order. It is ErrDeadlock.
+// orderError is the error of a key that was acquired out of order. It matches ErrDeadlock.
 type orderError struct {
 	table      string
 	want, held Key

@@ -88,7 +88,7 @@ func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) 
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
 
-// newLock returns a handle without a grant.
+// newLock returns a Lock whose handle has no grant yet.
 func newLock(c *Client) *Lock {
 	l := &Lock{c: c}
 	l.h.Of = l
@@ -98,7 +98,7 @@ func newLock(c *Client) *Lock {
 // lockOf returns the Lock of a handle.
 func lockOf(h *hold.Handle) *Lock { return h.Of.(*Lock) }
 
-// warned returns the expiry warnings for l that a caller has asked for.
+// warned returns the expiry warnings of a call, set up to pass l to their functions.
 func (l *Lock) warned(asked []warning) []hold.Warning {
 	warnings := make([]hold.Warning, len(asked))
 	for i, w := range asked {
@@ -160,8 +160,8 @@ func (g *Group) Release(ctx context.Context, opts ...ReleaseOption) error {
 	return g.g.Release(ctx, terms)
 }
 
-// terms returns the terms of the release of each lock. If an option is bad, it returns the
-// error, and the terms without options.
+// terms returns the terms on which each lock is released. If an option is invalid, it
+// returns the error, and the terms without options.
 func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 	terms := make([]hold.Terms, len(g.locks))
 	var bad error

@@ -43,8 +43,8 @@ func (c *Client) Get(ctx context.Context, key string, opts ...KeyOption) (Record
 	return recordOf(r), err
 }
 
-// retryRead repeats a read that was throttled or had no answer, for as long as
-// TryAcquire would.
+// retryRead repeats a read that was throttled or had no answer, for as long as TryAcquire
+// would.
 func (c *Client) retryRead(ctx context.Context, op string, key Key, read func(context.Context) error) error {
 	began := c.env.Now()
 	err := c.env.Requests.Repeat(ctx, func() error {
@@ -99,7 +99,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, e
 			for _, item := range items {
 				key := c.env.Proto.Schema().KeyOf(item)
 				if protocol.IsSessionKey(c.env.Proto, key) {
-					continue // not a lock, and not damaged either
+					continue // another kind of row
 				}
 				r, err := c.env.Decode(key, item)
 				if !yield(recordOf(r), err) {
@@ -265,8 +265,8 @@ func (c *Client) ForgetDone(ctx context.Context, r Record) error {
 	return err
 }
 
-// forgetting removes one mark. It writes no version, and needs none: that the record does
-// not have the mark is all it is for, whichever attempt did it.
+// forgetting is the operation that removes one mark. It has no version, and needs none: it
+// has succeeded once the record lacks the mark, whichever attempt removed it.
 type forgetting struct {
 	c     *Client
 	proto protocol.Native

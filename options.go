@@ -40,11 +40,11 @@ type RecordOption interface {
 type request struct {
 	acquire.Want
 	reentrant bool
-	lease     time.Duration // lease from WithLease; zero if not given
-	policy    policy        // policy from an option
+	lease     time.Duration // from WithLease; zero if not given
+	policy    policy        // from DeleteOnRelease
 	warnings  []warning
-	label     *string        // label from Once
-	period    *time.Duration // period from Every
+	label     *string        // from Once; nil if not given
+	period    *time.Duration // from Every; nil if not given
 }
 
 func (r *request) key() Key { return r.Key }
@@ -58,7 +58,7 @@ const (
 	deleteRecord
 )
 
-// warning is a function to call before expiry, from WithExpiryWarning.
+// warning is a function to call before the lock expires, from WithExpiryWarning.
 type warning struct {
 	left time.Duration
 	fn   func(*Lock)
@@ -175,14 +175,14 @@ func (yes DeleteOnRelease) toRelease(t *hold.Terms) { t.Delete = bool(yes) }
 
 // ListOptions selects the records of List; the zero value selects all.
 type ListOptions struct {
-	Prefix    string // keys that begin with it; List still reads the whole table
-	Partition string // one partition key, by a query that reads nothing else; not with Prefix
-	After     Key    // start after it: the key of the last record of an earlier listing
+	Prefix    string // only keys with this prefix; List still reads the whole table
+	Partition string // only this partition key, by a query that reads nothing else; not with Prefix
+	After     Key    // only records after this key, the last one of an earlier listing
 }
 
 // BreakOptions are the options of Break.
 type BreakOptions struct {
-	Reason      string // stored in the record, for the holder's LostError; at most 1000 bytes
+	Reason      string // for the holder's LostError; stored in the record; at most 1000 bytes
 	IfUnrenewed bool   // only if the holder, which was found dead, has not renewed since the record was read
 }
 

@@ -35,19 +35,19 @@ type Record struct {
 	Owner      string                          // owner of the last grant; empty in layouts that store none
 	Token      int64                           // fencing token of the last grant; 0 if another library granted it
 	Grant      string                          // id of the last grant; empty if another library granted it
-	Version    string                          // new with every write of ours
+	Version    string                          // changes with every write by leasehold
 	Lease      time.Duration                   // 0 in layouts that store when the lease expires
 	GrantedAt  time.Time                       // by the holder's clock, for people; zero if unknown
 	Released   bool                            // the key is free, and the record kept
-	WrittenAt  time.Time                       // its grant, last renewal or release, by the writer's clock; rare under a shared lease; zero if unknown
+	WrittenAt  time.Time                       // time of the grant, last renewal or release, by the writer's clock; rarely new under a shared lease; zero if unknown
 	ExpiresAt  time.Time                       // end of the lease or, once released, of the record, by the writer's clock; zero if not stored
 	Data       []byte                          // from WithData or WithInitialData; nil if there is none
-	Attributes map[string]types.AttributeValue // from WithAttributes, and others that the layout does not use; nil if none
+	Attributes map[string]types.AttributeValue // from WithAttributes, and others that the layout does not use; nil if there are none
 
 	Session string // id of the shared lease that is renewed instead; empty if none. Lease is then for clients that know no shared leases
 
-	Former *End  // of a free key its last grant, of a held one the grant before; nil if the record does not contain it
-	Broken *End  // the last break of one of this key's grants, even if others were made since; nil if unknown
+	Former *End  // the last grant of a free key, or the grant before the current one; nil if the record does not contain it
+	Broken *End  // the last broken grant of this key, even if others were made since; nil if unknown
 	Done   *Done // the last work done with Once or Every; nil if unknown
 
 	// Waiting is the queue, its head first. A waiter may have died since.
@@ -55,7 +55,7 @@ type Record struct {
 		Owner string
 		Since time.Time // by the waiter's clock
 	}
-	NoQueueUntil time.Time // until then nobody joins the queue: a waiter that was handed the key had died; zero if unset
+	NoQueueUntil time.Time // no client joins the queue until then, as a waiter that was handed the key had died; zero if unset
 }
 
 func recordOf(in protocol.Record) Record {
@@ -88,17 +88,17 @@ func (r Record) LogValue() slog.Value {
 // End describes how a grant ended.
 type End struct {
 	How    string    // "released"; "taken over", as its holder had died; or "broken"
-	Owner  string    // its holder; empty if unknown
-	Token  int64     // its token; 0 if it had none
+	Owner  string    // the holder; empty if unknown
+	Token  int64     // the grant's token; 0 if it had none
 	At     time.Time // by the clock of the client that ended it; zero if unknown
-	By     string    // broken: owner of the client that broke it
-	Reason string    // broken: from BreakOptions
+	By     string    // if it was broken: the owner of the client that broke it
+	Reason string    // if it was broken: from BreakOptions
 }
 
 // isOf reports whether b is the break of the grant with this token.
 func (b *End) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
-// brokenText returns a line for people.
+// brokenText returns a line about the break, for people.
 func (b *End) brokenText() string {
 	s := "broken by " + visible.Word(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
 	if b.Reason != "" {
@@ -107,7 +107,7 @@ func (b *End) brokenText() string {
 	return s
 }
 
-// clockText returns a time for people: with its date unless it is in the last hours.
+// clockText returns a time for people, with the date unless it is in the last hours.
 func clockText(t time.Time) string {
 	if time.Since(t) > 12*time.Hour {
 		return t.Local().Format(time.DateTime)
@@ -115,15 +115,14 @@ func clockText(t time.Time) string {
 	return t.Local().Format("15:04:05")
 }
 
-// clone returns a copy that shares nothing with r: its caller may change the data and
-// attributes.
+// clone returns a copy of r whose data and attributes may be changed.
 func (r Record) clone() Record {
 	r.Data, r.Attributes = bytes.Clone(r.Data), attribute.Clone(r.Attributes)
 	r.Former, r.Broken, r.Done, r.Waiting = copied(r.Former), copied(r.Broken), copied(r.Done), slices.Clone(r.Waiting)
 	return r
 }
 
-// copied returns a pointer to a copy of *p, or nil for nil.
+// copied returns a pointer to a copy of *p, or nil if p is nil.
 func copied[T any](p *T) *T {
 	if p == nil {
 		return nil
@@ -176,7 +175,7 @@ func formatTime(t time.Time) string {
 	return t.UTC().Format(jsonTime)
 }
 
-// parseTime reads what formatTime has written.
+// parseTime parses the output of formatTime.
 func parseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
 	if year := t.UTC().Year(); err == nil && (t.IsZero() || year < 0 || year > 9999) {
@@ -242,11 +241,11 @@ func (r Record) MarshalJSON() ([]byte, error) {
 
 // Done is the mark of the last work done under a key with Once or Every.
 type Done struct {
-	Once   string    // its label; empty with Every
-	Period time.Time // when that began
-	Owner  string    // the holder of the grant
-	At     time.Time // by that client's clock
-	Token  int64     // the grant's token
+	Once   string    // the label; empty with Every
+	Period time.Time // the start of the period; zero with Once
+	Owner  string    // the holder that did it
+	At     time.Time // when it was done, by that client's clock
+	Token  int64     // token of the grant
 }
 
 // MarshalJSON writes the command's output.

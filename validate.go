@@ -14,7 +14,7 @@ import (
 // maxItemBytes is DynamoDB's limit of one item (Service quotas, "Item size").
 const maxItemBytes = 400 << 10
 
-// newRequest checks a call of Acquire. If something is wrong with it, nothing is sent.
+// newRequest returns a checked call of Acquire, or the error of an invalid one.
 func (c *Client) newRequest(key string, opts []AcquireOption) (*request, error) {
 	r := &request{Want: acquire.Want{Key: protocol.Key{Partition: key}, Timing: c.timing}}
 	return r, c.completeRequest(r, opts)
@@ -52,7 +52,7 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 		return err
 	}
 	switch {
-	case !r.Once.None(): // the record has the mark
+	case !r.Once.None(): // the mark is in the record
 	case r.policy == byConfig:
 		r.Delete = c.cfg.deletesByDefault()
 	default:
@@ -130,12 +130,12 @@ func (c *Client) checkLease(op string, key Key, length time.Duration) error {
 	return nil
 }
 
-// deletesByDefault reports whether a release deletes the record where no option says.
+// deletesByDefault reports whether a release without options deletes the record.
 func (cfg *Config) deletesByDefault() bool {
 	return cfg.DeleteOnRelease || !cfg.Layout.Capabilities().KeepOnRelease
 }
 
-// checkRelease refuses a release that the layout cannot do.
+// checkRelease returns an error if the layout cannot release in that way.
 func (cfg *Config) checkRelease(deletes bool) error {
 	switch caps := cfg.Layout.Capabilities(); {
 	case !deletes && !caps.KeepOnRelease:
@@ -176,8 +176,8 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 }
 
 // recordOverhead returns the size in bytes of a record of this client without key, data and
-// attributes: names, ids and numbers, rounded up, a mark of done work, and in the native
-// layout the queue with its advice.
+// attributes. It counts names, ids and numbers, rounded up, a mark of done work and, in the
+// native layout, a full queue.
 func recordOverhead(owner string, proto protocol.Protocol) int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(owner)
@@ -213,7 +213,7 @@ func (c *Client) completeOnce(r *request) error {
 	return nil
 }
 
-// refuseSession refuses the key of a session's row, which is no lock's.
+// refuseSession returns an error if key is the key of a session's row, which is not a lock.
 func (c *Client) refuseSession(op string, key Key) error {
 	if protocol.IsSessionKey(c.env.Proto, key) {
 		return c.errorf(op, key, "the key belongs to a session: choose one that does not begin with leasehold/session/")

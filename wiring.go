@@ -38,7 +38,7 @@ func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core
 	return env
 }
 
-// listener turns what happens inside into events, and lines of the log.
+// listener turns reports of the internal packages into events and log lines.
 type listener struct{ c *Client }
 
 func (l listener) Report(ctx context.Context, in core.Event) {
@@ -56,7 +56,7 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 	}
 	if in.Kind == core.WaitError {
 		l.c.waitFails.warn(ctx, l.c, in.Key, in.Err)
-		// One that watches has said so already.
+		// An Observation has reported these already.
 		if op, damaged := (*OpError)(nil), (*RecordError)(nil); !errors.As(in.Err, &op) && !errors.As(in.Err, &damaged) {
 			e.Err = opError("acquire", l.c.cfg.Table, in.Key, in.Err)
 		}
@@ -64,18 +64,18 @@ func (l listener) Report(ctx context.Context, in core.Event) {
 	l.c.emit(ctx, e)
 }
 
-// lineAMinute limits lines of the log that would repeat by the request. It is safe for
-// concurrent use.
+// lineAMinute limits log lines that each request would repeat. It is safe for concurrent
+// use.
 type lineAMinute struct{ at atomic.Int64 } // when the last line was written, in monotonic time; 0 before the first
 
-// isDue reports whether a line is due at now, and takes it for written if it is.
+// isDue reports whether a line is due at now. If so, it counts the line as written.
 func (l *lineAMinute) isDue(now decide.Instant) bool {
 	last := l.at.Load()
 	return (last == 0 || durations.Less(now.Mono, time.Duration(last)) >= acquire.ReportEvery) && l.at.CompareAndSwap(last, int64(max(now.Mono, 1)))
 }
 
-// waitFails logs that requests of waits fail: one line a minute for all waits of a
-// client, with the number of reports left out since the last line.
+// waitFails logs failed requests of waits: one line a minute for all waits of a client,
+// with the number of reports that were left out since the last line.
 type waitFails struct {
 	line   lineAMinute
 	others atomic.Int64
@@ -91,8 +91,8 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 		slog.Int64("waiting", c.waiting.Load()), slog.Any("err", err))
 }
 
-// regionNews reports that requests go to another Region, or never will, as an event and in the
-// log. The request that noticed it does not wait.
+// regionNews reports, as an event and in the log, that requests now go to another Region,
+// or never will. It does not delay the request that noticed it.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	log := func(level slog.Level, message string, more ...slog.Attr) {
 		c.env.Log.LogAttrs(ctx, level, message, append([]slog.Attr{slog.String("region", now.Region), slog.String("table", c.cfg.Table)}, more...)...)
@@ -111,7 +111,7 @@ func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
 	})
 }
 
-// emitGaveUp emits the event of a call that ends without a grant. It emits none if NoWait
+// emitGaveUp emits the event of a call that ended without a grant. It emits none if NoWait
 // returned a holder.
 func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, requests int, err error) {
 	held := (*HeldError)(nil)
@@ -125,7 +125,7 @@ func (c *Client) emitGaveUp(ctx context.Context, key Key, began decide.Instant, 
 	c.emit(ctx, Event{Kind: kind, Key: key, Took: c.env.Now().Mono - began.Mono, Requests: requests, Err: err})
 }
 
-// userErrors makes the public errors, whose types users know, for the internal packages.
+// userErrors makes errors of public types for the internal packages.
 type userErrors struct{ c *Client }
 
 func (e userErrors) Failed(op string, key protocol.Key, err error) error {
@@ -174,7 +174,7 @@ func init() {
 	bridge.Record = func(r protocol.Record) any { return recordOf(r) }
 }
 
-// inside is the inside of a client, for package bridge.
+// inside implements bridge.Client.
 type inside struct{ c *Client }
 
 func (in inside) Env() *core.Env { return in.c.env }

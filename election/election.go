@@ -55,7 +55,7 @@ type Election struct {
 	key   string
 	place chan struct{} // holds one token: the running function of Lead
 	asked atomic.Bool   // a step-down was requested since the last campaign
-	led   atomic.Bool   // a campaign was won
+	led   atomic.Bool   // a campaign has been won
 }
 
 // New returns the election under key. It sends no request. Layouts without data cannot store
@@ -88,10 +88,10 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 	switch {
 	case value != "":
 		opts = append(slices.Clip(opts), leasehold.WithData([]byte(value)))
-	case e.in.Env().Caps.Data: // removes the previous leader's value
+	case e.in.Env().Caps.Data: // so that the previous leader's value is removed
 		opts = append(slices.Clip(opts), leasehold.WithData(nil))
 	}
-	if e.led.Load() { // a denial may be temporary: the policy has allowed it before
+	if e.led.Load() { // a denial may be temporary, as the policy has allowed the key before
 		ctx = core.GoesOn(ctx)
 	}
 	term, err := e.locks.Acquire(ctx, e.key, opts...)

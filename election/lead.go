@@ -55,13 +55,13 @@ func (e *Election) Lead(ctx context.Context, value string, fn func(ctx context.C
 // serve calls fn under a term. again means that the term was lost before fn had returned, or
 // was released because of a request to step down.
 func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(context.Context, *leasehold.Lock) error) (again bool, err error) {
-	var called error       // the error of fn
-	var asked, ended error // the causes with which ctx and the term had ended by then
+	var called error       // what fn has returned
+	var asked, ended error // the causes with which ctx and the term had ended when fn returned
 	looked := false
 	look := func() { asked, ended, looked = context.Cause(ctx), term.Err(), true }
 	until, resign := context.WithCancelCause(ctx)
 	defer resign(nil)
-	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // accepts each term of Campaign
+	_ = e.OnStepDown(term, func() { resign(ErrAsked) }) // cannot fail for a term of Campaign
 	err = term.Do(until, func(bound context.Context, term *leasehold.Lock) error {
 		defer look()
 		select {
@@ -74,7 +74,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 		}
 		return called
 	})
-	if !looked { // ctx or the term ended before fn began
+	if !looked { // ctx or the term had ended before fn began
 		look()
 	}
 	switch {
@@ -85,7 +85,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(ended, leasehold.ErrClosed):
 		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
-		return true, nil // its release has shown that
+		return true, nil // the release has shown that
 	case errors.Is(context.Cause(until), ErrAsked):
 		return true, nil
 	}

@@ -22,8 +22,9 @@
 // A permit costs as much as a lock: two writes. The keys are tried in order from a random
 // one. Each key that another process holds may cost a rejected write: at most n-1, and none
 // for keys that this process knows to be held. A waiter reads all permits at once, as often
-// as it would read a lock, and writes nothing. Within one client, goroutines wait for each
-// permit in the order of their calls. There is no order between processes.
+// as it would read a lock. In the native layout it also joins the queues of two permits, one
+// write each, and of more the longer it waits. So among processes the order is roughly that
+// in which they came; goroutines of one client wait in the order of their calls.
 //
 // # Limits
 //

@@ -259,7 +259,7 @@ func hostAndPid() string {
 const atMost = 3 * 300
 
 // Examples are copied: what goes wrong for good in one may not become a busy loop.
-func TestLoopOfTheWorkersDoesNotSpin(t *testing.T) {
+func TestExampleWorkerLoopsNeverSpin(t *testing.T) {
 	for name, tc := range map[string]struct {
 		table string
 		fault lab.Fault

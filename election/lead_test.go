@@ -158,7 +158,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsEndOfContext(t *testing.T) {
+func TestLeadReturnsCauseOfItsContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {

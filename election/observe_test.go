@@ -157,7 +157,7 @@ func TestObserveEndsWithLastingError(t *testing.T) {
 }
 
 // An observer may leave the loop. No goroutine or request remains.
-func TestObserveMayBeLeft(t *testing.T) {
+func TestObserveEndsWhenItsLoopBreaks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		for _, err := range e.Observe(t.Context()) {

@@ -128,7 +128,7 @@ func TestLeaderFoundDeadThatRenewsIsYieldedAgain(t *testing.T) {
 }
 
 // A reply shows the state at the time of the request, not at its arrival.
-func TestLateReplyMakesNoLeaderDead(t *testing.T) {
+func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		cfg := lab.Config()
@@ -163,7 +163,7 @@ func TestLateReplyMakesNoLeaderDead(t *testing.T) {
 	})
 }
 
-func TestUntrustedTermIsNoLeader(t *testing.T) {
+func TestLeaderWhoseTermIsUntrustedIsNotYielded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {

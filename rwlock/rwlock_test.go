@@ -116,7 +116,7 @@ func TestWriterIsGrantedWhileReadersComeAndGo(t *testing.T) {
 	})
 }
 
-func TestWriterTakesDeadReaderOver(t *testing.T) {
+func TestWriterTakesOverDeadReader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		l, err := rwlock.New(c, "set", readers)

@@ -162,7 +162,7 @@ func TestPermitCostsTwoWrites(t *testing.T) {
 	}
 }
 
-func TestSemaphoreTakesPermitOfDeadHolderOver(t *testing.T) {
+func TestSemaphoreTakesOverPermitOfDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, wire := w.Client(lab.Config())
 		alive, _ := w.Client(lab.Config())

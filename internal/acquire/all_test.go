@@ -30,7 +30,7 @@ func (w *world) owners(keys ...string) []string {
 	return owners
 }
 
-func TestAllTakesKeysInOrderByOneWriteEach(t *testing.T) {
+func TestAcquireAllTakesKeysInOrderByOneWriteEach(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		found, err := c.All(t.Context(), c.wants("a", "b", "c"))
@@ -48,7 +48,7 @@ func TestAllTakesKeysInOrderByOneWriteEach(t *testing.T) {
 	})
 }
 
-func TestAllHoldsLowerKeysWhileItWaits(t *testing.T) {
+func TestAcquireAllHoldsLowerKeysWhileItWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other").one("b")
 		c := w.client("me")
@@ -74,7 +74,7 @@ func TestAllHoldsLowerKeysWhileItWaits(t *testing.T) {
 	})
 }
 
-func TestAllReadsTheKeysThatAreLeftOnceBeforeItWaits(t *testing.T) {
+func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		b, c2 := other.one("b"), other.one("c")
@@ -97,7 +97,7 @@ func TestAllReadsTheKeysThatAreLeftOnceBeforeItWaits(t *testing.T) {
 	})
 }
 
-func TestAllObservesDeadHoldersTogether(t *testing.T) {
+func TestAcquireAllObservesDeadHoldersTogether(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		dies := w.client("dies")
 		dies.one("a")
@@ -115,7 +115,7 @@ func TestAllObservesDeadHoldersTogether(t *testing.T) {
 	})
 }
 
-func TestAllWithNoWaitIsRefusedByTheFirstHeldKey(t *testing.T) {
+func TestAcquireAllNoWaitIsRefusedByFirstHeldKey(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -134,7 +134,7 @@ func TestAllWithNoWaitIsRefusedByTheFirstHeldKey(t *testing.T) {
 	})
 }
 
-func TestKeyOfADeadHolderIsAwaitedWhileOthersAreHeld(t *testing.T) {
+func TestAcquireAllAwaitsDeadHolderWhileItHoldsOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -148,7 +148,7 @@ func TestKeyOfADeadHolderIsAwaitedWhileOthersAreHeld(t *testing.T) {
 	})
 }
 
-func TestKeyLostWhileOthersAreAwaitedIsAcquiredAgain(t *testing.T) {
+func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		n := 0
@@ -195,7 +195,7 @@ func TestAcquireAllForCallerThatLeftReleasesAllKeys(t *testing.T) {
 	})
 }
 
-func TestAllKeepsNoLocalTurnOfKeysItHasNotReached(t *testing.T) {
+func TestAcquireAllTakesLocalTurnsOfReachedKeysOnly(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		other := w.client("other").one("a")

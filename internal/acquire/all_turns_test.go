@@ -59,7 +59,7 @@ func TestAcquireAllLeavesHigherKeysToOthersWhileItWaits(t *testing.T) {
 	}
 }
 
-func TestWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
+func TestAcquireAllIsNotOvertakenForever(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +99,7 @@ func TestWaiterForSeveralKeysIsNotOvertakenForEver(t *testing.T) {
 	})
 }
 
-func TestWaiterForSeveralKeysGetsLocalHolderOnGivingUp(t *testing.T) {
+func TestAcquireAllThatGivesUpNamesLocalHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "b")
@@ -114,7 +114,7 @@ func TestWaiterForSeveralKeysGetsLocalHolderOnGivingUp(t *testing.T) {
 	})
 }
 
-func TestGoroutinesOfOneClientTakeSeveralKeysInTurn(t *testing.T) {
+func TestGoroutinesAcquireSeveralKeysInTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		inside := map[string]int{}
@@ -154,7 +154,7 @@ func TestGoroutinesOfOneClientTakeSeveralKeysInTurn(t *testing.T) {
 	})
 }
 
-func TestTryBehindAWaiterForSeveralKeysIsAnsweredAtOnce(t *testing.T) {
+func TestTryBehindAcquireAllReturnsAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

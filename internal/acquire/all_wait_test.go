@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestTrustInEachKeyCountsFromBeforeItsGrantWasSent(t *testing.T) {
+func TestAcquireAllTrustsEachKeyFromItsOwnGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -29,7 +29,7 @@ func TestTrustInEachKeyCountsFromBeforeItsGrantWasSent(t *testing.T) {
 	})
 }
 
-func TestSilenceInOrderedWaitForgetsObservations(t *testing.T) {
+func TestAcquireAllForgetsObservationsAfterSilence(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -56,7 +56,7 @@ func TestSilenceInOrderedWaitForgetsObservations(t *testing.T) {
 	})
 }
 
-func TestSeveralLocksUnderASession(t *testing.T) {
+func TestAcquireAllAndAnyUnderSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))

@@ -40,7 +40,7 @@ func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	return d
 }
 
-func TestHolderThatLooksDeadIsWatchedForALeaseAndTakenOver(t *testing.T) {
+func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -104,7 +104,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 	}
 }
 
-func TestWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
+func TestWrongClockDelaysOrRefusesTryButLosesNoLock(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -135,7 +135,7 @@ func TestWrongClockCostsAWaitOrATryAndNeverALock(t *testing.T) {
 
 // A clock that is always ahead makes every version look old: a holder that renews is recognized
 // by the new version, not by its time.
-func TestDeadHolderIsTakenOverByOneOfThreeAndOthersAreRefused(t *testing.T) {
+func TestOneOfThreeTriesTakesDeadHolderOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -175,7 +175,7 @@ func TestDeadHolderIsTakenOverByOneOfThreeAndOthersAreRefused(t *testing.T) {
 	})
 }
 
-func TestLivingHolderAmongSeveralKeysRefusesAtOnce(t *testing.T) {
+func TestLiveHolderOfOneKeyRefusesTryAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "a", "b")
 		a, _ := w.Client(lab.Config())
@@ -247,7 +247,7 @@ func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail meanwhile.
-func TestWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
+func TestTryWithFailingReadsEndsTenSecondsAfterLease(t *testing.T) {
 	for name, fails := range map[string]func(*lab.Request) bool{
 		"all":    func(*lab.Request) bool { return true },
 		"reads":  func(r *lab.Request) bool { return r.Reads() },
@@ -282,7 +282,7 @@ func TestWatchWhoseRequestsFailEndsTenSecondsAfterTheLease(t *testing.T) {
 	}
 }
 
-func TestDeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
+func TestTryTakesOverDeadHolderNextNightInAnyLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			l, err := layout.Parse(name)
@@ -308,7 +308,7 @@ func TestDeadHolderInAnyLayoutIsTakenOverTheNextNight(t *testing.T) {
 	}
 }
 
-func TestHolderWithoutVersionTimeIsNotWaitedFor(t *testing.T) {
+func TestTryDoesNotWaitForHolderWithoutVersionTime(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		w.Release(w.Acquire(a, "job"))
@@ -322,7 +322,7 @@ func TestHolderWithoutVersionTimeIsNotWaitedFor(t *testing.T) {
 	})
 }
 
-func TestLockOfASessionWhoseRowIsGoneIsTakenOverByATry(t *testing.T) {
+func TestTryTakesOverLockOfSessionWithoutRow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])

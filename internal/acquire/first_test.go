@@ -35,7 +35,7 @@ func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 	})
 }
 
-func TestDeadHoldersKeyIsTakenOverOneLeaseAfterItWasFirstSeen(t *testing.T) {
+func TestDeadHolderIsTakenOverOneLeaseAfterFirstRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
 		time.Sleep(time.Hour) // this proves nothing, as the client has not read meanwhile
@@ -178,7 +178,7 @@ func TestNoWaitWithoutAnswersGivesUpAfterTenSeconds(t *testing.T) {
 	})
 }
 
-func TestGrantWhoseReplyIsLostIsReplacedByTheNext(t *testing.T) {
+func TestGrantWithoutReplyIsReplacedByNext(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -236,7 +236,7 @@ func TestGrantFoundWithLittleTrustLeftIsReplaced(t *testing.T) {
 	})
 }
 
-func TestGrantThatIsRefusedEndsTheCall(t *testing.T) {
+func TestRefusedGrantEndsCall(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
@@ -320,7 +320,7 @@ func TestUnansweredAttemptOfGoneCallerIsFreedAndInDoubt(t *testing.T) {
 	})
 }
 
-func TestGrantCountsThoughItsCallerLeavesWhileTheRestIsUndone(t *testing.T) {
+func TestGrantCountsIfCallerLeavesDuringUndoOfOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder, _ := w.client("other").one("a"), w.client("other").one("b")
 		c := w.client("me")
@@ -491,7 +491,7 @@ func TestMissingRecordOfSeveralIsNotReportedAsDamaged(t *testing.T) {
 	})
 }
 
-func TestKeyWhoseHoldersSessionIsDamagedIsLeftOutOnce(t *testing.T) {
+func TestAcquireAnySkipsKeyOfDamagedSessionOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("a")
 		c := w.client("me")
@@ -538,7 +538,7 @@ func TestTryReturnsKnownHolderDespiteFailedRead(t *testing.T) {
 	})
 }
 
-func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
+func TestAcquireAnyCountsItsBatchReads(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		a := other.one("a")
@@ -554,7 +554,7 @@ func TestReadsOfSeveralKeysAreCountedAmongTheRequests(t *testing.T) {
 	})
 }
 
-func TestThrottledReadOfSeveralKeysIsReportedOnce(t *testing.T) {
+func TestThrottledBatchReadIsReportedOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		a := other.one("a")
@@ -576,7 +576,7 @@ func TestThrottledReadOfSeveralKeysIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestKeyOfSeveralInItsTurnIsAcquiredWithoutBatchRead(t *testing.T) {
+func TestAcquireAnyWithTurnSendsNoBatchRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("a")
 		c := w.client("me")
@@ -592,7 +592,7 @@ func TestKeyOfSeveralInItsTurnIsAcquiredWithoutBatchRead(t *testing.T) {
 	})
 }
 
-func TestDamagedKeyIsTheOnlyError(t *testing.T) {
+func TestAcquireOfDamagedKeyReturnsOneError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("job")
 		c := w.client("a")

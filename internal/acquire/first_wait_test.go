@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
+func TestEndedAcquireAnyLeavesNothingHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -53,7 +53,7 @@ func TestEndedWaitForOneOfSeveralLeavesNothing(t *testing.T) {
 	})
 }
 
-func TestEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) {
+func TestEndedAcquireAnyNamesHolderInItsOwnClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -74,7 +74,7 @@ func TestEndedWaitForOneOfSeveralBehindItsOwnClientNamesAHolder(t *testing.T) {
 	})
 }
 
-func TestGoroutinesOfOneClientShareSeveralKeys(t *testing.T) {
+func TestGoroutinesShareKeysOfAcquireAny(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -198,7 +198,7 @@ func TestTurnOfOtherProcessesIsKeptWhenPassedOn(t *testing.T) {
 	})
 }
 
-func TestGrantAfterTheWaitIsGivenBackFirst(t *testing.T) {
+func TestGrantAfterEndOfWaitIsReleasedFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")
@@ -259,7 +259,7 @@ func TestHeldKeyAfterLostReplyDoesNotBlockOtherKeys(t *testing.T) {
 	})
 }
 
-func TestTryForOneOfSeveralNamesUnansweredKeyFirst(t *testing.T) {
+func TestAcquireAnyNoWaitNamesUnansweredKeyFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
+func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never sleeps
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
@@ -29,7 +29,7 @@ func TestWaiterPausesBetweenLooks(t *testing.T) { // dynamo-dlm never sleeps
 	})
 }
 
-func TestRecordThatVanishesWhileItIsWatchedIsFree(t *testing.T) { // dynamolock: a nil dereference
+func TestDeletedRecordOfObservedHolderIsFree(t *testing.T) { // dynamolock: a nil dereference
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")
@@ -92,7 +92,7 @@ func TestForeignHolderWithCopiedTokenIsWaitedFor(t *testing.T) {
 	})
 }
 
-func TestWallClockStepDoesNotMakeAnObserverSteal(t *testing.T) {
+func TestWallClockStepCausesNoTakeover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		k := &lab.Jumps{}
@@ -127,7 +127,7 @@ func TestTryGivesUpBehindUnansweredCall(t *testing.T) {
 	})
 }
 
-func TestQueuedTryIsAnsweredOnceTheHolderIsKnown(t *testing.T) {
+func TestQueuedTryReturnsOnceHolderIsKnown(t *testing.T) {
 	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

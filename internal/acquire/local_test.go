@@ -78,7 +78,7 @@ func (c *client) join(key string) (turn func() bool) {
 	}
 }
 
-func TestOmittedKeyOfSeveralPassesItsTurnOnOnce(t *testing.T) {
+func TestDroppedKeyPassesItsTurnOnOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("a")
 		other := w.client("other").one("b")
@@ -104,7 +104,7 @@ func TestOmittedKeyOfSeveralPassesItsTurnOnOnce(t *testing.T) {
 	})
 }
 
-func TestTryNamesKeyThatOtherProcessesPollFirst(t *testing.T) {
+func TestTryNamesKeyThatIsLeftToOtherProcesses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")

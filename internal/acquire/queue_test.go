@@ -56,7 +56,7 @@ func TestKeyHandedOverAndBrokenBeforeRejectionIsNotHeld(t *testing.T) {
 	})
 }
 
-func TestHeadThatReplacesItsGrantLeavesTheQueueToOthers(t *testing.T) {
+func TestHeadThatReplacesItsGrantKeepsQueueOfOthers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -101,7 +101,7 @@ func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 	}
 }
 
-func TestHolderIsReportedThoughTheQueueFilledMeanwhile(t *testing.T) {
+func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")

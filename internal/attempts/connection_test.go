@@ -86,7 +86,7 @@ func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	})
 }
 
-func TestConnectionWhoseWriterIsSlowerThanTheReplyIsUsedAgain(t *testing.T) {
+func TestConnectionIsReusedIfReplyOvertakesRequestBody(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
 		long := strings.Repeat("k", 1000) // for requests that take more than one write
 		for range 10 {
@@ -115,7 +115,7 @@ func TestRequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
 
 // The request to the credential provider is as slow to leave, and its reply comes in two
 // parts.
-func TestForeignReplyIsReadToItsEndFromASlowWriter(t *testing.T) {
+func TestForeignReplyFromSlowServerIsReadToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{accept: make(chan net.Conn)}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

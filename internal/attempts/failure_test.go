@@ -189,7 +189,7 @@ func TestCredentialServersErrorIsNoDynamoDBOutage(t *testing.T) {
 	})
 }
 
-func TestCauseMatchesOneKindOfEnd(t *testing.T) {
+func TestCauseMatchesEitherCanceledOrDeadline(t *testing.T) {
 	why := errors.New("why")
 	deadline := func(cause error) context.Context {
 		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now(), cause)

@@ -46,7 +46,7 @@ func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	return err
 }
 
-func TestReplySizeIsBoundedAsDynamoDBs(t *testing.T) {
+func TestReplySizeIsLimited(t *testing.T) {
 	for name, body := range map[string]func(http.ResponseWriter){
 		"a body without end": func(w http.ResponseWriter) {
 			_, err := io.WriteString(w, `{"Item":{"a":{"S":"`)
@@ -70,7 +70,7 @@ func TestReplySizeIsBoundedAsDynamoDBs(t *testing.T) {
 	}
 }
 
-func TestCompressedReplyIsNotUnpacked(t *testing.T) {
+func TestCompressedReplyIsNotDecompressed(t *testing.T) {
 	var packed bytes.Buffer
 	w := gzip.NewWriter(&packed)
 	_, _ = w.Write([]byte(`{"Item":{"a":{"S":"a"}}}`))
@@ -184,7 +184,7 @@ func TestBatchReadReturnsNilForMissingItems(t *testing.T) {
 	}
 }
 
-func FuzzAReplyEndsInItsBounds(f *testing.F) {
+func FuzzReplyLimits(f *testing.F) {
 	f.Add([]byte(`{"Item":{"a":{"S":"\\""}}}`))
 	f.Add(bytes.Repeat([]byte(`{"M":`), 200))
 	f.Fuzz(func(t *testing.T, body []byte) {

@@ -16,7 +16,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestResultAtEndOfWaitCounts(t *testing.T) {
+func TestResultThatArrivesAtDeadlineCounts(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -28,7 +28,7 @@ func TestResultAtEndOfWaitCounts(t *testing.T) {
 	}
 }
 
-func TestWriteThatIsAnsweredWhenTheWaitEndsIsWaitedFor(t *testing.T) {
+func TestAnsweredWriteIsAwaitedAtEndOfWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()

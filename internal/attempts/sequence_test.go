@@ -271,7 +271,7 @@ func TestSequenceEndsWithItsLimit(t *testing.T) {
 	}
 }
 
-func TestSequenceWhoseTurnsAreOverEnds(t *testing.T) {
+func TestSequenceEndsIfBeforeSendFails(t *testing.T) {
 	errOver := errors.New("over")
 	for _, tc := range []struct {
 		fate fate
@@ -296,7 +296,7 @@ func TestSequenceWhoseTurnsAreOverEnds(t *testing.T) {
 	}
 }
 
-func TestSequenceWithoutTurnReturnsOnlyReason(t *testing.T) {
+func TestSequenceReturnsErrorOfBeforeSendAlone(t *testing.T) {
 	errOver := errors.New("over")
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		var q Sequence[numbered]
@@ -319,7 +319,7 @@ func TestRefusedSequenceReturnsOnlyThatError(t *testing.T) {
 	})
 }
 
-func TestRequestThatFailedIsLoggedAndAConditionThatFailedIsNot(t *testing.T) {
+func TestFailedRequestIsLoggedAndFailedConditionIsNot(t *testing.T) {
 	for _, tc := range []struct {
 		fate   fate
 		base   string // in the record
@@ -465,7 +465,7 @@ func TestRefusedCredentialsEndCallUnlessClientWasAccepted(t *testing.T) {
 	}
 }
 
-func TestDenialPassesForWaitThatWasAnswered(t *testing.T) {
+func TestDenialIsRetriedOnceWaitWasAnswered(t *testing.T) {
 	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
 	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
 	for _, tc := range []struct {

@@ -270,7 +270,7 @@ func TestHeldRecordIsNeverCollectedUnderAnyTTLName(t *testing.T) {
 	})
 }
 
-func TestRecordThatAPeerReleasedIsGrantedWithATokenFromTheClock(t *testing.T) {
+func TestRecordReleasedByPeerGetsTokenFromClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),
@@ -334,7 +334,7 @@ func TestSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals
 	})
 }
 
-func TestTryIsGrantedAKeyThatWasFreedAfterItsRefusal(t *testing.T) {
+func TestTryAcquiresKeyFreedAfterItsRefusal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -435,7 +435,7 @@ func TestTakeoverComesOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 	})
 }
 
-func TestRestoredTableGivesOutOldTokensAndANewOneDoesNot(t *testing.T) {
+func TestRestoredTableRepeatsTokensAndNewTableDoesNot(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		granted := func() int64 {

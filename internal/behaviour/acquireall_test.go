@@ -38,7 +38,7 @@ func TestAcquireAllIsOneWritePerKeyAndRelease(t *testing.T) {
 	}
 }
 
-func TestMoreThanAHundredKeysAreTakenInOrder(t *testing.T) {
+func TestAcquireAllTakesMoreThanHundredKeysInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := lab.ManyKeys(103)
@@ -61,7 +61,7 @@ func TestMoreThanAHundredKeysAreTakenInOrder(t *testing.T) {
 	})
 }
 
-func TestKeysAreNamedBeforeAnythingIsSent(t *testing.T) {
+func TestAcquireAllNamesBadKeyBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for name, keys := range map[string][]leasehold.Key{
@@ -111,7 +111,7 @@ func TestAcquireAllIsGrantedSoonAfterTheLastRelease(t *testing.T) {
 	})
 }
 
-func TestTryForSeveralKeysNamesTheFirstThatIsHeld(t *testing.T) {
+func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -194,7 +194,7 @@ func TestAcquireAllRenewsKeysUntilLastIsAcquired(t *testing.T) {
 	}
 }
 
-func TestEndedWaitForSeveralKeysLeavesNothingHeld(t *testing.T) {
+func TestEndedAcquireAllLeavesNothingHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -300,7 +300,7 @@ func TestAcquireAllHoldsNothingAfterSharedGrantEnds(t *testing.T) {
 	})
 }
 
-func TestOptionsApplyToEveryKey(t *testing.T) {
+func TestAcquireAllAppliesOptionsToEveryKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")

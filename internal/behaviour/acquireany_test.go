@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestFirstFreeKeyIsAcquiredInOneWrite(t *testing.T) {
+func TestAcquireAnyAcquiresFirstFreeKeyInOneWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -74,7 +74,7 @@ func TestAcquireAnyWatchesAllKeysWithOneRead(t *testing.T) {
 	})
 }
 
-func TestDeadHoldersKeyIsTakenOverAmongSeveral(t *testing.T) {
+func TestAcquireAnyTakesOverKeyOfDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		alive, _ := w.Client(lab.Config())
@@ -113,7 +113,7 @@ func TestAcquireAnyGrantsOneKeyDespiteLostReplies(t *testing.T) {
 	})
 }
 
-func TestTryForOneOfSeveralKeysNamesTheFirst(t *testing.T) {
+func TestAcquireAnyNoWaitNamesFirstKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -132,7 +132,7 @@ func TestTryForOneOfSeveralKeysNamesTheFirst(t *testing.T) {
 	})
 }
 
-func TestTryThatIsNotAnsweredGivesUp(t *testing.T) {
+func TestUnansweredTryGivesUp(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(*lab.Request) (*http.Response, error) {
@@ -156,7 +156,7 @@ func TestTryThatIsNotAnsweredGivesUp(t *testing.T) {
 	})
 }
 
-func TestKeyThatCannotBeAcquiredIsLeftOut(t *testing.T) {
+func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Put(lab.Key("damaged"))
@@ -177,7 +177,7 @@ func TestKeyThatCannotBeAcquiredIsLeftOut(t *testing.T) {
 	})
 }
 
-func TestKeyThatTheContextHoldsIsLeftOutOrShared(t *testing.T) {
+func TestAcquireAnySkipsOrSharesKeyOfItsContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		outer := w.Acquire(c, "a")
@@ -356,7 +356,7 @@ func TestAcquireAnyOutOfOrderIsDeadlock(t *testing.T) {
 	})
 }
 
-func TestAnyBoundsItsWaitForOtherKeysToBeUndone(t *testing.T) {
+func TestAcquireAnyBoundsItsWaitForUndo(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")

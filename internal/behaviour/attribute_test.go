@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestNilValueInsideAnAttributeIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestNilInsideAttributeIsRefusedBeforeAnyRequest(t *testing.T) {
 	list := func(v ...types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: v} }
 	object := func(name string, v types.AttributeValue) types.AttributeValue {
 		return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{name: v}}

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestFunctionThatDoesNotReturnHoldsUpItsOwnLockOnly(t *testing.T) {
+func TestCloseIsDelayedByFunctionForItsOwnLockOnly(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -295,7 +295,7 @@ func TestCloseWaitsForUndoInProgress(t *testing.T) {
 	})
 }
 
-func TestClientThatClosesSharesNoGrantAnyMore(t *testing.T) {
+func TestClosingClientSharesNoGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		closed := make(chan error, 1)

@@ -178,7 +178,7 @@ func TestWriteThatFailsLeavesTheLockHeld(t *testing.T) {
 	})
 }
 
-func TestCommitsHaveTokensOfTheirOwn(t *testing.T) {
+func TestEachCommitHasItsOwnIdempotencyToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -193,7 +193,7 @@ func TestCommitsHaveTokensOfTheirOwn(t *testing.T) {
 	})
 }
 
-func TestCommitThatIsRefusedHasWrittenNothing(t *testing.T) {
+func TestRefusedCommitWritesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config()) // without the table of the writes
 		lock := w.Acquire(c, "job")
@@ -240,7 +240,7 @@ func TestCommitOfEndedLockSendsNothing(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesIsOneRequest(t *testing.T) {
+func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opts    []leasehold.ReleaseOption
 		deleted bool
@@ -296,7 +296,7 @@ func TestCommitThatReleasesIsOneRequest(t *testing.T) {
 	}
 }
 
-func TestCommitThatDidNotLandIsFollowedByAPlainRelease(t *testing.T) {
+func TestCommitAndReleaseThatDidNotLandOnlyReleases(t *testing.T) {
 	type faults = []lab.Fault
 	for name, tc := range map[string]struct {
 		faults faults

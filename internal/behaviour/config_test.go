@@ -181,7 +181,7 @@ func TestContentionIsNoErrorForWaiter(t *testing.T) { // dynamolock: it surfaces
 	}
 }
 
-func TestNumberWithoutItsUnitIsRefusedWithTheLikelyOne(t *testing.T) {
+func TestDurationWithoutUnitIsRefusedWithLikelyUnit(t *testing.T) {
 	db := localdynamo.New().Client()
 	for _, tc := range []struct {
 		name   string
@@ -237,7 +237,7 @@ func TestNumberWithoutItsUnitIsRefusedWithTheLikelyOne(t *testing.T) {
 	}
 }
 
-func TestFewIdleConnectionsAreLoggedByTheNumberOfLocks(t *testing.T) {
+func TestTooFewIdleConnectionsForLocksAreLogged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		idle, locks int
 		shared      bool

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestEndsOfContexts(t *testing.T) {
+func TestContextsEndAsDocumented(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		type key struct{}
@@ -42,7 +42,7 @@ func TestEndsOfContexts(t *testing.T) {
 	})
 }
 
-func TestContextHoldsItsKeys(t *testing.T) {
+func TestContextKnowsTheKeysItHolds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

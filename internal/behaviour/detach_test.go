@@ -27,7 +27,7 @@ func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	return out
 }
 
-func TestLeaseIsReadUnlessItIsTooLongForADuration(t *testing.T) {
+func TestGrantJSONRejectsLeaseTooLongForDuration(t *testing.T) {
 	const most = math.MaxInt64 / int64(time.Millisecond)
 	for ms, fits := range map[int64]bool{0: true, most: true, most + 1: false, -1: false} {
 		var g leasehold.Grant
@@ -38,7 +38,7 @@ func TestLeaseIsReadUnlessItIsTooLongForADuration(t *testing.T) {
 	}
 }
 
-func TestTimeIsReadUnlessItIsInNoYearThatCanBeWritten(t *testing.T) {
+func TestGrantJSONRejectsTimeOutsideYears0To9999(t *testing.T) {
 	for at, fits := range map[string]bool{
 		"0000-01-01T00:00:00Z": true, "9999-12-31T23:59:59Z": true,
 		"0000-01-01T00:00:00+02:00": false, "9999-12-31T23:59:59-02:00": false, "0001-01-01T00:00:00Z": false,

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLocksGroupIsInOrderOfFirstMentionAndDuplicatesCountOnce(t *testing.T) {
+func TestGroupHasEachKeyOnceInGivenOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("b", "a", "b", "c", "a"))
@@ -31,7 +31,7 @@ func TestLocksGroupIsInOrderOfFirstMentionAndDuplicatesCountOnce(t *testing.T) {
 	})
 }
 
-func TestGroupsContextEndsWithTheFirstOfItsLocks(t *testing.T) {
+func TestGroupContextEndsWithFirstLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		type value struct{}

@@ -99,7 +99,7 @@ func TestEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
 	})
 }
 
-func TestEndedTrustIsNotDatedInTheFuture(t *testing.T) {
+func TestTrustedUntilIsNotInFutureOnceLockHasEnded(t *testing.T) {
 	for name, end := range map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
@@ -226,7 +226,7 @@ func TestFirstReadAfterPauseShowsTruth(t *testing.T) {
 	}
 }
 
-func TestLossIsPauseOnlyIfNoRenewalWasSent(t *testing.T) {
+func TestLossIsCalledPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

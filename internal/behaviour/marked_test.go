@@ -118,7 +118,7 @@ func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
 
 // Another client has done work under the key since. Whether our mark was stored before is
 // unknown.
-func TestMarkOfAnotherHolderDoesNotAnswerRelease(t *testing.T) {
+func TestMarkOfOtherWorkLeavesReleaseUnknown(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
 		"that deleted": {leasehold.DeleteOnRelease(true)},

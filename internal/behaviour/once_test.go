@@ -201,7 +201,7 @@ func TestEveryUsesPeriodOfCall(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesMarksTheWorkInTheSameTransaction(t *testing.T) {
+func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		c, wire := w.Client(lab.Config())

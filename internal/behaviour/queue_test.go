@@ -182,7 +182,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestHeadTrustsTheKeyFromItsLastLookWithoutIt(t *testing.T) {
+func TestHeadTrustsKeyFromLastReadBeforeHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second) // now the head looks every quarter of a second
@@ -232,7 +232,7 @@ func TestDeadHeadBlocksForShortLeaseThenQueuePolls(t *testing.T) {
 	})
 }
 
-func TestQueueIsLeftByWaiterThatGivesUp(t *testing.T) {
+func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		for _, i := range []int{1, 0} {
@@ -249,7 +249,7 @@ func TestQueueIsLeftByWaiterThatGivesUp(t *testing.T) {
 }
 
 // Each client that leaves moves the later ones, which may be leaving themselves.
-func TestQueueIsLeftByAllWaitersThatGiveUpAtOnce(t *testing.T) {
+func TestManyWaitersThatGiveUpAtOnceLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
 		for i, leave := range l.leave {
@@ -267,7 +267,7 @@ func TestQueueIsLeftByAllWaitersThatGiveUpAtOnce(t *testing.T) {
 	})
 }
 
-func TestQueueIsLeftThoughFirstRequestsFail(t *testing.T) {
+func TestWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"throttled":  lab.Throttled,
 		"reply lost": lab.LoseReply,
@@ -292,7 +292,7 @@ func TestQueueIsLeftThoughFirstRequestsFail(t *testing.T) {
 	}
 }
 
-func TestQueueIsLeftBeforeTheRecordShowsTheEntry(t *testing.T) {
+func TestWaiterLeavesQueueBeforeItsEntryIsSeen(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -377,7 +377,7 @@ func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
 	})
 }
 
-func TestQueueThatIsErasedIsJoinedAgain(t *testing.T) {
+func TestErasedQueueIsJoinedAgainInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
@@ -390,7 +390,7 @@ func TestQueueThatIsErasedIsJoinedAgain(t *testing.T) {
 	})
 }
 
-func TestQueueErasedByOthersIsJoinedAgain(t *testing.T) {
+func TestQueueErasedByBreakOrTakeoverIsJoinedAgain(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *lined){
 		"break": func(t *testing.T, l *lined) {
 			op, _ := l.Client(lab.Config())
@@ -541,7 +541,7 @@ func TestUnansweredHandOverIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestUnansweredHandOverIsNoAttemptOfItsSender(t *testing.T) {
+func TestUnansweredHandOverIsNotTakenForOwnAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond
@@ -594,7 +594,7 @@ func TestUnansweredJoinIsFoundInRecord(t *testing.T) {
 }
 
 // It may stand first by then, and be handed the key.
-func TestJoinWithoutReplyIsLookedForSoon(t *testing.T) {
+func TestJoinWithoutReplyIsReadSoon(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(time.Minute) // behind so old a grant who has no place looks each twelve seconds
@@ -637,7 +637,7 @@ func TestOnlyNativeRecordsHaveQueues(t *testing.T) {
 }
 
 // A queue may be erased again and again, as by takeovers, while a call waits.
-func TestCallWhoseQueueIsErasedForeverJoinsItAgain(t *testing.T) {
+func TestWaiterJoinsAgainHoweverOftenQueueIsErased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		for range 100 {

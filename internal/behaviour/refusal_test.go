@@ -63,7 +63,7 @@ func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
 
-func TestWaitGoesOnThroughRefusalThatPasses(t *testing.T) {
+func TestWaitOutlivesTemporaryRefusal(t *testing.T) {
 	for name, b := range blocked {
 		for code := range refusals {
 			t.Run(name+"/"+code, func(t *testing.T) {
@@ -224,7 +224,7 @@ func TestAcquireInLocalQueueOutlivesDenial(t *testing.T) {
 	})
 }
 
-func TestWatchGoesOnThroughRefusal(t *testing.T) {
+func TestWatchOutlivesRefusal(t *testing.T) {
 	for code, advice := range refusals {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -42,7 +42,7 @@ func TestReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
 	})
 }
 
-func TestLockThatExpiredIsStillFreedByItsRelease(t *testing.T) {
+func TestReleaseFreesExpiredLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -59,7 +59,7 @@ func TestLockThatExpiredIsStillFreedByItsRelease(t *testing.T) {
 	})
 }
 
-func TestStaleHandleTouchesNoLaterGrant(t *testing.T) { // dynamolock, awslabs: it stops the newer grant's heartbeats
+func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // dynamolock, awslabs: it stops the newer grant's heartbeats
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		stale := w.Acquire(c, "job")
@@ -81,7 +81,7 @@ func TestStaleHandleTouchesNoLaterGrant(t *testing.T) { // dynamolock, awslabs: 
 	})
 }
 
-func TestReleaseGivesUpWithTheLease(t *testing.T) {
+func TestReleaseIsNotRepeatedAfterLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -102,7 +102,7 @@ func TestReleaseGivesUpWithTheLease(t *testing.T) {
 	})
 }
 
-func TestLockThatExpiredIsReleasedOnce(t *testing.T) {
+func TestExpiredLockIsReleasedOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)

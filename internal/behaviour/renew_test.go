@@ -25,7 +25,7 @@ func TestRenewSurvivesOneLostReply(t *testing.T) { // dynamolock, awslabs, pytho
 	})
 }
 
-func TestRenewalsGoOnAfterTrouble(t *testing.T) { // python_dynamodb_lock never heartbeats again after "in danger"
+func TestRenewalsContinueAfterFailures(t *testing.T) { // python_dynamodb_lock never heartbeats again after "in danger"
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

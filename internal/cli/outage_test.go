@@ -59,7 +59,7 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 }
 
 // A waits for a key that another run holds. All requests of one second are refused.
-func TestWaitGoesOnThroughRefusalThatPasses(t *testing.T) {
+func TestWaitOutlivesTemporaryRefusal(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": nil, "UnrecognizedClientException": nil, "AccessDeniedException": denies("UpdateItem", "GetItem", "BatchGetItem"),

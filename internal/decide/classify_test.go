@@ -72,7 +72,7 @@ func TestOutageIsOnlyDynamoDBsOwnError(t *testing.T) {
 	}
 }
 
-func TestEveryAnswerIsOneOfThree(t *testing.T) {
+func TestClassifyAnswers(t *testing.T) {
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code} }
 	operation := func(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }

@@ -20,7 +20,7 @@ func TestRenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
 	}
 }
 
-func TestLeaseNextRenewal(t *testing.T) {
+func TestNextRenewal(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct {
 		name      string

@@ -9,14 +9,14 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustEndsAMarginBeforeTheLeaseCountedFromTheSending(t *testing.T) {
+func TestTrustEndsMarginBeforeLeaseCountedFromSending(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
 	}
 }
 
-func TestHolderCountsByTheFasterClock(t *testing.T) {
+func TestHolderUsesFasterClock(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string

@@ -64,7 +64,7 @@ func TestHolderLooksDeadALeaseAfterItsRecordWasWritten(t *testing.T) {
 	}
 }
 
-func TestNoTakeoverBeforeTheVersionStoodStillForItsLease(t *testing.T) {
+func TestNoTakeoverBeforeVersionIsUnchangedForLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := View{
 			Known: true, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond,
@@ -151,7 +151,7 @@ func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
 
 // The longer the hold, the more rarely a waiter reads. Yet no waiter is late by more than a
 // small part of its wait.
-func TestWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
+func TestWaiterReadsFourTimesASecondBehindShortHold(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
 		{0, 25 * ms},
@@ -178,7 +178,7 @@ func TestWaiterLooksFourTimesASecondBehindAHoldOfSeconds(t *testing.T) {
 
 // A release comes at any moment of a pause, in a long one more likely than in a short one:
 // the more they differ, the later a waiter comes for as many reads.
-func TestWaiterComesLateByLittleMoreThanHalfAPauseOnAverage(t *testing.T) {
+func TestWaiterIsLateByAboutHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()

@@ -175,10 +175,10 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitOutcomeIsTrue tries every course of three requests: a write that is reported as
+// TestCommitOutcomeIsTrueInEveryCourse tries every course of three requests: a write that is reported as
 // written once was, and one that is reported as not written never is, even when all late
 // requests arrive.
-func TestCommitOutcomeIsTrue(t *testing.T) {
+func TestCommitOutcomeIsTrueInEveryCourse(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
 		for _, fate := range []fate{answered, replyLost, lost, late, throttled, refused} {
@@ -281,7 +281,7 @@ func TestCommitSendsNothingMoreAfterCallerLeft(t *testing.T) {
 }
 
 // It waits for its turn then, and knows no answer to the request before.
-func TestCallerThatLeavesBehindAnUnansweredRequestKnowsNoOutcome(t *testing.T) {
+func TestCallerThatLeavesUnansweredCommitGetsUnknownOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()
 	turns := 0

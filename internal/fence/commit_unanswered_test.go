@@ -188,7 +188,7 @@ func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
 }
 
 // As above, but the first request arrives before its token is taken from it.
-func TestFailedWriteBehindLateRequestHasLanded(t *testing.T) {
+func TestFailedWriteAfterLateRequestHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},
 		"lost reply":         {nil, lab.LoseReply},

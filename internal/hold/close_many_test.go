@@ -119,7 +119,7 @@ func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 	})
 }
 
-func TestLockThatHangsHoldsUpNoOther(t *testing.T) {
+func TestHangingReleaseDelaysNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 40 { // trusted for less than the others

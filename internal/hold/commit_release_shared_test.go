@@ -47,7 +47,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 	return s.inner.CommitAndRelease(ctx, lab.Writes(lab.Note("a", value)), opts...)
 }
 
-func TestNoErrorContradictsACommitOfASharedHandleThatHasLanded(t *testing.T) {
+func TestLandedCommitOfSharedHandleReturnsNoError(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	for name, between := range map[string]func(s *sharedGrant){ // the commit, which has landed, and its reply
 		"nothing":                  func(*sharedGrant) {},
@@ -87,7 +87,7 @@ func TestNoErrorContradictsACommitOfASharedHandleThatHasLanded(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesASharedHandleEndsItsContextFirst(t *testing.T) {
+func TestCommitAndReleaseOfSharedHandleEndsContextFirst(t *testing.T) {
 	for _, grouped := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in a group: %t", grouped), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -136,7 +136,7 @@ func TestGroupWithSharedLockFreesOthersWithItsWrites(t *testing.T) {
 
 // Two handles commit at once. Neither may free the key from under the other's writes,
 // and the last one frees it.
-func TestHandlesThatCommitAndReleaseAtOnceAllLand(t *testing.T) {
+func TestCommitAndReleaseByAllHandlesAtOnceLands(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitThatReleasesGivesNextGoroutineItsTurn(t *testing.T) {
+func TestCommitAndReleaseGivesNextGoroutineItsTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -120,7 +120,7 @@ func TestLockIsReleasedAfterAnyCommitOutcome(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesALostLockWritesNothing(t *testing.T) {
+func TestCommitAndReleaseOfLostLockWritesNothing(t *testing.T) {
 	for name, end := range map[string]struct {
 		by     func(w *lab.World)
 		reason leasehold.LostReason
@@ -154,7 +154,7 @@ func TestCommitThatReleasesALostLockWritesNothing(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesWaitsForOtherCommits(t *testing.T) {
+func TestCommitAndReleaseWaitsForOtherCommits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -177,7 +177,7 @@ func TestCommitThatReleasesWaitsForOtherCommits(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesASharedGrantReleasesItsHandle(t *testing.T) {
+func TestCommitAndReleaseOfSharedGrantReleasesItsHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		outer := w.Acquire(c, "job")
@@ -201,7 +201,7 @@ func TestCommitThatReleasesASharedGrantReleasesItsHandle(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesIsNotCutShortByTheEndOfTheLock(t *testing.T) {
+func TestCommitAndReleaseIsNotCutShortByEndOfLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
@@ -236,7 +236,7 @@ func TestCommitUnderTheContextOfItsLockMayReleaseIt(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesStillEndsWithItsCallersContext(t *testing.T) {
+func TestCommitAndReleaseEndsWithCallersContext(t *testing.T) {
 	for name, bound := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
 		"cancelled outside": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return ctx, func() {}
@@ -351,7 +351,7 @@ func TestFailedCommitIsNotUnknownIfItsReleaseIs(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesEndsWithTheLockOfItsContext(t *testing.T) {
+func TestCommitAndReleaseEndsWithLockOfItsContext(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bound to its own lock too: %v", nested), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

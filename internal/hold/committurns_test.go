@@ -54,7 +54,7 @@ func TestCommitsOfOneLockTakeTurns(t *testing.T) {
 }
 
 // Each waits for the lock that it names first: both get their turns at once.
-func TestCommitsOfGroupsThatShareLocksDoNotWaitForEachOther(t *testing.T) {
+func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		xy := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -82,7 +82,7 @@ func TestCommitsOfGroupsThatShareLocksDoNotWaitForEachOther(t *testing.T) {
 	})
 }
 
-func TestReleaseWaitsForACommitUnderWay(t *testing.T) {
+func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	for name, waiting := range map[string]bool{"released": false, "handed over": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -137,7 +137,7 @@ func TestCommitThatWaitsForItsTurnEndsWithTheLock(t *testing.T) {
 	})
 }
 
-func TestReleaseWaitsForACommitNoLongerThanItMay(t *testing.T) {
+func TestReleaseWaitForCommitIsBounded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")

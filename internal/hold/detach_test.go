@@ -96,7 +96,7 @@ func TestResumeAcceptsItsOwnOldAttempt(t *testing.T) {
 	})
 }
 
-func TestOfTwoResumesAtOnceOneIsRefused(t *testing.T) {
+func TestOneOfTwoResumesAtOnceIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))

@@ -156,7 +156,7 @@ func TestUnseenReleaseIsRecognisedAfterLease(t *testing.T) {
 	})
 }
 
-func TestReleaseThatMeetsAForeignGrantAfterALostRequestWorked(t *testing.T) {
+func TestReleaseThatFindsForeignGrantAfterLostReplyWorked(t *testing.T) {
 	for _, next := range []string{"nobody waits here", "somebody waits here"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

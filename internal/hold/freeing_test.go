@@ -134,7 +134,7 @@ func TestReleaseDoesNotWaitForAbandonedRelease(t *testing.T) {
 	}
 }
 
-func TestTwoReleasesAtOnceAreOneEffort(t *testing.T) {
+func TestTwoReleasesAtOnceSendOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -183,7 +183,7 @@ func TestKeyWhoseReleaseFailedIsFreeToItsOwnClient(t *testing.T) {
 	}
 }
 
-func TestReleasesWithoutAnAnswerDoNotAddUp(t *testing.T) { // a condition names 100 versions at most
+func TestUnansweredReleasesStayWithinConditionLimit(t *testing.T) { // a condition names 100 versions at most
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour

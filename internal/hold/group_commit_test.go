@@ -70,7 +70,7 @@ func TestFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesSeveralLocksIsOneRequest(t *testing.T) {
+func TestCommitAndReleaseOfSeveralLocksIsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -169,7 +169,7 @@ func TestCommitAndReleaseSendsNoReleaseOfLostLock(t *testing.T) {
 	}
 }
 
-func TestTrustEndsBeforeCommitThatReleasesSeveralIsSent(t *testing.T) {
+func TestCommitAndReleaseOfSeveralEndsTrustBeforeItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -209,7 +209,7 @@ func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
+func TestCommitAndReleaseOfSeveralIsNotCutShortByTheirEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.LoseReply))
@@ -227,7 +227,7 @@ func TestCommitThatReleasesSeveralLocksIsNotCutShortByTheirEnd(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesSeveralEndsWithCallersContext(t *testing.T) {
+func TestCommitAndReleaseOfSeveralEndsWithCallersContext(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
 			return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
@@ -304,7 +304,7 @@ func TestReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	}
 }
 
-func TestLockThatCommitReleasedUnseenIsNotLostByRelease(t *testing.T) {
+func TestLockReleasedByUnseenCommitIsNotLostByRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -376,7 +376,7 @@ func TestCommitAndReleaseLandsDespiteFailedRenewal(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesSeveralLocksLeavesASharedGrantHeld(t *testing.T) {
+func TestCommitAndReleaseOfSeveralLeavesSharedGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		outer := w.Acquire(c, "x")
@@ -399,7 +399,7 @@ func TestCommitThatReleasesSeveralLocksLeavesASharedGrantHeld(t *testing.T) {
 	})
 }
 
-func TestCommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
+func TestCommitAndReleaseOfSeveralReportsEachOnce(t *testing.T) {
 	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		for _, shared := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
@@ -430,7 +430,7 @@ func TestCommitThatReleasesSeveralLocksReportsEachOnce(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesSeveralIsNotSentIfOneIsLost(t *testing.T) {
+func TestCommitAndReleaseOfSeveralIsNotSentIfOneIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}

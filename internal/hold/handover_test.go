@@ -183,7 +183,7 @@ func TestGrantToGoroutineThatLeftIsNotLostIfCloseReleasesIt(t *testing.T) {
 	})
 }
 
-func TestReleaseThatCannotHandOverLetsTheNextSeekByItself(t *testing.T) {
+func TestReleaseThatCannotHandOverLetsNextAcquireItself(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -44,7 +44,7 @@ func TestReleaseJoinsTheErrorsOfItsLocks(t *testing.T) {
 	})
 }
 
-func TestKeysReleasedUnseenMayBelongToOthers(t *testing.T) {
+func TestReleaseWithoutReplyMayFindKeysHeldByOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

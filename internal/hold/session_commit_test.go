@@ -296,7 +296,7 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 	})
 }
 
-func TestCommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
+func TestHangingCommitDelaysNoOtherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -324,7 +324,7 @@ func TestCommitThatHangsDoesNotHoldUpThoseOfOtherLocks(t *testing.T) {
 	})
 }
 
-func TestCommitWhoseCallerLeavesHoldsUpNoOtherOfItsSession(t *testing.T) {
+func TestCommitOfGoneCallerDelaysNoOtherOfItsSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")
@@ -350,7 +350,7 @@ func TestCommitWhoseCallerLeavesHoldsUpNoOtherOfItsSession(t *testing.T) {
 	})
 }
 
-func TestRenewalOfASessionThatMeetsATransactionIsRepeatedAtOnce(t *testing.T) {
+func TestSessionRenewalThatConflictsIsRepeatedAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

@@ -270,7 +270,7 @@ func reasonOf(err error) leasehold.LostReason {
 	return lost.Reason
 }
 
-func TestTakeoverUnderASharedLeaseIsNotCalledABreak(t *testing.T) {
+func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
 	for name, looked := range map[string]bool{"looked at before": true, "not looked at": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -78,7 +78,7 @@ func TestCloseLeavesASessionWhoseFunctionHasNotReturned(t *testing.T) {
 	})
 }
 
-func TestNoSessionIsBegunBehindClose(t *testing.T) {
+func TestNoSessionBeginsAfterClose(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"that waits for it": time.Minute, "that has no time": 0} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -138,7 +138,7 @@ func TestLockThatCloseFreedWithItsSessionIsReleased(t *testing.T) {
 	})
 }
 
-func TestLockWhoseSessionCloseCouldNotEndIsNotCalledReleased(t *testing.T) {
+func TestLockOfSessionThatCloseCouldNotEndIsNotReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var reported []error
 		cfg := lab.SharedConfig()
@@ -277,7 +277,7 @@ func TestGrantThatIsAnsweredAfterItsClientHasClosedIsNoLoss(t *testing.T) {
 	}
 }
 
-func TestCommitThatReleasesIsNotCalledLostWhenItsClientCloses(t *testing.T) {
+func TestCommitAndReleaseDuringCloseIsNotCalledLost(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease: %v", shared), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -314,7 +314,7 @@ func (d denying) Do(r *http.Request) (*http.Response, error) {
 	return w.Result(), nil
 }
 
-func TestPolicyThatAllowsReadingOnlyIsEnoughToCheck(t *testing.T) {
+func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{}, func(o *dynamodb.Options) { o.HTTPClient = denying{"BatchGetItem", o.HTTPClient} })
 		c.hold(200, "other/", leasehold.WithoutRenewal())

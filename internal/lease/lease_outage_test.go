@@ -83,7 +83,7 @@ func TestReleaseAfterOutageReportsNoSuccess(t *testing.T) {
 	})
 }
 
-func TestSilenceIsNoOutage(t *testing.T) {
+func TestSilenceDoesNotCountAsOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock, wire := heldThroughOutage(w)
 		lab.Elapse(30 * time.Second)

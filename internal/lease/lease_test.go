@@ -361,7 +361,7 @@ func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestRenewalIsTrustedNoLongerThanLaterRenewal(t *testing.T) {
+func TestRenewalIsNotTrustedBeyondLaterShorterOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()

@@ -76,7 +76,7 @@ func TestTryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
 	})
 }
 
-func TestSessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
+func TestSessionCountsOnlyForItsOwner(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -93,7 +93,7 @@ func TestSessionIsHonouredOnlyUnderItsOwner(t *testing.T) {
 	})
 }
 
-func TestStaleSessionOfAnEarlierGrantIsNotHonoured(t *testing.T) {
+func TestSessionOfEarlierGrantDoesNotCount(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))

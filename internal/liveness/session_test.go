@@ -128,7 +128,7 @@ func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 	}
 }
 
-func TestSessionAgeIsKnownThoughItsVersionWasForgotten(t *testing.T) {
+func TestSessionAgeIsKnownAfterItsVersionIsForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -167,7 +167,7 @@ func TestSessionReadIsSharedByAllWaiters(t *testing.T) {
 	}
 }
 
-func TestReadThatFailsLetsNoSessionDie(t *testing.T) {
+func TestFailedReadMakesNoSessionDead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()

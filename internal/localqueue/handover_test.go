@@ -37,7 +37,7 @@ func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queu
 	return l, held, ws
 }
 
-func TestAfterSoManyHandOversOtherProcessesGoFirst(t *testing.T) {
+func TestOtherProcessesGoFirstAfterMostHandOvers(t *testing.T) {
 	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
@@ -102,7 +102,7 @@ func TestHolderThatEndsWithoutHandOverDelaysNoWaiter(t *testing.T) {
 	}
 }
 
-func TestCallForOneOfSeveralKeysSeeksIt(t *testing.T) {
+func TestCallForOneOfSeveralKeysIsNotHandedKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{SeeksItself: true})
 	enter(l, "key", "behind")
@@ -134,7 +134,7 @@ func TestWaiterForOneOfSeveralCountsAsHandOver(t *testing.T) {
 
 // So it is with a lock that is released for deletion, or lost: no release has asked for a
 // successor.
-func TestTurnWithoutSuccessorCountsHowLongTheKeyWasHeld(t *testing.T) {
+func TestTurnWithoutSuccessorRemembersLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})

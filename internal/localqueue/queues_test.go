@@ -337,7 +337,7 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 
 // Many callers may leave at one instant, and the first of them may be the one that knew the
 // holder.
-func TestWaiterThatLeavesKnowsTheHolderThatOthersReported(t *testing.T) {
+func TestWaiterThatLeavesKnowsHolderReportedByOthers(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))

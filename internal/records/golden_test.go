@@ -254,7 +254,7 @@ func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	return found
 }
 
-func TestGoldenRecordReadsAsThePeerWasAsked(t *testing.T) {
+func TestGoldenRecordDecodesAsPeerMeantIt(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, g goldenRecord) {
 		if g.stored == nil {
 			return
@@ -377,7 +377,7 @@ func TestGoldenRecordIsGrantedOnlyWhenFreeOrDead(t *testing.T) {
 	})
 }
 
-func TestOursKeepsPeersAttributesInGoldenRecords(t *testing.T) {
+func TestGrantKeepsPeersAttributesInGoldenRecords(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
 			return // native writes leases as Java does: it comes after dynamolock has gone

@@ -190,7 +190,7 @@ func TestKeysAreCheckedBeforeTheyAreSent(t *testing.T) {
 	}
 }
 
-func TestIdentityIsNotAConcatenation(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
+func TestKeyPartsAreNotConfusedWhenJoined(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	a, _ := p.Key(protocol.Key{Partition: "a", Sort: "bc"})
 	b, _ := p.Key(protocol.Key{Partition: "ab", Sort: "c"})
@@ -211,7 +211,7 @@ func TestAttributesOfTheRecordAreReserved(t *testing.T) { // dynamolock, awslabs
 	}
 }
 
-func TestPageNamesEveryAttributeThatIsOursAndWhere(t *testing.T) {
+func TestPageListsEveryAttributeOfLeasehold(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migrating/README.md")
 	if err != nil {
 		t.Fatal(err)
@@ -267,7 +267,7 @@ func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
 	}
 }
 
-func TestGrantNeverRemovesAKeyThatIsNamedAsTheTTL(t *testing.T) {
+func TestGrantNeverRemovesKeyNamedLikeTTLAttribute(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)

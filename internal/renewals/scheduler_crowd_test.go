@@ -26,7 +26,7 @@ func hanging(prefix string) lab.Fault {
 	}
 }
 
-func TestLocksWhoseRenewalsHangCostNoOtherLockItsOwn(t *testing.T) {
+func TestHangingRenewalsLoseNoOtherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		hung := w.AcquireMany(c, "hangs", lab.Crowd())
@@ -67,7 +67,7 @@ func TestDueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
 	})
 }
 
-func TestRenewalThatQueuesHoldsUpNoCommit(t *testing.T) {
+func TestQueuedRenewalDelaysNoCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 200)
@@ -111,7 +111,7 @@ func bunched(wire *lab.Wire, during, window time.Duration) int {
 	return most
 }
 
-func TestRenewalsAreSpreadOutAgainTwoPeriodsAfterTheyWereBunched(t *testing.T) {
+func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 	const window = 500 * time.Millisecond
 	const locks, evenShare = 500, 500 / 10 // the even share of ten windows in 5 s
 	until := func(end time.Time) lab.Fault {
@@ -225,7 +225,7 @@ func TestThrottlingSlowsRenewalsButLosesNoLocks(t *testing.T) {
 	}
 }
 
-func TestLocksWhosePartitionThrottlesCostNoOtherLockItsOwn(t *testing.T) {
+func TestThrottledPartitionLosesNoOtherLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var locks []*leasehold.Lock
@@ -261,7 +261,7 @@ func TestFirstRenewalAfterSlowGrantFollowsTrustLeft(t *testing.T) {
 	})
 }
 
-func TestLockLostWhileItsRenewalQueuesDoesNotBlameAPause(t *testing.T) {
+func TestLossWhileRenewalQueuesIsNotCalledPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)

@@ -291,7 +291,7 @@ func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 }
 
 // Otherwise a process that paused later would be reported to have had its renewals queued.
-func TestLeaseWhoseRenewalHasComeThroughHasNotWaited(t *testing.T) {
+func TestRenewedLeaseHasNotWaited(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // from 3 s on
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// isClosedAlone checks the error of a call that met Close.
+// isClosedAlone fails the test unless err is the error of a call that Close has ended, and
+// matches no other error.
 func isClosedAlone(t *testing.T, what string, err error) {
 	t.Helper()
 	if !errors.Is(err, leasehold.ErrClosed) || errors.Is(err, leasehold.ErrReleased) || errors.Is(err, leasehold.ErrLost) {
@@ -43,8 +44,8 @@ func TestCloseEndsGrantsWithErrClosed(t *testing.T) {
 	}
 }
 
-// meetsClose calls, and closes the client while the first request that fits is in flight.
-// answer is the reply to each such request.
+// meetsClose runs call, and closes the client while the first request that fits is in
+// flight. answer replies to each such request.
 func meetsClose(t *testing.T, c *leasehold.Client, wire *lab.Wire, fits func(lab.Call) bool, answer lab.Fault, call func() error) error {
 	t.Helper()
 	closed := make(chan error, 1)
@@ -97,8 +98,8 @@ func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// A lock ends its lease first, and then the contexts of its handles. Another goroutine may
-// read in between, for long on a busy machine.
+// A lock ends its lease first, and then the contexts of its handles. On a busy machine
+// another goroutine may read in between for long.
 func TestReadWhileLockIsEndingReportsItsEnd(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

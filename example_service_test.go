@@ -190,7 +190,7 @@ func ExampleClient_Break() {
 	}
 
 	operator, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
-	const tooLong = 0 // 6 * time.Hour
+	const tooLong = 0 // in production 6 * time.Hour, say
 	for r, err := range operator.List(ctx, leasehold.ListOptions{Prefix: "import/"}) {
 		var bad *leasehold.RecordError
 		switch {
@@ -254,17 +254,17 @@ func hostAndPid() string {
 	return fmt.Sprintf("%s/%d/", host, os.Getpid())
 }
 
-// A try each two seconds for ten minutes, and the SDK sends one that fails twice more: how
-// soon is up to chance.
+// The example tries every two seconds for ten minutes, and the SDK sends a failed request
+// twice more. Chance decides how soon.
 const atMost = 3 * 300
 
-// Examples are copied: what goes wrong for good in one may not become a busy loop.
+// Examples are copied: an error that lasts must not make a busy loop of one.
 func TestExampleWorkerLoopsNeverSpin(t *testing.T) {
 	for name, tc := range map[string]struct {
 		table string
 		fault lab.Fault
 		work  error
-		works bool // again, once the fault is over
+		works bool // whether it works again once the fault is over
 	}{
 		"no table":        {"none", nil, nil, false},
 		"access denied":   {"locks", lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }), nil, true},

@@ -2,7 +2,7 @@ package leasehold
 
 import "context"
 
-// EndLeaseAlone does the first half of ending a lock.
+// EndLeaseAlone ends the lease of a lock, which is the first half of ending the lock.
 func EndLeaseAlone(l *Lock, cause error) { l.h.Lock().Lease().End(cause) }
 
 // Ended returns how the grant has ended, whatever its handles report.

@@ -20,7 +20,7 @@ func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
-		for _, want := range []error{nil, done, leasehold.ErrLost} { // the error of another lock, not of the term
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // ErrLost as the error of another lock
 			var term *leasehold.Lock
 			calls := 0
 			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
@@ -101,7 +101,7 @@ func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				breakTerm(w, other) // no renewal has noticed that yet
+				breakTerm(w, other) // no renewal has shown that yet
 			}
 			return nil
 		})
@@ -137,7 +137,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 		}()
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // its text is only the cause, but it matches the kind of end too
+		isStop := func(err error) bool { // its text is the cause alone, but it also matches the kind of end
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
@@ -258,7 +258,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if begun.Load() != 3 { // the one whose term was broken, the other, and the first again
+		if begun.Load() != 3 { // of the first client, of the other, and of the first again
 			t.Errorf("%d functions begun", begun.Load())
 		}
 	})

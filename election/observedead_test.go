@@ -20,7 +20,7 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				e, _, wire := elects(w, cfg)
-				watching, _, _ := elects(w, lab.Config()) // its own lease is different
+				watching, _, _ := elects(w, lab.Config()) // with another lease of its own
 				term := campaign(w, e, "a")
 				o := observe(t, watching)
 				o.shows(leaderOf(term, "a"))
@@ -103,7 +103,7 @@ func TestLeaderFoundDeadThatRenewsIsYieldedAgain(t *testing.T) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
 		began := time.Now()
-		fast, _ := w.Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) { // ten times too fast
+		fast, _ := w.Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) { // a clock that runs ten times too fast
 			since := 10 * time.Since(began)
 			return since, since
 		}))
@@ -119,7 +119,7 @@ func TestLeaderFoundDeadThatRenewsIsYieldedAgain(t *testing.T) {
 				t.Errorf("yielded %v", news)
 			}
 		}
-		if len(news) < 5 { // a renewal every 5 s, while 20 s of its clock are 2 s
+		if len(news) < 5 { // renewed every 5 s, while its 20 s pass in 2 s
 			t.Errorf("yielded %v", news)
 		}
 		_ = o.end()

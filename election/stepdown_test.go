@@ -59,7 +59,7 @@ func TestStepDownEndsWorkAndResigns(t *testing.T) {
 		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
 		}
-		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // the period of renewals plus a poll
+		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // at most a period of renewals and a poll late
 			t.Errorf("it has resigned %v after the request", took)
 		}
 		term := <-next
@@ -114,7 +114,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 			if err := <-why; !errors.Is(err, election.ErrAsked) {
 				t.Errorf("its function ended with %v", err)
 			}
-			lab.Elapse(polls + 2*decide.LongestQueuePause) // the time that it leaves to others
+			lab.Elapse(polls + 2*decide.LongestQueuePause) // for which it leaves the key to others
 			if _, err := operator.Leader(t.Context()); err != nil {
 				t.Errorf("who leads after that: %v", err)
 			}
@@ -290,7 +290,8 @@ func TestStepDownRefusesUnsupportedLeaders(t *testing.T) {
 	})
 }
 
-// hears fails the test unless a leader's work has ended because of a request to step down.
+// hears fails the test unless a leader's work has ended because the leader was asked to
+// step down.
 func hears(t *testing.T, why <-chan error) {
 	t.Helper()
 	select {
@@ -425,8 +426,8 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 	})
 }
 
-// A candidate that joins the queue after the leader's last renewal is not seen by its
-// release, and reads four times a second, even if the pauses of others are shorter.
+// A release does not see a candidate that joined the queue after the leader's last renewal.
+// Such a candidate reads four times a second, even if the pauses of others are shorter.
 func TestStepDownLetsQueuedWaitersRead(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond

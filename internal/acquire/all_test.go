@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/acquire"
 )
 
-// wants returns the wishes of a call of c for keys.
+// wants returns what a call of c wants, for each of the keys.
 func (c *client) wants(keys ...string) []*acquire.Want {
 	var wants []*acquire.Want
 	for _, key := range keys {
@@ -20,7 +20,7 @@ func (c *client) wants(keys ...string) []*acquire.Want {
 	return wants
 }
 
-// owners returns the holders of keys.
+// owners returns the holders of the keys.
 func (w *world) owners(keys ...string) []string {
 	w.Helper()
 	var owners []string
@@ -141,7 +141,7 @@ func TestAcquireAllAwaitsDeadHolderWhileItHoldsOthers(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), timing.Lease+time.Second) // b's holder is dead by then
 		defer cancel()
 		_, err := c.All(ctx, c.wants("a", "b"))
-		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // in this world nothing is renewed: a is lost, and asked for again
+		if err != nil || len(c.grants) < 2 || c.grants[1].Dead == nil { // nothing is renewed here, so a is lost and must be acquired again
 			t.Errorf("%v: %+v", err, c.grants)
 		}
 		c.left()
@@ -154,7 +154,7 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 		n := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			deliver()
-			if n++; n == 2 { // b was granted: but meanwhile a was lost
+			if n++; n == 2 { // b was granted, and meanwhile a was lost
 				c.mu.Lock()
 				defer c.mu.Unlock()
 				c.leases["a"].End(errors.New("lost"))

@@ -41,7 +41,8 @@ func TestAcquireAllLeavesHigherKeysToOthersWhileItWaits(t *testing.T) {
 					}
 					cancel()
 				}
-				// One that is taken meanwhile is waited for in its turn.
+				// A higher key that is acquired meanwhile is waited for when its turn
+				// comes.
 				higher := w.Acquire(c, "c")
 				w.Release(b)
 				lab.Elapse(time.Minute)
@@ -63,7 +64,7 @@ func TestAcquireAllIsNotOvertakenForever(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		busy := func(key string) { // always in use, mostly by turns
+		busy := func(key string) { // the key is nearly always held, mostly by waiters in their turn
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
 				if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// These tests are about NoWait and a holder that appears dead.
+// These tests are about calls with NoWait that find a holder that appears dead.
 
 const night = 24 * time.Hour
 
@@ -24,7 +24,7 @@ func took(fn func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// granted is the time that a granted call took, or its error.
+// granted returns how long a call took that must be granted.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
 	d, err := took(func() error {
@@ -52,7 +52,7 @@ func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
 				}); !errors.Is(err, leasehold.ErrHeld) || d != 0 {
 					t.Errorf("a strict try: %v after %v", err, d)
 				}
-				b, _ := w.Client(lab.Config()) // another process, which has seen nothing
+				b, _ := w.Client(lab.Config()) // another process, which has observed nothing
 				if d := granted(w, func() (*leasehold.Lock, error) {
 					return b.TryAcquire(t.Context(), "job")
 				}); d != 20*time.Second {
@@ -96,9 +96,9 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 				lab.Elapse(10 * time.Minute)
 				try("lives", "a holder that renews")
 				w.Release(lock)
-				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // its last renewal came within five
+				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // its last renewal came within the five seconds before
 				try("dies", "a holder that died just now")
-				lab.Elapse(time.Minute) // until it knows, too
+				lab.Elapse(time.Minute) // until this client knows that too
 			})
 		})
 	}
@@ -114,7 +114,7 @@ func TestWrongClockDelaysOrRefusesTryButLosesNoLock(t *testing.T) {
 				ahead.Wall.Store(int64(time.Hour))
 				c, _ := w.Client(lab.Config(), ahead.Edit)
 				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
-				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // one renewal, and a poll
+				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // one renewal and one poll
 					t.Errorf("a clock that is ahead: %v after %v", err, d)
 				}
 				if err := lock.Err(); err != nil {
@@ -226,7 +226,7 @@ func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock, err := a.Resume(t.Context(), grant) // no other goroutine waits behind it
+		lock, err := a.Resume(t.Context(), grant) // so that no other goroutine waits behind it
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -276,7 +276,7 @@ func TestTryWithFailingReadsEndsTenSecondsAfterLease(t *testing.T) {
 					t.Errorf("%v after %v", err, d)
 				}
 				wire.SetFault((*lab.Request).Send)
-				lab.Elapse(time.Minute) // what the call has left behind ends
+				lab.Elapse(time.Minute) // so that what the call has left behind ends
 			})
 		})
 	}

@@ -38,7 +38,7 @@ func TestFreeKeyIsGrantedByOneWrite(t *testing.T) {
 func TestDeadHolderIsTakenOverOneLeaseAfterFirstRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
-		time.Sleep(time.Hour) // this proves nothing, as the client has not read meanwhile
+		time.Sleep(time.Hour) // this time does not count, as the client has not read meanwhile
 		c, began := w.client("b"), time.Now()
 		h := c.one("job")
 		if waited := time.Since(began); waited != timing.Lease {
@@ -59,9 +59,9 @@ func TestDelayBetweenClockReadsMakesNoTakeoverTooEarly(t *testing.T) {
 		w.client("dead").one("job")
 		c := w.client("b")
 		c.Observer.Caps = by.Capabilities()
-		c.PollMin, c.PollMax = time.Hour, time.Hour // so that it reads once
+		c.PollMin, c.PollMax = time.Hour, time.Hour // so that it reads only once
 		looked := false
-		c.Wall = func() time.Time { // the reader is not run for a moment before
+		c.Wall = func() time.Time { // for a moment the reader does not run
 			if !looked && len(c.wire.requests()) == 1 {
 				looked = true
 				time.Sleep(5 * time.Millisecond)
@@ -70,7 +70,7 @@ func TestDelayBetweenClockReadsMakesNoTakeoverTooEarly(t *testing.T) {
 		}
 		c.one("job")
 		writes := slices.DeleteFunc(c.wire.requests(), func(name string) bool { return name != "update" })
-		if len(writes) != 2 { // one found the holder, and one took over
+		if len(writes) != 2 { // one rejected grant, which shows the holder, and the takeover
 			t.Errorf("%v", c.wire.requests())
 		}
 	})
@@ -104,7 +104,7 @@ func TestPausesStartAgainAfterAnsweredGrant(t *testing.T) {
 				c.wire.fate = func(n int, request string, deliver func()) error {
 					switch {
 					case broken && request == "update" && (fails == "get" && n > 1 || n > 10):
-						broken = false // this one is answered: by then a has renewed its lock
+						broken = false // this request is answered: by then a has renewed its lock
 						h.renew()
 					case broken && request == fails && (fails == "update" || n > 1):
 						return &types.ProvisionedThroughputExceededException{}
@@ -190,13 +190,13 @@ func TestGrantWithoutReplyIsReplacedByNext(t *testing.T) {
 		}
 		began := w.now()
 		h := c.one("job")
-		if after := h.grant.Sent.Mono - began.Mono; after == 0 || after > time.Second || h.grant.Dead != nil { // the second, whose trust is longer
+		if after := h.grant.Sent.Mono - began.Mono; after == 0 || after > time.Second || h.grant.Dead != nil { // the second attempt, which is trusted for longer
 			t.Errorf("after %v: %+v", h.grant.Sent.Mono-began.Mono, h.grant)
 		}
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v", sent)
 		}
-		h.release() // it names the second alone
+		h.release() // names the second attempt alone
 		if w.owner("job") != "" {
 			t.Error("the first is still there")
 		}
@@ -208,7 +208,7 @@ func TestGrantDeliveredTwiceCountsAsOneGrant(t *testing.T) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
 			deliver()
-			deliver() // this is the reply that comes: the condition has failed
+			deliver() // this reply comes back: the condition has failed
 			return nil
 		}
 		began := w.now()
@@ -374,7 +374,7 @@ func TestIfExistsReturnsErrNotFoundWithoutRecord(t *testing.T) {
 	})
 }
 
-// damage makes the item of a key that no lock could be.
+// damage stores an item under key that is no lock.
 func (w *world) damage(key string) {
 	w.Helper()
 	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
@@ -400,7 +400,7 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 		if len(c.failing) != 1 || w.owner("d") != "" {
 			t.Errorf("told %v of the damaged one; d is held by %q", c.failing, w.owner("d"))
 		}
-		if _, err := c.One(t.Context(), c.want("b")); err == nil { // the turns of the others were passed on
+		if _, err := c.One(t.Context(), c.want("b")); err == nil { // the turns of the other keys were passed on
 			t.Error("the damaged one is granted")
 		}
 		c.one("d")
@@ -432,8 +432,8 @@ func TestUnansweredGrantOfSeveralIsResolvedFirst(t *testing.T) {
 	}
 }
 
-// underSession makes a grant of a key under a session whose lease is an hour, and returns
-// the key of its row.
+// underSession grants key under a session with a lease of an hour, and returns the key of
+// the session's row.
 func (w *world) underSession(key string) (row string) {
 	w.Helper()
 	owner, sharing := protocol.NewOwner("sharer"), w.proto.(protocol.Native)
@@ -500,7 +500,7 @@ func TestAcquireAnySkipsKeyOfDamagedSessionOnce(t *testing.T) {
 		if _, err := c.One(ctx, c.want("a")); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatalf("%v", err)
 		}
-		c.left() // its record has not changed for a lease: the session alone keeps the holder alive
+		c.left() // its record has not changed for a lease: only the session keeps the holder alive
 		w.damage(row)
 		w.client("other").one("b")
 		ctx, cancel = context.WithTimeout(t.Context(), 4*c.PollMax) // two longest polls: see docs/guarantees.md
@@ -520,7 +520,7 @@ func TestTryReturnsKnownHolderDespiteFailedRead(t *testing.T) {
 		c, began := w.client("me"), time.Now()
 		c.wire.fate = func(n int, name string, deliver func()) error {
 			switch {
-			case n == 2: // the grant of b; while it is to be repeated, both are read
+			case n == 2: // the grant of b; both keys are read before it is repeated
 				return &types.ProvisionedThroughputExceededException{}
 			case name == "batch":
 				return errReset

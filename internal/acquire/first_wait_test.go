@@ -37,7 +37,7 @@ func TestEndedAcquireAnyLeavesNothingHeld(t *testing.T) {
 		if n := len(wire.Sent()); n != 0 {
 			t.Errorf("%d requests after the end", n)
 		}
-		// One that lands while its caller leaves is undone.
+		// A grant that is applied while its caller leaves is undone.
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))
 		ctx, cancel = context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
@@ -185,7 +185,7 @@ func TestTurnOfOtherProcessesIsKeptWhenPassedOn(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		b = <-first // it had the turn of a, and passes it on
+		b = <-first // it had the turn of a, which it passes on
 		if b.Key().Partition != "b" {
 			t.Errorf("%v granted", b.Key())
 		}
@@ -234,7 +234,7 @@ func TestHeldKeyAfterLostReplyDoesNotBlockOtherKeys(t *testing.T) {
 		other := w.Acquire(holder, "b")
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, func(*lab.Request) (*http.Response, error) {
-			w.Acquire(holder, "a") // before it is asked for again
+			w.Acquire(holder, "a") // before the key is requested again
 			return nil, lab.ErrReset
 		}))
 		granted := make(chan *leasehold.Lock, 1)
@@ -323,7 +323,7 @@ func TestFailureOfOneKeyRepeatsOthersNoMoreOften(t *testing.T) {
 				if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); err == nil {
 					t.Error("granted")
 				}
-				// Pauses after failures grow to two seconds, one on the average.
+				// Pauses after failures grow to two seconds, and are one on average.
 				if n := requests.Load(); n < 150 || n > 400 {
 					t.Errorf("%d requests in five minutes", n)
 				}

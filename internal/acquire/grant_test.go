@@ -25,7 +25,7 @@ func TestTryDoesNotTrustFormerLivenessOfSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // its own client does so when it closes
+		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // as the session's own client does when it closes
 		c.one("job", noWait)
 	})
 }
@@ -90,7 +90,7 @@ func TestLateAttemptTooOldToBeNamedIsTakenOverAtOnce(t *testing.T) {
 			switch asked.Add(1) {
 			case 1:
 				first = r
-			case 60: // the first is no longer named
+			case 60: // the condition no longer names the first attempt
 				_, _ = first.Send()
 				mended = time.Now()
 			}

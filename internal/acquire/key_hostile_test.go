@@ -14,7 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A writer of a key stores there what keeps its waiters busy, if anything does.
+// A client that may write one key could try to keep the key's waiters busy by what it
+// stores there.
 func TestWaiterReadsAtMostEvery25msOnAnyRecord(t *testing.T) {
 	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{
@@ -40,7 +41,7 @@ func TestWaiterReadsAtMostEvery25msOnAnyRecord(t *testing.T) {
 		"a session that is not there":    base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1"), "session": lab.Str("abcdefghijklmnopqrstuvwxyz")}),
 		"ours with the lease of a blink": base(map[string]types.AttributeValue{"ownerName": lab.Str(ours), "grantId": lab.Str(protocol.NewVersion()), "recordVersionNumber": lab.Str(protocol.NewVersion()), "fencingToken": lab.Num("1")}),
 	}
-	const busy = 60*40*2 + 10 // in a minute: two each 25 ms, as a holder's record and its session's row are two
+	const busy = 60*40*2 + 10 // in a minute: two each 25 ms, for the holder's record and its session's row
 	for name, item := range records {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -101,8 +102,8 @@ func TestWaiterReadsAtMostEvery25msOnAnyRecord(t *testing.T) {
 	}
 }
 
-// A principal that may write the rows of shared leases can end each of them, and keep a dead one
-// alive; nothing that such a row says does more.
+// Anyone who may write the rows of shared leases can end each of them, and keep a dead one
+// alive. No content of such a row does more than that.
 func TestForgedSessionRowCausesNoExtraRequests(t *testing.T) {
 	id := "abcdefghijklmnopqrstuvwxyz"
 	mallory := lab.Str("mallory/" + id)

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never sleeps
+func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never pauses
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
@@ -29,7 +29,7 @@ func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never sleeps
 	})
 }
 
-func TestDeletedRecordOfObservedHolderIsFree(t *testing.T) { // dynamolock: a nil dereference
+func TestDeletedRecordOfObservedHolderIsFree(t *testing.T) { // dynamolock panics here
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")
@@ -49,7 +49,7 @@ func TestDeletedRecordOfObservedHolderIsFree(t *testing.T) { // dynamolock: a ni
 	})
 }
 
-func TestTryTakesOverHolderObservedForLease(t *testing.T) { // other libraries never do: their try-lock starts the wait again each time
+func TestTryTakesOverHolderObservedForLease(t *testing.T) { // the try-locks of other libraries start the wait again each time
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// leaving is a context that has ended. Asked why, it does something first.
+// leaving is an ended context that calls a function when it is first asked for its error.
 type leaving struct {
 	context.Context
 	first func()
@@ -64,7 +64,7 @@ func TestTurnOfCallerThatLeavesGoesToNext(t *testing.T) {
 	})
 }
 
-// join takes a place in the queue of a key of c, and keeps it.
+// join takes a place in the local queue of a key of c, and keeps it.
 func (c *client) join(key string) (turn func() bool) {
 	place := c.Local.NewWaiter(protocol.Key{Partition: key}, acquire.Caller{}, localqueue.Wishes{}, nil)
 	c.Local.Join(place)
@@ -87,7 +87,7 @@ func TestDroppedKeyPassesItsTurnOnOnce(t *testing.T) {
 		var first, second func() bool
 		time.AfterFunc(time.Millisecond, func() { first, second = c.join("a"), c.join("a") })
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // the one for a, which is damaged
+			if n == 1 { // the read of a, which is damaged
 				time.Sleep(time.Second)
 			}
 			deliver()
@@ -110,7 +110,7 @@ func TestTryNamesKeyThatIsLeftToOtherProcesses(t *testing.T) {
 		c := w.client("me")
 		c.join("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
-			if n == 1 { // the one for b
+			if n == 1 { // the request for b
 				c.Local.PassAfter(protocol.Key{Partition: "a"}, nil, time.Minute)
 			}
 			deliver()

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// record is the record of a key, which must be there.
+// record returns the record of a key, which must exist.
 func (w *world) record(key string) protocol.Record {
 	w.Helper()
 	r, err := w.proto.Decode(w.item(key))
@@ -40,7 +40,7 @@ func TestKeyHandedOverAndBrokenBeforeRejectionIsNotHeld(t *testing.T) {
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
-				if updates++; updates == 3 { // after a grant and a join: the grant of the free key
+				if updates++; updates == 3 { // after a rejected grant and a join: the grant of the free key
 					w.client("other").one("job").handToHead(timing.Lease)
 					w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
 				}
@@ -65,7 +65,7 @@ func TestHeadThatReplacesItsGrantKeepsQueueOfOthers(t *testing.T) {
 			w.write(c.Native.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
-		c.one("job", func(want *acquire.Want) { // a hand-over by another client does not write its attributes
+		c.one("job", func(want *acquire.Want) { // so that a hand-over by another client cannot do what it asks
 			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
 		})
 		r := w.record("job")
@@ -81,7 +81,7 @@ func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")
 			c := w.client("me")
-			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // so it joins before it asks
+			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // so it joins before it sends a grant
 			c.wire.fate = func(n int, _ string, deliver func()) error {
 				if n > 1 {
 					deliver()
@@ -90,7 +90,7 @@ func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 				if landed {
 					deliver()
 				}
-				holder.release() // it has seen no line
+				holder.release() // it has not seen the queue
 				return errReset
 			}
 			c.one("job")
@@ -108,7 +108,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
-				if updates++; updates == 2 { // after a grant: the join
+				if updates++; updates == 2 { // after a rejected grant: the join
 					for i := range protocol.MostWaiters {
 						w.write(c.Native.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
 					}

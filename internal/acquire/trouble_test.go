@@ -22,11 +22,11 @@ func TestFailingWaitIsReportedAtOnceAndOnceAMinute(t *testing.T) {
 	for name, tc := range map[string]struct {
 		failure *attempts.Failure
 		passes  bool // each time
-		want    int  // reports of 121 requests, one a second
+		want    int  // number of reports for 121 requests, one a second
 	}{
 		"no answer":              {reset, false, 3},
 		"no answer, and answers": {reset, true, 3},
-		"throttled":              {throttled, false, 2}, // this has an event of its own
+		"throttled":              {throttled, false, 2}, // throttling has an event of its own
 		"throttled, and answers": {throttled, true, 0},
 		"refused":                {denied, false, 0},
 		"denied after an answer": {denied.After(true), false, 3},

@@ -31,7 +31,7 @@ import (
 
 var timing = lease.Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
 
-// world is one table, and the requests that clients have sent to it.
+// world is one table, and counts the requests of its clients.
 type world struct {
 	*testing.T
 	*dynamodb.Client
@@ -66,34 +66,34 @@ func inWorldOf(t *testing.T, of layout.Layout, test func(t *testing.T, w *world)
 	})
 }
 
-// client is a client without locks: it seeks keys, and keeps what it was granted.
+// client acquires keys, and keeps what it was granted. Nothing is renewed.
 type client struct {
 	*acquire.Acquirer
 	env     *core.Env
 	w       *world
 	wire    *wire
-	session func() acquire.Session // begins one; nil for a client whose grants are renewed one by one
+	session func() acquire.Session // begins a session; nil for a client whose locks have leases of their own
 
 	mu       sync.Mutex
 	grants   []acquire.Grant
-	given    []protocol.Key // back
-	waiting  []string       // owners that were waited for
+	given    []protocol.Key // keys that were given back
+	waiting  []string       // owners that callers have waited for
 	failing  []error
 	throttle int
-	slow     time.Duration           // GiveBack takes so long
-	leases   map[string]*lease.Lease // by key, for its last grant
+	slow     time.Duration           // how long GiveBack takes
+	leases   map[string]*lease.Lease // lease of the last grant of each key
 }
 
 var errReset = errors.New("connection reset")
 
-// wire counts the requests of one client by name, and lets a test change their fate.
+// wire counts the requests of one client by name. A test can change the outcome of each.
 type wire struct {
 	*dynamodb.Client
 	mu   sync.Mutex
 	sent []string
-	fate func(n int, name string, deliver func()) error // an error instead of the answer; n counts from 1
+	fate func(n int, name string, deliver func()) error // returns an error instead of the reply; n counts from 1
 
-	blind bool // why a transaction was cancelled shows no items
+	blind bool // the reasons of a cancelled transaction contain no items
 }
 
 func (n *wire) do(name string, deliver func()) error {
@@ -125,7 +125,7 @@ func (n *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o .
 
 func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (out *dynamodb.TransactWriteItemsOutput, err error) {
 	lost := n.do("transact", func() {
-		in.ClientRequestToken = nil // a delivery so late that its token is forgotten
+		in.ClientRequestToken = nil // so late that DynamoDB has forgotten its token
 		out, err = n.Client.TransactWriteItems(ctx, in, o...)
 	})
 	if cancelled := (*types.TransactionCanceledException)(nil); n.blind && errors.As(err, &cancelled) {
@@ -156,7 +156,7 @@ func (w *world) client(owner string) *client {
 	return c
 }
 
-// keeper keeps what a client was granted, for one that need not know.
+// keeper implements acquire.Keeper for a client that need not know what it holds.
 type keeper struct{ c *client }
 
 func (keeper) Holds(protocol.Key, string) bool { return false }
@@ -177,7 +177,7 @@ func (k keeper) Session(context.Context) (acquire.Session, error) {
 	return k.c.session(), nil
 }
 
-// name is an owner without its client id.
+// name returns an owner without its client id.
 func name(owner string) string {
 	name, _, _ := strings.Cut(owner, "/")
 	return name
@@ -279,7 +279,7 @@ func (h *holding) release() {
 	h.c.Local.Pass(h.want.Key, h)
 }
 
-// want returns the wish of a call of c for key.
+// want returns what a call of c wants of key.
 func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 	want := &acquire.Want{Key: protocol.Key{Partition: key}, Timing: timing}
 	leases := &lease.Leases{Env: c.env}
@@ -301,7 +301,7 @@ func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 
 func noWait(w *acquire.Want) { w.NoWait = true }
 
-// one seeks a key, which must be granted.
+// one acquires a key that must be granted.
 func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 	c.w.Helper()
 	found, err := c.One(c.w.Context(), c.want(key, edit...))
@@ -311,7 +311,7 @@ func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 	return found.Held[0].(*holding)
 }
 
-// left waits until nothing of c is under way.
+// left waits until no call and no goroutine of c is left.
 func (c *client) left() { c.env.WaitIdle(context.Background()) }
 
 // write sends a write that belongs to no client.
@@ -322,7 +322,7 @@ func (w *world) write(write *protocol.Write) {
 	}
 }
 
-// item is the item of a key, nil for none.
+// item returns the item of a key, or nil if there is none.
 func (w *world) item(key string) protocol.Item {
 	w.Helper()
 	out, err := w.GetItem(w.Context(), &dynamodb.GetItemInput{
@@ -335,7 +335,7 @@ func (w *world) item(key string) protocol.Item {
 	return out.Item
 }
 
-// owner returns the holder of a key, empty if it is free.
+// owner returns the holder of a key, or "" if it is free.
 func (w *world) owner(key string) string {
 	w.Helper()
 	item := w.item(key)

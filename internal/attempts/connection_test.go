@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// pipes is a network of pipes.
+// pipes is a network whose connections are pipes in memory.
 type pipes struct {
 	dialled, writes atomic.Int32
 	accept          chan net.Conn
@@ -61,7 +61,8 @@ func (c slowToReturn) Write(b []byte) (int, error) {
 	return n, err
 }
 
-// overPipes runs fn with a sender, over a network on which every read finds nothing.
+// overPipes runs fn with a sender whose connections are slow, so that a read finds nothing
+// at first.
 func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	synctest.Test(t, func(t *testing.T) {
 		proto, err := records.Of(layout.Native{})

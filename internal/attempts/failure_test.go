@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// provider gives credentials, but not while it is out.
+// provider provides credentials, except while it is out of order.
 type provider struct {
 	mu  sync.Mutex
 	out error

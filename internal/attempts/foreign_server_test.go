@@ -24,7 +24,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// lies are answers of servers that are not DynamoDB, or that are hostile.
+// lies are handlers of servers that are not DynamoDB, or are hostile.
 var lies = map[string]http.HandlerFunc{
 	"a page":       func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html></html>") },
 	"another JSON": func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, `{"name":"search"}`) },
@@ -34,7 +34,7 @@ var lies = map[string]http.HandlerFunc{
 	},
 }
 
-// foreignCalls are the calls that must recognise such a server.
+// foreignCalls are the calls that must recognise a server unlike DynamoDB.
 var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	"TryAcquire": func(ctx context.Context, c *leasehold.Client) error {
 		_, err := c.TryAcquire(ctx, "job")
@@ -54,7 +54,7 @@ var foreignCalls = map[string]func(context.Context, *leasehold.Client) error{
 	},
 }
 
-// pipes is a network in memory. In a bubble no request on it is late, however slow the
+// pipes is a network in memory. In a bubble no request is late on it, however slow the
 // machine is.
 type pipes struct {
 	calls  chan net.Conn
@@ -79,7 +79,7 @@ func (p pipes) Close() error {
 
 func (pipes) Addr() net.Addr { return &net.UnixAddr{} }
 
-// dial has the transport of an HTTP client connect through p.
+// dial makes the transport of an HTTP client connect through p.
 func (p pipes) dial(transport *http.Transport) {
 	transport.DialContext = func(context.Context, string, string) (net.Conn, error) {
 		near, far := net.Pipe()
@@ -149,7 +149,8 @@ func TestServerThatSendsFirstIsNotDynamoDB(t *testing.T) {
 	})
 }
 
-// pagesEndingAt returns a server whose pages are empty, and have a next page.
+// pagesEndingAt returns a server whose pages are empty, each with a next page that starts
+// at a given key.
 func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	t.Helper()
 	var pages atomic.Int64
@@ -168,7 +169,7 @@ func TestListingEndsWhenItsKeyDoesNotMoveOn(t *testing.T) {
 	}
 }
 
-// Only its caller ends a listing whose key always moves on: no table is too large.
+// A listing whose key always moves on ends only with its context: no table is too large.
 func TestListingWithoutEndEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()

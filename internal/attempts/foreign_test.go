@@ -29,8 +29,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// answerTo returns the error of a GetItem that a server answers, as DynamoDB does but
-// for the body.
+// answerTo returns the error of a GetItem whose reply is DynamoDB's except for the body.
 func answerTo(t *testing.T, body func(http.ResponseWriter)) error {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -120,7 +119,7 @@ func TestCredentialProviderReplyIsLimited(t *testing.T) {
 	}
 }
 
-// senderTo returns a sender to a server that answers every request with body.
+// senderTo returns a Sender for a server that answers every request with body.
 func senderTo(t *testing.T, body string) *Sender {
 	t.Helper()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -138,7 +137,7 @@ func senderTo(t *testing.T, body string) *Sender {
 	}
 }
 
-// A server that finds one item of a batch, and leaves the whole of it unread.
+// The server returns one item of a batch, and reports the whole batch as unread.
 func TestBatchThatMakesNoProgressIsEnded(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})

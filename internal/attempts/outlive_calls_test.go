@@ -50,7 +50,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 				began := time.Now()
 				wire.SetFault(func(*lab.Request) (*http.Response, error) {
 					if time.Since(began) > 2*time.Second {
-						time.Sleep(5 * time.Second) // longer than the rest of the time
+						time.Sleep(5 * time.Second) // longer than the time that is left
 					}
 					return lab.Refusal(400, "ThrottlingException"), nil
 				})
@@ -71,7 +71,7 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 	}
 }
 
-// endedUnseen is a context that had not ended when it was first checked.
+// endedUnseen is a context that ends right after its first check.
 type endedUnseen struct {
 	context.Context
 	asked bool

@@ -43,15 +43,15 @@ const (
 
 var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, conflict, overtaken}
 
-// network sends a client's updates to an engine, each by its fate.
+// network sends a client's updates to an engine. Its fates decide the outcome of each.
 type network struct {
 	*dynamodb.Client
 	fates []fate // outcomes of the next requests; later ones are answered
 	late  func() // an attempt that is still in flight
 	sent  int
 	reads int
-	blind bool // conditions that fail show no item
-	mute  bool // reads have no answer
+	blind bool // replies of failed conditions contain no item
+	mute  bool // reads get no reply
 }
 
 var errReset = errors.New("connection reset")
@@ -140,7 +140,7 @@ type numbered string
 
 func (n numbered) ID() string { return string(n) }
 
-// replacing replaces the version "base" of a record.
+// replacing returns an operation that replaces the version "base" of a record.
 func replacing(q *Sequence[numbered]) Operation[numbered] {
 	n := 0
 	return Operation[numbered]{
@@ -174,7 +174,8 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 	})
 }
 
-// Every fate of each of up to three attempts, and every further one answered.
+// The test plays every outcome of each of up to three attempts; later attempts are
+// answered.
 func TestOutcomesOfThreeAttemptsAreExact(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
@@ -193,7 +194,7 @@ func TestOutcomesOfThreeAttemptsAreExact(t *testing.T) {
 	})
 }
 
-// play runs one sequence, and returns the problem with its end, or "".
+// play runs one sequence, and returns what is wrong with its end, or "".
 func play(n *network, s *Sender, course []fate) string {
 	n.put("base")
 	n.fates, n.sent, n.late = slices.Clone(course), 0, nil
@@ -322,7 +323,7 @@ func TestRefusedSequenceReturnsOnlyThatError(t *testing.T) {
 func TestFailedRequestIsLoggedAndFailedConditionIsNot(t *testing.T) {
 	for _, tc := range []struct {
 		fate   fate
-		base   string // in the record
+		base   string // version in the record
 		logged int
 	}{{answered, "base", 0}, {answered, "another's", 0}, {dropped, "base", 1}, {throttled, "base", 1}, {refused, "base", 1}} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {

@@ -15,7 +15,7 @@ func endsAt(n int) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: strconv.Itoa(n)}}
 }
 
-// A listing of a server that goes round is ended soon after the first key that comes
+// A server whose listing repeats itself is found out soon after the first key that comes
 // again, wherever the circle begins and however long it is.
 func TestListingThatRepeatsItsKeysIsEnded(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {

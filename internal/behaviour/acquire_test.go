@@ -21,7 +21,7 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.Meter = &lab.Meter{}
-		for i := range 3 { // a new record, and a kept one
+		for i := range 3 { // first a new record, then a kept one
 			w.Release(w.Acquire(c, "job"))
 			if n := len(wire.Sent()); n != 2 {
 				t.Errorf("round %d: %d requests", i, n)
@@ -306,7 +306,7 @@ func TestSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals
 			w.Acquire(c, "a", leasehold.WithSortKey("bc")),
 			w.Acquire(c, "ab", leasehold.WithSortKey("c")),
 			w.Acquire(c, "a", leasehold.WithSortKey("d")),
-			w.Acquire(c, "a"), // the layout's own value
+			w.Acquire(c, "a"), // the sort key that the layout names
 		}
 		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
 			t.Errorf("key %+v", k)

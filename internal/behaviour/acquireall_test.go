@@ -19,8 +19,8 @@ func TestAcquireAllIsOneWritePerKeyAndRelease(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 100} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())
-			for round := range 2 { // new records, and kept ones
-				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one of them twice
+			for round := range 2 { // first new records, then kept ones
+				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // with one key twice
 				if err := g.Err(); err != nil {
 					t.Error(err)
 				}
@@ -121,7 +121,7 @@ func TestAcquireAllNoWaitNamesFirstHeldKey(t *testing.T) {
 		if !errors.As(err, &is) || is.Key.Partition != "b" || is.Holder.Grant != held.Locks()[0].Record().Grant {
 			t.Errorf("error %v", err)
 		}
-		if n := len(wire.Sent()); n > 4 { // a, b, one read of the other keys, and a again
+		if n := len(wire.Sent()); n > 4 { // grants of a and b, one read of the other keys, and a grant of a again
 			t.Errorf("%d requests", n)
 		}
 		if held := w.HeldAmong(leasehold.Keys("a", "d")); len(held) > 0 || len(b.Held()) > 0 {
@@ -249,7 +249,7 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 		if held := w.HeldAmong(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
 			t.Errorf("held after the inner release: %v", held)
 		}
-		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait
+		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait, so it may
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestAcquireAllHoldsNothingAfterSharedGrantEnds(t *testing.T) {
 			w.Release(outer)
 			return res, err
 		}))
-		// A context that belongs to the lock, and does not end with it.
+		// ctx belongs to the lock, and does not end with it.
 		ctx := context.WithoutCancel(outer.Context())
 		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant()); !errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("error %v", err)

@@ -295,7 +295,7 @@ func TestNoWaitAnyReportsSilenceAfterFreedKey(t *testing.T) {
 				if took := time.Since(began); took > 30*time.Second {
 					t.Errorf("a try took %v", took)
 				}
-				if lock != nil { // the one that answers
+				if lock != nil { // the call that returns
 					if lock.Key().Partition != "a" || name == "of both" {
 						t.Errorf("granted %v", lock.Key())
 					}
@@ -334,7 +334,8 @@ func TestAcquireAnyOutOfOrderIsDeadlock(t *testing.T) {
 			t.Errorf("a try does not mind the order: %v", err)
 		}
 
-		// One that is in order may be waited for, and either of the two taken.
+		// A key that is in order may be waited for, and the call may acquire either of the
+		// two.
 		granted := make(chan *leasehold.Lock)
 		go func() {
 			lock, err := b.AcquireAny(ctx, leasehold.Keys("a", "z"))
@@ -369,20 +370,20 @@ func TestAcquireAnyBoundsItsWaitForUndo(t *testing.T) {
 				return r.Send()
 			}
 			switch sent++; sent {
-			case 1: // whether it was granted is not known
+			case 1: // the outcome of the grant is unknown
 				_, _ = r.Send()
 				return nil, lab.ErrReset
-			case 2: // it was not
+			case 2: // it was not granted
 				return r.Send()
 			}
-			return lab.Cut(r) // the read that gives it up
+			return lab.Cut(r) // the read after which it gives the key up
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		if took := time.Since(began); took > cfg.ReleaseGrace+100*time.Millisecond { // in which the lease runs
+		if took := time.Since(began); took > cfg.ReleaseGrace+100*time.Millisecond { // for which the lease lasts
 			t.Errorf("it took %v", took)
 		}
 		synctest.Wait()

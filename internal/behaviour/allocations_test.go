@@ -1,6 +1,6 @@
 //go:build !race
 
-// The race detector allocates for itself.
+// The race detector allocates memory itself.
 
 package behaviour_test
 
@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// allocating are the operations whose allocations are recorded: each whole, with
-// the SDK and the engine that answers it, in the order of the file.
+// allocating are the operations whose allocations are recorded, in the order of the file.
+// Each includes the SDK, and the engine that answers.
 var allocating = []struct {
 	name   string
 	shared bool // with Config.SharedLease

@@ -30,14 +30,14 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// Bounds of calls whose context has no end. Beyond them the request in flight ends, and its
-// effect is undone within the release grace.
+// Bounds of calls whose context does not end. After them the request in flight ends, and
+// what it did is undone within the release grace.
 const (
 	tries    = 10 * time.Second // the bound that NoWait and Get document
 	trust    = 18 * time.Second
 	term     = 20 * time.Second
 	tokenUse = 5 * time.Minute
-	byCtx    = 0 // by their context alone
+	byCtx    = 0 // bounded by the context alone
 	patience = 5 * time.Second
 	undoes   = 3*time.Second + 2*time.Second + time.Second
 )
@@ -125,7 +125,7 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }),
 }
 
-// replies come from a server that lies; they are read before they are found wrong.
+// replies come from a hostile server, and are noticed only after they were read.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
 		return answered(io.NopCloser(&trickle{r.Context()})), nil
@@ -134,7 +134,7 @@ var replies = map[string]lab.Fault{
 	"nothing":      lab.Answer(func() *http.Response { return answered(http.NoBody) }),
 }
 
-// answered is a reply as DynamoDB sends it, but for its body.
+// answered returns a reply that is DynamoDB's except for its body.
 func answered(body io.ReadCloser) *http.Response {
 	reply := lab.Refusal(http.StatusOK, "")
 	_ = reply.Body.Close()
@@ -142,8 +142,8 @@ func answered(body io.ReadCloser) *http.Response {
 	return reply
 }
 
-// trickle is the beginning of a reply, a byte a second, for as long as the client waits for
-// its end.
+// trickle is the body of a reply that comes byte by byte, one a second, for as long as the
+// client reads.
 type trickle struct{ ctx context.Context }
 
 func (b *trickle) Read(p []byte) (int, error) {
@@ -185,7 +185,7 @@ func newScene(w *lab.World, shared bool) *scene {
 func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	if lab.Race { // the race detector takes five times as long: only the calls that delay most
+	if lab.Race { // the race detector takes five times as long, so only calls that are slow anyway
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}

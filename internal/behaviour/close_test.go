@@ -70,13 +70,13 @@ func TestCloseUnderSharedLeaseWaitsForFunctionInTwoRequests(t *testing.T) {
 		if err := c.Close(t.Context()); err != nil {
 			t.Error(err)
 		}
-		if n := len(wire.Sent()); n > 2 { // the function's lock, and the session
+		if n := len(wire.Sent()); n > 2 { // one for the function's lock, one for the session
 			t.Errorf("%d requests", n)
 		}
 	})
 }
 
-func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // dynamolock: close waits behind a waiting acquire
+func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // in dynamolock, Close waits behind an Acquire that waits
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -139,7 +139,7 @@ func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // dynamolock: close w
 	})
 }
 
-func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock and older awslabs stop at the first failure
+func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock and older awslabs clients stop at the first failure
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for i := range 5 {
@@ -215,7 +215,7 @@ func TestSecondCloseWaitsNoLongerThanItsContext(t *testing.T) {
 }
 
 func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
-	// Which comes first is the scheduler's choice, so there are many.
+	// The scheduler decides which comes first, so both are tried often.
 	for range 2 {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())

@@ -153,7 +153,7 @@ func refuse(code string) lab.Fault {
 	}
 }
 
-func TestContentionIsNoErrorForWaiter(t *testing.T) { // dynamolock: it surfaces as one
+func TestContentionIsNoErrorForWaiter(t *testing.T) { // in dynamolock it is one
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -267,7 +267,7 @@ func TestTooFewIdleConnectionsForLocksAreLogged(t *testing.T) {
 	}
 }
 
-// pool is a wire with the shape of the SDK's own HTTP client.
+// pool is a wire that looks like the SDK's own HTTP client.
 type pool struct {
 	*lab.Wire
 	idle int

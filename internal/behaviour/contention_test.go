@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// The length of a section, the distance of the table, and the least that a section costs
-// others: itself, and the two round trips of a grant and a release.
+// The length of a section, the round trip to the table, and the least time from one section
+// to the next: a section, and the round trips of a grant and a release.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
@@ -23,15 +23,16 @@ const (
 
 // contention is the result of clients that all acquire one key, again and again.
 type contention struct {
-	each      time.Duration // from one section to the next
-	works     time.Duration // the mean section itself
-	longest   time.Duration // wait
-	overtaken int           // the most that others were granted during one wait
-	requests  float64       // per section, as the next fields
+	each      time.Duration // mean time from one section to the next
+	works     time.Duration // mean length of a section
+	longest   time.Duration // longest wait
+	overtaken int           // the most grants to others during one wait
+	requests  float64       // per section, like the fields below
 	used      lab.Units
 }
 
-// contend plays it in the time of a bubble: it is the same on every machine.
+// contend lets clients contend in the virtual time of a bubble, so that the result is the
+// same on every machine.
 func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes func(chance *rand.Rand) time.Duration) (c contention) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex // guards granted and c
@@ -93,14 +94,14 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes fu
 
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
-// exponential has sections of varying lengths: a client that expects equal ones leaves the
-// key idle.
+// exponential returns lengths of sections that vary at random: a client that expected equal
+// ones would leave the key idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
 
-// unevenlyFar is a way whose round trips differ by a tenth. If all were equal, clients that
-// pause by rule would fall into step.
+// unevenlyFar delays requests by round trips that differ by up to a tenth. If all were
+// equal, clients that pause by rule would fall into step.
 func unevenlyFar(seed uint64) lab.Fault {
 	var mu sync.Mutex // guards chance
 	chance := rand.New(rand.NewPCG(1, seed))
@@ -112,9 +113,9 @@ func unevenlyFar(seed uint64) lab.Fault {
 	}
 }
 
-// In layouts without a queue every waiter reads for itself. A tenth more is let pass, since
-// chance has its part: the fewer clients, the more sections it takes for its part to be a tenth
-// once in many million runs.
+// In layouts without a queue every waiter polls. The bounds are a tenth above the record,
+// as chance has its part: the fewer clients, the more sections are played, so that chance
+// exceeds a tenth once in many million runs.
 func TestPolledSectionCostsNoMoreThanRecorded(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int

@@ -16,23 +16,23 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// costs is the cost of an operation on the wire.
+// costs is what an operation sends and consumes.
 type costs struct {
 	requests int
 	lab.Units
 }
 
-// priced is an operation whose costs docs/timing.md has.
+// priced is an operation whose costs docs/timing.md lists.
 type priced struct {
 	name string
-	what func(w *lab.World, p *process) // the operation alone, after what prepares it
+	what func(w *lab.World, p *process) // runs the operation, after its preparation
 }
 
-// process is a client on a wire that is metered from a certain point on.
+// process is a client whose wire is metered once its preparation is done.
 type process struct {
 	*leasehold.Client
 	wire   *lab.Wire
-	before func() // ends the preparation: what follows is measured
+	before func() // called at the end of the preparation: what follows is measured
 }
 
 func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
@@ -41,7 +41,7 @@ func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
 	return &process{Client: c, wire: wire, before: func() { synctest.Wait(); wire.Sent(); wire.Meter.Reset() }}
 }
 
-// The operations, in the order of the table.
+// The operations, in the order of the table in docs/timing.md.
 var operations = []priced{
 	{"`Acquire` of a free key", func(w *lab.World, p *process) { p.before(); w.Acquire(p.Client, "job") }},
 	{"`Release`", func(w *lab.World, p *process) { l := w.Acquire(p.Client, "job"); p.before(); w.Release(l) }},
@@ -75,7 +75,7 @@ var operations = []priced{
 	{"a read of a waiting process", func(w *lab.World, p *process) {
 		w.Acquire(newProcess(w, lab.Config()).Client, "job")
 		p.before()
-		_, _ = p.Get(w.T.Context(), "job") // the same request
+		_, _ = p.Get(w.T.Context(), "job") // Get sends the same request
 	}},
 	{"taking over a dead holder's lock that was watched", func(w *lab.World, p *process) {
 		other := newProcess(w, lab.Config())
@@ -153,7 +153,7 @@ var sharedOperations = []priced{
 		for i := range 10 {
 			w.Acquire(p.Client, strconv.Itoa(i))
 		}
-		lab.Elapse(5 * time.Second) // the first comes early
+		lab.Elapse(5 * time.Second) // the first renewal comes early
 		p.before()
 		lab.Elapse(5 * time.Second)
 	}},
@@ -180,8 +180,8 @@ var sharedOperations = []priced{
 	}},
 }
 
-// measure counts what an operation sends and consumes. That of a refused write
-// its reply does not say: DynamoDB charges it like one that landed.
+// measure counts what an operation sends and consumes. The reply to a rejected write has no
+// units: DynamoDB charges it like one that was applied.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -193,14 +193,14 @@ func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	return c
 }
 
-// On-demand prices of us-east-1 since November 2024, in dollars a million.
+// On-demand prices in us-east-1 since November 2024, in dollars a million.
 const (
 	writePrice = 0.625
 	readPrice  = 0.125
 	month      = 30 * 24 * time.Hour
 )
 
-// fleet is a month of a user's locks.
+// fleet is a user's locks of one month.
 type fleet struct {
 	name string
 	uses map[string]float64 // number of requests by operation

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// overJSON hands a grant to another process.
+// overJSON returns a grant as another process reads it from JSON.
 func overJSON(t *testing.T, g leasehold.Grant) leasehold.Grant {
 	t.Helper()
 	b, err := json.Marshal(g)
@@ -90,7 +90,7 @@ func TestDetachedGrantNamesRenewalsThatHadNoAnswer(t *testing.T) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
-		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // it lands, and the caller leaves before its reply
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(time.Second))) // the renewal is applied, and the caller leaves before its reply
 		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer cancel()
 		if err := lock.Renew(ctx); !errors.Is(err, leasehold.ErrUnknownOutcome) {

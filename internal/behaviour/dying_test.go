@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A waiter that dies blocks the key for a hand-over lease if its turn comes, and one that was
-// just asking for the key for a lease.
+// A waiter that dies blocks the key for a hand-over lease when its turn comes, or for a
+// lease if it had just sent a grant.
 func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -50,7 +50,7 @@ func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
 			}
 		}
 		for range 4 {
-			begin() // holders are live: otherwise the waiters observe a dead holder for a lease
+			begin() // the holders must be live, or waiters would observe a dead one for a lease
 		}
 		var kills []func() bool
 		for range 8 {

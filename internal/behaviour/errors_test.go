@@ -50,7 +50,7 @@ func errorTypes(t *testing.T) map[string]bool {
 	return found
 }
 
-// typesIn adds the types of err and of all it wraps to found.
+// typesIn adds the types of err, and of all errors that it wraps, to found.
 func typesIn(err error, found map[string]bool) {
 	if err == nil {
 		return
@@ -117,7 +117,7 @@ func TestErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 				continue
 			}
 			if no := (*leasehold.UnsupportedError)(nil); errors.As(err, &no) {
-				continue // for any key
+				continue // its error does not depend on the key
 			}
 			if !strings.Contains(err.Error(), "job") {
 				t.Errorf("%s names no key: %v", name, err)
@@ -234,8 +234,8 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	})
 }
 
-// Until its context ends, each of these calls is answered, and refused. None has an
-// answer outstanding then.
+// Each of these calls is answered and refused until its context ends. So no answer is
+// outstanding then.
 func TestCallThatWasAlwaysAnsweredKnowsItsOutcome(t *testing.T) {
 	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 	for name, call := range map[string]struct {

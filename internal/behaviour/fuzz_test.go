@@ -9,8 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// FuzzGrant reads grants as other processes have written them: no lease is negative or
-// differs from the written one, and a grant that was read can be written and read again.
+// FuzzGrant parses grants as other processes may have written them. No lease may be
+// negative or differ from the written one, and a grant that was parsed can be written and
+// parsed again.
 func FuzzGrant(f *testing.F) {
 	const grant = `{"table":"locks","key":"job","owner":"o","token":42,"grant":"g","versions":["v"],"leaseMs":20000,"trustedUntil":"2026-11-21T12:00:00.000Z"}`
 	for _, seed := range []string{
@@ -36,7 +37,7 @@ func FuzzGrant(f *testing.F) {
 	})
 }
 
-// rereads writes v as JSON, and reads that.
+// rereads writes v as JSON, and parses that into again.
 func rereads(t *testing.T, v, again any) {
 	t.Helper()
 	b, err := json.Marshal(v)

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// goroutinesOf returns how many more there are after fn, once all of them are at rest.
+// goroutinesOf returns how many more goroutines there are after fn, once all of them block.
 func goroutinesOf(fn func()) int {
 	synctest.Wait()
 	before := runtime.NumGoroutine()
@@ -21,8 +21,8 @@ func goroutinesOf(fn func()) int {
 	return runtime.NumGoroutine() - before
 }
 
-// strays are goroutines of others in this process that may begin meanwhile: of the runtime,
-// or of a test before. One for each of hundreds of locks is more.
+// strays is how many goroutines of the runtime, or of an earlier test, may begin meanwhile.
+// One for each of hundreds of locks would be more.
 const strays = 5
 
 // Goroutines cost memory: a few kilobytes each, for as long as a lock is held.
@@ -34,7 +34,7 @@ func TestHeldLockCostsNoGoroutine(t *testing.T) {
 				w.Acquire(c, "first")
 				if n := goroutinesOf(func() {
 					for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
-						_ = l.Context() // the context ends with the lock, and needs no goroutine for that either
+						_ = l.Context() // which ends with the lock, and must not need a goroutine for that
 					}
 				}); n > strays {
 					t.Errorf("%d goroutines for %d locks", n, lab.Crowd())

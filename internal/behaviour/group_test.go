@@ -48,7 +48,7 @@ func TestGroupContextEndsWithFirstLock(t *testing.T) {
 		defer stop()
 		derived, cancel := context.WithCancel(g.Context())
 		defer cancel()
-		w.Delete("b") // broken
+		w.Delete("b") // b is broken
 		_ = g.Locks()[1].Renew(t.Context())
 		<-derived.Done()
 		for name, err := range map[string]error{"Err": g.Err(), "Context": context.Cause(g.Context()), "Bind": context.Cause(bound), "derived": context.Cause(derived)} {
@@ -165,7 +165,7 @@ func TestCloseDoesNotWaitForGroupFunctionThatWasNotRun(t *testing.T) {
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		defer cancel()
-		if err := c.Close(ctx); err != nil { // the outer lock is still held, and nothing works under it
+		if err := c.Close(ctx); err != nil { // the outer lock is still held, but no function works under it
 			t.Error(err)
 		}
 	})

@@ -21,7 +21,7 @@ func TestGuardHoldsWhileGrantIsCurrent(t *testing.T) {
 		if err := w.Transact(lab.Note("a", "1"), guard); err != nil {
 			t.Fatal(err)
 		}
-		lab.Elapse(time.Minute) // a minute of renewals
+		lab.Elapse(time.Minute) // for a minute of renewals
 		if err := w.Transact(lab.Note("a", "2"), guard); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +70,7 @@ func TestReadChecksGrant(t *testing.T) {
 		if err != nil || len(items) != 3 || lab.Log(items[0])[0] != "2" || items[1] != nil || lab.Log(items[2])[0] != "1" {
 			t.Errorf("read %v: %v", items, err)
 		}
-		if used := wire.Meter.Reset(); len(wire.Sent()) != 1 || used != (lab.Units{Read: 8}) { // two for each item
+		if used := wire.Meter.Reset(); len(wire.Sent()) != 1 || used != (lab.Units{Read: 8}) { // two units for each item
 			t.Errorf("used %+v", used)
 		}
 		w.Steal("job")

@@ -16,14 +16,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leased is the configuration of a client in the queue with a lease of its own.
+// leased returns the configuration of a client with that lease.
 func leased(lease time.Duration) leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = lease
 	return cfg
 }
 
-// handed has a holder hand the key to a waiter of another client, which has been in the
+// handed makes a holder hand the key to a waiter of another client that has been in the
 // queue for a while. It returns the lock, and when the waiter sent its last read that did
 // not show the hand-over.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined, next *leasehold.Lock, unseen time.Time) {
@@ -60,7 +60,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
 		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
 		"1 min":                     {leased(time.Minute), 10 * time.Second},
-		"4 s of a session of locks": {shared, 3 * time.Second}, // not the hour in their records
+		"4 s of a session of locks": {shared, 3 * time.Second}, // and not half of the hour in their records
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -78,7 +78,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 	}
 }
 
-// A dead head of clients with leases of a second blocks the key for no longer than that.
+// If clients have leases of a second, a dead head blocks the key for no longer than that.
 func TestDeadHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
@@ -116,11 +116,11 @@ func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
 
 func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	skewed := lab.Config()
-	skewed.MaxSkew = 8200 * time.Millisecond // it trusts 800 ms of a hand-over
-	short := leased(time.Second)             // it trusts 900 ms of a hand-over, and of a grant of its own
+	skewed.MaxSkew = 8200 * time.Millisecond // so that it trusts a hand-over for 800 ms
+	short := leased(time.Second)             // so that it trusts a hand-over, and a grant of its own, for 900 ms
 	for name, tc := range map[string]struct {
 		cfg     leasehold.Config
-		silent  time.Duration // before the look that shows it
+		silent  time.Duration // before the read that shows the hand-over
 		replace bool
 	}{
 		"most of it":                           {lab.Config(), 0, false},
@@ -293,8 +293,8 @@ func TestDetachOfHandOverThatCannotBeRenewedKeepsHandle(t *testing.T) {
 	})
 }
 
-// suspended has a waiter die that is handed the key, and three others wait. It returns the
-// lock of the waiter that takes the key over.
+// suspended makes a waiter die that is handed the key, while three others wait. It returns
+// the lock of the waiter that takes the key over.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -349,7 +349,7 @@ func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
 		if n := lab.Count(wire.Sent(), joins); n > 0 {
 			t.Errorf("%d joins of one that came later", n)
 		}
-		lab.Elapse(40 * time.Second) // then it is over
+		lab.Elapse(40 * time.Second) // then the suspension has ended
 		if n := lab.Count(wire.Sent(), joins); n != 1 {
 			t.Errorf("%d joins after it", n)
 		}
@@ -365,7 +365,8 @@ func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
 	})
 }
 
-// Its holder has been seen there: the others in the queue may be as alive.
+// The holder has renewed since it was handed the key, so the others in the queue may be
+// alive as well.
 func TestTakeoverFromRenewedHolderSuspendsNoQueue(t *testing.T) {
 	for name, before := range map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0} {
 		t.Run(name, func(t *testing.T) {
@@ -441,7 +442,7 @@ func TestSuspensionIsIgnoredFurtherAheadThanSixLeases(t *testing.T) {
 	}
 }
 
-// An entry may land after the queue was suspended, by a join that was late.
+// A join that is late may add an entry after the queue was suspended.
 func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -458,7 +459,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 		if n := l.waiting(); n > 0 {
 			t.Errorf("%d stand there yet", n)
 		}
-		again := w.Queue(l.holder, "job") // a client that has left a queue joins it again before it asks
+		again := w.Queue(l.holder, "job") // a client that has left a queue joins it again before it sends a grant
 		if n := lab.Count(l.wire.Sent(), joins); n > 0 {
 			t.Errorf("%d joins of the releaser", n)
 		}
@@ -467,8 +468,8 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	})
 }
 
-// Goroutines of one client then leave the key to others after sixteen hand-overs, as without
-// a queue: who polls is not seen in the record.
+// Goroutines of one client then leave the key to other processes after sixteen hand-overs,
+// as without a queue: the record does not show who polls.
 func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -540,7 +541,7 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 	}
 }
 
-// The head has changed, and the record cannot be read: the grant may still be current.
+// The head has changed, and the record cannot be decoded: the grant may still be current.
 func TestHandOverOfDamagedRecordIsNoRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -116,8 +116,8 @@ func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
 	}
 }
 
-// Another client has done work under the key since. Whether our mark was stored before is
-// unknown.
+// Another client has done other work under the key since. Whether this client's mark was
+// stored before that is unknown.
 func TestMarkOfOtherWorkLeavesReleaseUnknown(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
@@ -145,7 +145,8 @@ func TestMarkOfOtherWorkLeavesReleaseUnknown(t *testing.T) {
 	}
 }
 
-// Every write was answered, so none has stored a mark that others have removed since.
+// Every write was answered, so this client has stored no mark that another could have
+// removed.
 func TestReleaseWithMarkReportsLossIfAllRepliesShowIt(t *testing.T) {
 	for name, since := range map[string]func(*testing.T, *leasehold.Client){
 		"nothing": func(*testing.T, *leasehold.Client) {},
@@ -249,7 +250,7 @@ func TestMarkDoneOfResumedLockIsError(t *testing.T) {
 			t.Errorf("error %v", err)
 		}
 		w.Release(lock)
-		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // again, as the error says
+		w.Release(w.Acquire(c, "job", leasehold.Once("v1"))) // the work is done again, as the error says
 	})
 }
 
@@ -279,7 +280,7 @@ func TestMarkOfCommitWithoutReplyIsFoundByRelease(t *testing.T) {
 					}
 					since(w)
 					wire.SetFault(nil)
-					if found { // by the release that the client repeats
+					if found { // stored by the release that the client repeats
 						lab.Elapse(5 * time.Second)
 					}
 					err := lock.Release(t.Context(), leasehold.MarkDone())

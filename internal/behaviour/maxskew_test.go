@@ -26,7 +26,8 @@ func withMaxSkew(skew time.Duration) leasehold.Config {
 	return cfg
 }
 
-// boundedWays are the ways to hold a key in which a record or a row contains the lease's end.
+// boundedWays are the ways to hold a key in which the record, or the session's row,
+// contains the end of the lease.
 var boundedWays = map[string]struct {
 	shared  bool
 	acquire func(ctx context.Context, c *leasehold.Client, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
@@ -39,8 +40,8 @@ func acquireJob(ctx context.Context, c *leasehold.Client, opts ...leasehold.Acqu
 	return c.Acquire(ctx, "job", opts...)
 }
 
-// forEachBoundedWay has a client of cfg hold "job" in each way, renew it at once, and die. ask seeks the key
-// for another client in the way that excludes it.
+// forEachBoundedWay makes a client with cfg hold "job" in each way, renew it at once, and
+// die. ask acquires the key for another client in the same way.
 func forEachBoundedWay(t *testing.T, cfg leasehold.Config, test func(t *testing.T, w *lab.World, died *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error))) {
 	for name, by := range boundedWays {
 		t.Run(name, func(t *testing.T) {
@@ -78,7 +79,7 @@ func TestDeadHoldersLockIsAcquiredOnceLeaseEndsByClock(t *testing.T) {
 		if err != nil {
 			t.Fatalf("its lease has ended by every clock: %v", err)
 		}
-		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 { // refused, a session's mark, a takeover
+		if writes := lab.Count(wire.Sent(), func(c lab.Call) bool { return c.Op == "UpdateItem" }); writes > 3 { // a rejected grant, a session's mark, a takeover
 			t.Errorf("%d writes", writes)
 		}
 		w.Release(lock)
@@ -173,7 +174,7 @@ func TestLeaseEndCountsOnlyForVersionItNames(t *testing.T) {
 	}
 }
 
-// endIn returns when the lease ends, by the record of "job".
+// endIn returns the end of the lease in the record of "job".
 func endIn(t *testing.T, w *lab.World) time.Time {
 	t.Helper()
 	b, ok := w.Item("job")["leaseEnds"].(*types.AttributeValueMemberB)
@@ -236,13 +237,13 @@ func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 			if took := time.Since(began); took != 18*time.Second-skew {
 				t.Errorf("with a MaxSkew of %v it was trusted for %v", skew, took)
 			}
-			lab.Elapse(attempts.Limit) // a renewal may have been sent at that moment, and ends by itself
+			lab.Elapse(attempts.Limit) // a renewal may just have been sent; it ends by itself
 		})
 	}
 }
 
 func TestMarginSeparatesClocksThatAreWrongByMaxSkew(t *testing.T) {
-	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // the bounds that each declares
+	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each declares more than its clock is wrong
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })
 	}
@@ -262,7 +263,8 @@ func TestMarginSeparatesClocksThatAreWrongByMaxSkew(t *testing.T) {
 	})
 }
 
-// The write is made, and takes its time; the head trusts it from a look that came later.
+// The write of the hand-over is made early and arrives late. The head trusts the key from a
+// read that came after the write was made.
 func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -282,14 +284,14 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				return lab.Cut(r) // its first renewal says an end of its own
+				return lab.Cut(r) // the first renewal would write an end of its own
 			}
 			return r.Send()
 		})
 		sent := time.Now()
 		w.Release(lock)
 		handed := <-next
-		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // an end of the writer's would be over
+		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // the end by the clock of the client that handed over would have passed
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("granted to %v while the head believes: %v, %v", other, handed.Err(), err)
@@ -299,7 +301,8 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 	})
 }
 
-// A hand-over's lease is short, and what clocks may differ by comes off it, too.
+// A hand-over has a short lease, of which the possible difference of clocks must be
+// subtracted too.
 func TestHeadIsNotHandedKeyWithLittleTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// heapOf returns how much more of the heap is in use after fn, for each of n. Stacks of
-// goroutines do not count.
+// heapOf returns by how much the used heap grows by fn, divided by n. Stacks of goroutines
+// do not count.
 func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
@@ -33,18 +33,18 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 		t.Skip("the race detector has memory of its own for each word")
 	}
 	const most = 3000
-	// Up to a quarter of the runtime's timers are stopped ones, each with the context of its
-	// attempt, until the time that they were set to. Nothing is renewed as early as this.
+	// Stopped timers may make up a quarter of the runtime's timers until they would have
+	// fired, each with the context of its attempt. No renewal comes as early as this.
 	const attemptsAreOver = attempts.Limit + time.Second
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 		t.Run(kind, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				n := lab.Crowd()
-				before, _ := w.Client(lab.Config()) // the engine keeps this client's records: they do not count
+				before, _ := w.Client(lab.Config()) // the engine stores the records: they must not count
 				w.AcquireMany(before, "job", n)
 				_ = before.Close(t.Context())
 				least := math.MaxInt
-				for range 5 { // what other tests have left adds to some of them
+				for range 5 { // garbage of other tests adds to some of the measurements
 					c, wire := w.Client(cfg)
 					w.Release(w.Acquire(c, "first"))
 					var locks []*leasehold.Lock

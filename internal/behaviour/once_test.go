@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// once runs nothing but counts.
+// runs counts how often the work was done.
 type runs int
 
 func (n *runs) do(context.Context, *leasehold.Lock) error { *n++; return nil }
@@ -109,7 +109,7 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 					t.Errorf("ran %d times", n)
 				}
 				calls := wire.Sent()
-				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // it leaves the queue
+				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // a waiter leaves the queue
 					t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
 				}
 			})
@@ -174,7 +174,7 @@ func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
 	})
 }
 
-// The period is the one at the call: a client that waited beyond its end does not do the work
+// The period is that of the call: a client that waited beyond its end does not do the work
 // of the next period instead.
 func TestEveryUsesPeriodOfCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -523,8 +523,8 @@ func TestCallForDoneWorkEmitsEventDone(t *testing.T) {
 	})
 }
 
-// The next goroutine is handed the key without a check of the mark. So a goroutine that
-// asks for work done once is not handed it.
+// The next goroutine is handed the key without a check of the mark. So a goroutine whose
+// work may be done is not handed it.
 func TestKeyIsNotHandedToAGoroutineWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
@@ -599,8 +599,8 @@ func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
 	})
 }
 
-// Three other processes have a worker each that returns at once: without an entry in the
-// queue no other client would ever be granted the key.
+// Three other processes have a worker each that comes back at once: without an entry in the
+// queue, no other client would ever be granted the key.
 func TestOnceWaitsInTheQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -646,7 +646,7 @@ func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
 				behind, _ := w.Client(lab.Config())
 				got := w.Queue(behind, "job")
 				lab.Elapse(10 * time.Second)
-				w.Update("job", map[string]types.AttributeValue{ // an earlier client might have done it
+				w.Update("job", map[string]types.AttributeValue{ // a client of an older version might have done it
 					"lastDone": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 						"once": &types.AttributeValueMemberS{Value: "mon"},
 						"by":   &types.AttributeValueMemberS{Value: lock.Record().Owner},
@@ -675,12 +675,12 @@ func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
 	}
 }
 
-// A key that is handed over while the client's own grant is in flight is shown by the reply
-// of that grant.
+// The key is handed over while a grant of the head is in flight. The reply to that grant
+// shows the hand-over.
 func TestQueueHeadHandedKeyOfDoneWorkReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // so its release finds no waiter, and frees the key
+		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // so that its release sees no waiter, and frees the key
 		var n runs
 		ended := make(chan error, 1)
 		head, wire := w.Client(lab.Config())

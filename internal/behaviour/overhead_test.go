@@ -27,8 +27,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// beside is an acquisition with its release, and the same two requests sent by the SDK
-// alone, with ready-made inputs. Both go over loopback by the SDK's own HTTP client to a
+// beside compares an acquisition with its release to the same two requests sent by the SDK
+// alone, with ready-made inputs. Both use the SDK's own HTTP client over loopback to a
 // server that costs next to nothing: the difference is the client's cost.
 type beside struct {
 	client *leasehold.Client
@@ -36,7 +36,7 @@ type beside struct {
 	writes []*dynamodb.UpdateItemInput
 }
 
-// recorder is a DB that keeps its writes, and their replies as they come over the wire.
+// recorder is a DB that records its writes, and their replies as they come over the wire.
 type recorder struct {
 	*dynamodb.Client
 	engine  *localdynamo.Engine

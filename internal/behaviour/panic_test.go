@@ -32,7 +32,7 @@ func TestPanicInOnEventLeavesNoLockWithoutAHandle(t *testing.T) {
 	} {
 		for _, kind := range []leasehold.EventKind{leasehold.EventGranted, leasehold.EventWaiting} {
 			if kind == leasehold.EventWaiting && name != "Acquire" {
-				continue // called on a goroutine of its own, whose panic ends the process
+				continue // called on a goroutine of its own, where a panic would end the process
 			}
 			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -99,7 +99,7 @@ func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
 						panic("work")
 					})
 				})
-				if took := time.Since(panicked); p != "work" || took > 2*time.Second { // Config.ReleaseGrace
+				if took := time.Since(panicked); p != "work" || took > 2*time.Second { // a panic after the release grace
 					t.Errorf("panic %v after %v", p, took)
 				}
 				lab.Elapse(5 * time.Second)

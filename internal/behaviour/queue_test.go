@@ -22,14 +22,15 @@ import (
 // handOverLease is the lease of a hand-over by a client with the default lease of 20 s.
 const handOverLease = 10 * time.Second
 
-// joins reports whether a request asks for a place in the queue.
+// joins reports whether a request joins the queue.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// The limit is the section itself, and the two round trips of a grant and a release. A queue
-// has no room for 64: those outside come in as places are left, who has waited longest most
-// likely first. Waits are in sections of all clients, and figures medians of three runs: chance
-// has its part in each: of 64 clients the longest of 400 waits is 1.8 to 2.3. With the race
-// detector there is one run, which may be an eighth worse.
+// The limit is the section itself, and the two round trips of a grant and a release. The
+// queue has no room for 64 clients: those outside come in as places become free, most
+// likely those first that have waited longest. Waits are counted in sections of all
+// clients. Figures are medians of several runs, as chance has its part in each: with 64
+// clients the longest of 400 waits is 1.8 to 2.3. With the race detector there is one run,
+// which may be an eighth worse.
 func TestQueueGrantsInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		clients int
@@ -78,19 +79,19 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// lined is a key with a holder whose client has seen the queue.
+// lined is a held key, whose holder has seen the queue, and the waiters in it.
 type lined struct {
 	*lab.World
 	holder *leasehold.Client
 	lock   *leasehold.Lock
-	wire   *lab.Wire // the holder's
+	wire   *lab.Wire // of the holder
 	wires  []*lab.Wire
 	heads  []*leasehold.Client
 	got    []chan *leasehold.Lock
 	leave  []context.CancelFunc
 }
 
-// inOrder has so many clients join the queue, one after the other.
+// inOrder makes so many clients join the queue, one after the other.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
@@ -101,7 +102,7 @@ func inOrderBehind(t *testing.T, w *lab.World, holds leasehold.Config, waiters i
 	return behind(t, w, holds, nil, waiters, cfg, opts...)
 }
 
-// inOrderOf is inOrder, of a lock that was acquired with options of its own.
+// inOrderOf does what inOrder does, for a lock that was acquired with the given options.
 func inOrderOf(t *testing.T, w *lab.World, waiters int, held ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return behind(t, w, lab.Config(), held, waiters, lab.Config())
@@ -170,7 +171,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
 				t.Errorf("number %d sent %d grants", i, n)
 			}
-			if r := next.Record(); r.Version == r.Grant { // a late copy of its join may make that grant again
+			if r := next.Record(); r.Version == r.Grant { // as a late copy of its join may make that grant again
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
 			last = next
@@ -185,7 +186,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 func TestHeadTrustsKeyFromLastReadBeforeHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		lab.Elapse(10 * time.Second) // now the head looks every quarter of a second
+		lab.Elapse(10 * time.Second) // the head reads every quarter of a second by now
 		var asked []time.Time
 		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
 			asked = append(asked, time.Now())
@@ -243,7 +244,7 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 		if n := l.waiting(); n != 1 {
 			t.Errorf("%d stand in the queue", n)
 		}
-		w.Release(l.lock) // the head that it has seen has left
+		w.Release(l.lock) // the head that the release has seen has left
 		w.Release(<-l.got[2])
 	})
 }
@@ -350,7 +351,7 @@ func TestHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.Release(l.lock)
-		l.leave[0]() // before it has looked
+		l.leave[0]() // before the waiter has read
 		<-l.got[0]
 		lab.Elapse(time.Second)
 		if !w.IsReleased("job") {
@@ -365,7 +366,7 @@ func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
 		l.wires[0].SetFault(lab.Cut)
 		l.leave[0]()
 		<-l.got[0]
-		lab.Elapse(15 * time.Second) // nothing of it arrives
+		lab.Elapse(15 * time.Second) // none of its requests arrives
 		w.Release(l.lock)
 		l.wires[0].SetFault(nil)
 		began := time.Now()
@@ -440,7 +441,7 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 			c, wire := w.Client(lab.Config())
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
-			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // one more every four seconds
+			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // sixteen, and one more every four seconds
 				t.Errorf("it has asked %d times for a place that it cannot see", n)
 			}
 			w.Release(lock)
@@ -449,7 +450,8 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 	})
 }
 
-// A grant of theirs would write what a hand-over does not: so they write it.
+// A hand-over does not write data or a lease of the head. So it writes them by a grant of
+// its own.
 func TestHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	shared := lab.Config()
 	shared.SharedLease = true
@@ -486,7 +488,7 @@ func TestHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	}
 }
 
-// A join that DynamoDB refuses would end the wait.
+// If DynamoDB refused the join, the wait would end.
 func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
@@ -504,7 +506,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 			}()
 			lab.Elapse(time.Second)
 		}
-		// They would take the last places if they had waited longer.
+		// Waiters that have waited longer would take the last places too.
 		list := w.Item("job")["waiters"].(*types.AttributeValueMemberL).Value
 		for _, entry := range list[:protocol.LastPlaces] {
 			another := slices.Clone(entry.(*types.AttributeValueMemberB).Value)
@@ -553,7 +555,7 @@ func TestUnansweredHandOverIsNotTakenForOwnAttempt(t *testing.T) {
 			t.Error(err)
 		}
 		next := <-l.got[0]
-		l.wires[0].SetFault(lab.Cut) // so the record still shows the hand-over itself
+		l.wires[0].SetFault(lab.Cut) // so that the record still shows the hand-over itself
 		l.wire.SetFault(nil)
 		for range 3 {
 			if lock, err := l.holder.TryAcquire(t.Context(), "job"); err == nil || next.Err() != nil {
@@ -593,11 +595,11 @@ func TestUnansweredJoinIsFoundInRecord(t *testing.T) {
 	})
 }
 
-// It may stand first by then, and be handed the key.
+// The waiter may be first in the queue by then, and be handed the key.
 func TestJoinWithoutReplyIsReadSoon(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		lab.Elapse(time.Minute) // behind so old a grant who has no place looks each twelve seconds
+		lab.Elapse(time.Minute) // with so old a grant, a waiter without a place reads every twelve seconds
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {
 				if err := l.lock.Renew(context.Background()); err != nil { // its reply shows the entry

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// everyAttribute is one value of each of DynamoDB's types.
+// everyAttribute returns one value of each of DynamoDB's types.
 func everyAttribute() map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{
 		"s": lab.Str("text"), "n": lab.Num("7"), "b": &types.AttributeValueMemberB{Value: []byte("bytes")},
@@ -27,7 +27,7 @@ func everyAttribute() map[string]types.AttributeValue {
 	}
 }
 
-// spoil changes all that a record refers to.
+// spoil changes everything that a record refers to.
 func spoil(r leasehold.Record) {
 	copy(r.Data, "spoiled!")
 	spoilAttributes(r.Attributes)
@@ -94,7 +94,7 @@ func TestRecordIsACopyThatCallersMayChange(t *testing.T) {
 		spoil(held.Holder)
 		is("the record, spoiled by who did not get it,", lock.Record())
 
-		// It is not renewed, and another client takes it over.
+		// The lock is not renewed, and another client takes it over.
 		heir, _ := w.Client(cfg)
 		next := w.Acquire(heir, "job")
 		for range 2 {
@@ -163,7 +163,7 @@ func TestRecordJSONShowsHowLongItIsHeld(t *testing.T) {
 			return r
 		}
 		lock := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // renewals do not count
+		lab.Elapse(time.Minute) // renewals do not change it
 		r := get()
 		held("a minute later", r, 60_000.0)
 		r.GrantedAt = time.Now().Add(time.Hour)

@@ -13,14 +13,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// refusals are the error codes of credentials and rights that may be good again soon.
-var refusals = map[string]string{ // by a part of their errors
+// refusals are the codes of errors about credentials and rights that may be temporary, by a
+// part of the error's text.
+var refusals = map[string]string{ // by a part of the error's text
 	"ExpiredTokenException":       "the credentials have expired: renew them",
 	"UnrecognizedClientException": "the credentials were refused: check them",
 	"AccessDeniedException":       "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one)",
 }
 
-// blocked are calls that wait for a key, and how another client keeps them waiting.
+// blocked are calls that wait for a key, each with the way in which another client blocks
+// it.
 var blocked = map[string]struct {
 	block func(w *lab.World, c *leasehold.Client) (unblock func())
 	wait  func(ctx context.Context, c *leasehold.Client) error
@@ -174,7 +176,7 @@ func TestFirstRefusalEndsCall(t *testing.T) {
 	for code, advice := range refusals {
 		for _, accepted := range []bool{false, true} {
 			if accepted && code != "AccessDeniedException" {
-				continue // it passes
+				continue // this refusal passes
 			}
 			t.Run(map[bool]string{false: "first of the client/", true: "first of the call/"}[accepted]+code, func(t *testing.T) {
 				for name, wait := range waits {
@@ -207,7 +209,7 @@ func TestAcquireInLocalQueueOutlivesDenial(t *testing.T) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
 		ended := make(chan error, 1)
-		go func() { ended <- lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }() // this one asks for the key itself
+		go func() { ended <- lab.ErrorOf(c.Acquire(t.Context(), "job", leasehold.Once("work"))) }() // this call requests the key itself
 		lab.Elapse(time.Second)
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() {

@@ -45,7 +45,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
 			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
 			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str(strings.Repeat("a", 400<<10))})),
-			"a reserved attribute":           acquire("job", attribute("isReleased")), // others: a second holder gets in
+			"a reserved attribute":           acquire("job", attribute("isReleased")), // in other libraries a second holder gets in
 			"the key as an attribute":        acquire("job", attribute("key")),
 			"an attribute without a name":    acquire("job", attribute("")),
 			"a reserved attribute, renewing": func() error { return lock.Renew(t.Context(), attribute("fencingToken")) },
@@ -98,7 +98,7 @@ func TestSizeLimitCountsTheKey(t *testing.T) {
 	})
 }
 
-// refusedBytes is the size that the error of a record that is too large names.
+// refusedBytes returns the size in the error of a record that is too large.
 func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leasehold.AcquireOption) (n int) {
 	t.Helper()
 	_, err := c.Acquire(t.Context(), key, opts...)
@@ -179,7 +179,7 @@ func TestDeletingReleaseRejectsDataItWouldLose(t *testing.T) {
 	data := leasehold.WithData([]byte("d"))
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
 	for name, tc := range map[string]struct {
-		deletes bool // by Config
+		deletes bool // Config.DeleteOnRelease
 		acquire []leasehold.AcquireOption
 		release []leasehold.ReleaseOption
 		refused bool

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Where records do not say when they expire, the wall clock is for people and for TTL.
+// In layouts without an expiry time, the wall clock is only for people and for TTL.
 func TestWallClockThatIsSetChangesNeitherTrustNorDeath(t *testing.T) {
 	const day = 24 * time.Hour
 	plain := func(c *leasehold.Client, ctx context.Context) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") }
@@ -20,9 +20,9 @@ func TestWallClockThatIsSetChangesNeitherTrustNorDeath(t *testing.T) {
 		"a lock":         {lab.Config(), plain},
 		"a shared lease": {lab.SharedConfig(), plain},
 	} {
-		// course cuts off a holder after a minute, with a waiter, while the wall clocks of
-		// both are set every 700 ms. It returns when trust ended, and when the key was
-		// taken over.
+		// course cuts a holder off the network after a minute, while a client waits and the
+		// wall clocks of both are set every 700 ms. It returns when the trust ended, and
+		// when the key was taken over.
 		course := func(t *testing.T, step func(i int) (holder, waiter time.Duration)) (ended, taken time.Duration) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				atHolder, atWaiter := &lab.Jumps{}, &lab.Jumps{}

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// polls is how long a change takes to show: two longest polls.
+// polls is how long a change may take to show: two longest polls.
 const polls = 2 * 500 * time.Millisecond
 
 // sightings are the changes that a Watch has yielded.
@@ -32,7 +32,7 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
 			if s.err = err; err != nil {
-				continue // what comes after it would show
+				continue // what comes later would show this too
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
 				s.seen = append(s.seen, seen)
@@ -58,7 +58,7 @@ func TestWatchShowsEachGrantItsEndAndDeathOnce(t *testing.T) {
 		s := startWatch(w, watches, "job")
 		lab.Elapse(time.Minute)
 		first := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // renewals are no grant
+		lab.Elapse(time.Minute) // renewals make no new grant
 		w.Release(first)
 		lab.Elapse(polls)
 		second := w.Acquire(dies, "job", leasehold.WithData([]byte("d")))
@@ -117,7 +117,7 @@ func TestWatchObservesOneSortKey(t *testing.T) {
 func TestWatchReportsEachThrottledReadAndNoOther(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault              lab.Fault
-		throttled, failing int // numbers of reports
+		throttled, failing int // number of reports of each kind
 	}{
 		"throttled":  {lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") }), 3, 0},
 		"unanswered": {func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }, 0, 1},

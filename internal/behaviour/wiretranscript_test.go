@@ -21,7 +21,7 @@ import (
 
 var rewrite = flag.Bool("rewrite", false, "write testdata/wire.txt anew, to be read as a diff")
 
-// mishap is one fault of the first request of an operation.
+// mishap is a failure of the first request of an operation.
 type mishap struct {
 	name  string
 	fault lab.Fault
@@ -54,7 +54,7 @@ func TestWireIsAsRecorded(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {
-			first := map[string]string{} // the first mishap that came to this
+			first := map[string]string{} // the first mishap with these requests
 			for _, m := range mishaps {
 				sent := transcribe(t, cfg, op, m)
 				if as, ok := first[sent]; ok {
@@ -98,12 +98,12 @@ func TestWireIsAsRecorded(t *testing.T) {
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// Chance decides how many renewals a period has.
+		// Chance decides how many renewals fall into a period.
 		p := newProcess(w.Work(), cfg, lab.Chance(func() float64 { return 0.5 }))
 		before := p.before
 		p.before = func() {
 			before()
-			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // always x: x and y are sent in any order
+			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // always x, as x and y are sent in any order
 		}
 		op.what(w, p)
 		lab.Elapse(time.Second) // for its requests in the background
@@ -152,7 +152,7 @@ var (
 	anID     = regexp.MustCompile(`^[a-z2-7]{26}$`)
 )
 
-// of returns the name of a random string, and any other string unchanged.
+// of returns the name of a random string, and returns other strings unchanged.
 func (p *pseudonyms) of(s string) string {
 	if prefix, id, ok := strings.Cut(s, "session/"); ok && anID.MatchString(id) {
 		return prefix + "session/" + p.of(id)
@@ -177,7 +177,7 @@ func (p *pseudonyms) of(s string) string {
 	return kind + strconv.Itoa(i+1)
 }
 
-// value spells an attribute value; numbers that come from a clock have one name.
+// value returns an attribute value as text; numbers that come from a clock have one name.
 func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 	for kind, raw := range v {
 		var s string
@@ -187,7 +187,7 @@ func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 			return "CLOCK"
 		case kind == "S":
 			return p.of(s)
-		case kind == "B": // entries of queues, whose ids are random
+		case kind == "B": // entries of queues, which contain random ids
 			return "ENTRY"
 		case kind == "L":
 			var list []map[string]json.RawMessage
@@ -216,7 +216,7 @@ const maxToken = "9007199254740989"
 
 var placeholder = regexp.MustCompile(`[#:][a-z0-9]+`)
 
-// spell writes a request with its names and values in their places.
+// spell returns a request as text, with names and values in place of placeholders.
 func (p *pseudonyms) spell(c lab.Call) string {
 	if c.Op == "TransactWriteItems" {
 		var b strings.Builder

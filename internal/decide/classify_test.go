@@ -21,7 +21,8 @@ func response(status int, err error) error {
 	}}
 }
 
-// wrongTimeError is how the SDK marks the refusal of a signature whose next one will do.
+// wrongTimeError marks the refusal of a signature as the SDK does if the next signature
+// will be accepted.
 type wrongTimeError struct{ error }
 
 func (wrongTimeError) RetryableError() bool { return true }
@@ -162,7 +163,8 @@ func TestClientOutlastsMomentWithoutCredentials(t *testing.T) {
 	}
 }
 
-// agentError is like the SDK's error of a container's agent, which has the status itself.
+// agentError is like the SDK's error of a container's agent, which has the HTTP status
+// itself.
 type agentError struct{ code int }
 
 func (e agentError) Error() string                 { return fmt.Sprint("status ", e.code) }

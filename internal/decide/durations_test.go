@@ -14,7 +14,7 @@ const (
 	shortest = time.Duration(math.MinInt64)
 )
 
-// exactly returns the result of a computation without bounds, within those of a Duration.
+// exactly returns the exact result of a computation, limited to the range of a Duration.
 func exactly(n *big.Int) time.Duration {
 	switch {
 	case n.Cmp(big.NewInt(math.MaxInt64)) > 0:
@@ -40,8 +40,8 @@ func TestScaleSaturates(t *testing.T) {
 	}
 }
 
-// FuzzDurations compares sums and products of durations with sums and products of numbers without
-// bounds, and looks whether a decision by long durations is still one.
+// FuzzDurations compares sums and products of durations with exact ones, and checks that
+// decisions with long durations still make sense.
 func FuzzDurations(f *testing.F) {
 	edges := []int64{0, 1, -1, int64(time.Second), math.MaxInt64, math.MaxInt64/2 + 1, math.MinInt64, math.MinInt64 + 1}
 	for _, a := range edges {

@@ -12,7 +12,7 @@ func TestRenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
 		{600 * time.Millisecond, 250 * time.Millisecond},
-		{100 * time.Millisecond, 100 * time.Millisecond}, // never past the trust
+		{100 * time.Millisecond, 100 * time.Millisecond}, // never beyond the trust
 	} {
 		if got := RenewalDeadline(tc.left); got != tc.want {
 			t.Errorf("with %v left: %v, want %v", tc.left, got, tc.want)
@@ -67,8 +67,8 @@ func TestRenewalIsRetriedWithinHalfOfTheTrustLeft(t *testing.T) {
 		{1, 18 * time.Second, 100 * time.Millisecond},
 		{9, 18 * time.Second, 1250 * time.Millisecond}, // a quarter of the period
 		{9, time.Second, 500 * time.Millisecond},
-		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // or it would be repeated without a pause
-		{9, -time.Second, 1250 * time.Millisecond},        // held on to through an outage
+		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // without this it would be repeated without a pause
+		{9, -time.Second, 1250 * time.Millisecond},        // a lock that is held through an outage
 	} {
 		if got := RenewalRetry(tc.n, 5*time.Second, tc.left, 1); got != tc.want {
 			t.Errorf("attempt %d with %v left: up to %v, want %v", tc.n, tc.left, got, tc.want)
@@ -145,7 +145,7 @@ func TestFirstRenewalOfHandOverComesSoon(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
-		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // so little is left where clocks differ
+		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // as little as clocks that differ may leave
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},
 	} {

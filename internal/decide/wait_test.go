@@ -91,8 +91,8 @@ func TestNoTakeoverBeforeVersionIsUnchangedForLease(t *testing.T) {
 func TestNoTakeoverByTheClockBeforeExpirySkewAndAStepHavePassed(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
-		expires time.Duration // from wall
-		want    time.Duration // from now
+		expires time.Duration // after wall
+		want    time.Duration // after now
 	}{
 		{20 * time.Second, 23 * time.Second},
 		{-2 * time.Second, time.Second},
@@ -149,8 +149,8 @@ func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
 	}
 }
 
-// The longer the hold, the more rarely a waiter reads. Yet no waiter is late by more than a
-// small part of its wait.
+// The longer a hold is, the more rarely a waiter reads. Yet it is late by a small part of
+// its wait at most.
 func TestWaiterReadsFourTimesASecondBehindShortHold(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -176,8 +176,8 @@ func TestWaiterReadsFourTimesASecondBehindShortHold(t *testing.T) {
 	}
 }
 
-// A release comes at any moment of a pause, in a long one more likely than in a short one:
-// the more they differ, the later a waiter comes for as many reads.
+// A release comes at a random moment, in a long pause more likely than in a short one. So
+// the more pauses differ, the later a waiter is for as many reads.
 func TestWaiterIsLateByAboutHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
@@ -280,7 +280,7 @@ func TestJoinsAreSixteenAndOneMoreEveryFourSeconds(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		{time.Hour, time.Hour + 2*time.Second, 16}, // it is full again, and no fuller
+		{time.Hour, time.Hour + 2*time.Second, 16}, // full again, and no fuller
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {
 			t.Errorf("from %v to %v: %d, want %d", tc.from, tc.to, n, tc.want)

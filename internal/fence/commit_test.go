@@ -27,7 +27,7 @@ const (
 	answered  fate = "answered"
 	replyLost fate = "reply lost"
 	lost      fate = "lost"
-	late      fate = "late" // it arrives after a later one, or after the commit has ended
+	late      fate = "late" // it arrives after a later request, or after the commit has ended
 	throttled fate = "throttled"
 	refused   fate = "refused"
 )
@@ -47,22 +47,22 @@ type event struct {
 	fate   fate
 }
 
-// table is DynamoDB as a commit knows it: a guard, a write with a condition, and
-// the request that has used the token. It is the network before it, too.
+// table is DynamoDB as a commit knows it: a guard, a write with a condition, and the
+// request that has used the token. It is also the network in between.
 type table struct {
-	attempts.DB // none but TransactWriteItems
+	attempts.DB // nil: only TransactWriteItems is called
 
-	held, open bool // the conditions of the guard and of the write
+	held, open bool // whether the conditions of the guard and of the write hold
 	used       string
 	applied    int
 	late       []*dynamodb.TransactWriteItemsInput
 
 	script    []event
-	afterward func() // called when the script is over
+	afterward func() // called at the end of the script
 	tokens    map[string]bool
 	untrusted bool
 	heard     func() // called when a request was throttled
-	turn      func() // called when it is the commit's turn
+	turn      func() // called when the commit may send its next request
 }
 
 var errSilence = errors.New("silence")
@@ -109,8 +109,7 @@ func (tb *table) arrive() {
 	tb.late = nil
 }
 
-// apply carries out a request, which has a write and the guard, or the guard
-// alone.
+// apply executes a request, which consists of a write and the guard, or of the guard alone.
 func (tb *table) apply(in *dynamodb.TransactWriteItemsInput) error {
 	body := fmt.Sprint(len(in.TransactItems))
 	switch tb.used {
@@ -175,9 +174,9 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitOutcomeIsTrueInEveryCourse tries every course of three requests: a write that is reported as
-// written once was, and one that is reported as not written never is, even when all late
-// requests arrive.
+// TestCommitOutcomeIsTrueInEveryCourse plays every course of three requests. A write that
+// is reported as written was written once, and one that is reported as not written never
+// is, even after all late requests have arrived.
 func TestCommitOutcomeIsTrueInEveryCourse(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
@@ -261,7 +260,7 @@ func TestCommitDoesNotBeginAfterTrustHasEnded(t *testing.T) {
 
 func TestCommitSendsNothingAfterItsContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	tb := &table{held: true, open: true, turn: cancel} // while it waited for its turn
+	tb := &table{held: true, open: true, turn: cancel} // while the commit waits to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
 		t.Errorf("step %v, %d requests, applied %d times", r.Step, r.Requests, tb.applied)
 	}
@@ -280,7 +279,7 @@ func TestCommitSendsNothingMoreAfterCallerLeft(t *testing.T) {
 	}
 }
 
-// It waits for its turn then, and knows no answer to the request before.
+// The caller leaves while the commit waits to repeat a request without an answer.
 func TestCallerThatLeavesUnansweredCommitGetsUnknownOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// DynamoDB forgets an idempotency token after ten minutes, as the engine does:
-// a commit sent again under one that it has forgotten is another commit.
+// DynamoDB forgets an idempotency token after ten minutes, and so does the engine: after
+// that, a repeated commit would be another commit.
 func TestCommitIsNotRepeatedUnderTokenAgedInSuspend(t *testing.T) {
 	for name, meanwhile := range map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
@@ -52,7 +52,7 @@ func TestCommitIsNotRepeatedUnderTokenAgedInSuspend(t *testing.T) {
 	}
 }
 
-// slowKeys is a credential provider whose first answer takes as long as a pause of the
+// slowKeys is a credential provider whose first answer is late, as after a pause of the
 // process.
 type slowKeys struct {
 	pause atomic.Int64

@@ -47,7 +47,8 @@ func TestCommitWhoseReplyIsLostLandsOnce(t *testing.T) {
 						bodies = append(bodies, c.Body)
 					}
 				}
-				// The same bytes: the token, and the members of every map in the same order.
+				// The same bytes means the same token, and the members of every map in the
+				// same order.
 				if len(bodies) != 4 || !slices.ContainsFunc(bodies, func(b []byte) bool { return bytes.Equal(b, bodies[0]) }) {
 					t.Errorf("%d requests", len(bodies))
 				}
@@ -187,7 +188,7 @@ func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
 	})
 }
 
-// As above, but the first request arrives before its token is taken from it.
+// Here the first request arrives before its token is used up by the guards alone.
 func TestFailedWriteAfterLateRequestHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},

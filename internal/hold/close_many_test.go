@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// server processes a limited number of requests at a time; the others wait for their turn.
-// It records the releases, and the most requests that were sent to it at a time.
+// server processes a limited number of requests at a time; others wait. It records the
+// releases, and the most requests that were sent to it at a time.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
@@ -59,17 +59,17 @@ func newServer(places int, takes time.Duration) *server {
 
 func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
 	thousands := 10_000
-	if lab.Race { // make test runs it without the detector
+	if lab.Race { // make test runs it without the race detector
 		thousands = 600
 	}
 	for name, tc := range map[string]struct {
 		locks  int
 		places int
 		takes  time.Duration
-		most   int // sent to it at a time: others, once one has hung for a second
+		most   int // requests sent to it at a time; more than the limit, as those that hang lose their slots
 	}{
 		"128 at a time": {thousands, 128, 5 * time.Millisecond, 128},
-		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // all at once, half of them would run into their deadline
+		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // if all were sent at once, half of them would time out
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -103,7 +103,7 @@ func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
 func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		for i := range 64 { // each trusted for less than the one before
+		for i := range 64 { // each is trusted for less than the one before
 			w.Acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
 		}
 		s := newServer(16, 5*time.Millisecond)
@@ -122,7 +122,7 @@ func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 func TestHangingReleaseDelaysNoOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		for i := range 40 { // trusted for less than the others
+		for i := range 40 { // these are trusted for less than the others
 			w.Acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
 		}
 		for i := range 100 {

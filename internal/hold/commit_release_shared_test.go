@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// sharedGrant is a handle on "job" whose grant another shares, alone or in a group with
-// "other", whose grant nobody shares.
+// sharedGrant is a handle of "job" whose grant another handle shares. It is alone, or in a
+// group with "other", whose grant is not shared.
 type sharedGrant struct {
 	*lab.World
 	c            *leasehold.Client
@@ -49,7 +49,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 
 func TestLandedCommitOfSharedHandleReturnsNoError(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
-	for name, between := range map[string]func(s *sharedGrant){ // the commit, which has landed, and its reply
+	for name, between := range map[string]func(s *sharedGrant){ // between the applied commit and its reply
 		"nothing":                  func(*sharedGrant) {},
 		"granted to another":       func(s *sharedGrant) { s.Steal("job") },
 		"and the other key":        func(s *sharedGrant) { s.Steal("other") },
@@ -134,8 +134,8 @@ func TestGroupWithSharedLockFreesOthersWithItsWrites(t *testing.T) {
 	})
 }
 
-// Two handles commit at once. Neither may free the key from under the other's writes,
-// and the last one frees it.
+// Two handles commit at once. Neither may free the key before the other's writes, and the
+// last one frees it.
 func TestCommitAndReleaseByAllHandlesAtOnceLands(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)

@@ -60,7 +60,7 @@ func TestUnseenCommitAndReleaseIsRecognised(t *testing.T) {
 				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), opts...); err != nil {
 					t.Errorf("its reply lost: %v", err)
 				}
-				// A repetition is not answered either, while its caller has time.
+				// The repetition is not answered either, as long as its caller has time.
 				lock = w.Acquire(c, "job")
 				mute := func(r *lab.Request) (*http.Response, error) {
 					_, _ = r.Send()
@@ -206,7 +206,7 @@ func TestCommitAndReleaseIsNotCutShortByEndOfLock(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
 		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute) // the cause of a context bound to the lock
+			ctx, cancel := context.WithTimeout(ctx, time.Minute) // as the cause of a context that is bound to the lock
 			defer cancel()
 			err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -309,7 +309,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 func TestFailedCommitIsNotUnknownIfItsReleaseIs(t *testing.T) {
 	var failed *leasehold.CommitError
 	for name, tc := range map[string]struct {
-		commits lab.Fault // their outcome; no release is ever answered
+		commits lab.Fault // outcome of the commits; releases are never answered
 		first   time.Duration
 		said    func(error) bool
 	}{
@@ -382,8 +382,8 @@ func TestCommitAndReleaseEndsWithLockOfItsContext(t *testing.T) {
 	}
 }
 
-// While the lease lasted, nobody else could be granted the key before the commit had freed
-// it: another's grant shows that it was applied.
+// While the lease lasted, no other client could be granted the key before the commit had
+// freed it. So another's grant shows that the commit was applied.
 func TestUnansweredCommitAndReleaseIsProvenByNextGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -402,7 +402,7 @@ func TestUnansweredCommitAndReleaseIsProvenByNextGrant(t *testing.T) {
 			t.Errorf("never answered: %v", err)
 		}
 		next := w.Acquire(other, "job")
-		lab.Elapse(10 * time.Second) // the release that follows the commit is answered
+		lab.Elapse(10 * time.Second) // the release after the commit is answered
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("released again: %v", err)
 		}

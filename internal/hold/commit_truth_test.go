@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// appliedUnheard applies the first commit, calls then, and leaves the commit without a reply.
+// appliedUnheard applies the first commit, calls then, and drops the reply to the commit.
 func appliedUnheard(wire *lab.Wire, then func()) {
 	wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 		_, _ = r.Send()
@@ -22,7 +22,7 @@ func appliedUnheard(wire *lab.Wire, then func()) {
 	}))
 }
 
-// isUnknownAlone checks the error of a commit that may have been applied.
+// isUnknownAlone fails the test unless err is ErrUnknownOutcome and matches no other error.
 func isUnknownAlone(t *testing.T, err error) {
 	t.Helper()
 	var lost *leasehold.LostError
@@ -92,7 +92,7 @@ func TestCommitUnknownIsNotLostWithItsContext(t *testing.T) {
 					ctx, cancel := lock.Bind(outer.Context())
 					defer cancel()
 					appliedUnheard(wire, func() {
-						wire.SetFault(lab.Cut) // no repetition is answered
+						wire.SetFault(lab.Cut) // the commit is repeated without an answer
 						w.Steal(lost)
 						if lost == "outer" {
 							_ = outer.Renew(t.Context())

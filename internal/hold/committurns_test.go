@@ -53,7 +53,7 @@ func TestCommitsOfOneLockTakeTurns(t *testing.T) {
 	})
 }
 
-// Each waits for the lock that it names first: both get their turns at once.
+// Each waits for the lock that it names first, and then locks both at once.
 func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -92,7 +92,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					return r.Send()
 				}))
-				// The caller has left; its commit is still on its way.
+				// The caller has left while its commit is in flight.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -167,7 +167,7 @@ func TestReleaseWaitForCommitIsBounded(t *testing.T) {
 func TestRenewalWaitsForACommitAQuarterOfTheTrustLeft(t *testing.T) {
 	for name, tc := range map[string]struct{ commit, wait time.Duration }{
 		"a short one": {time.Second, time.Second},
-		"a long one":  {3 * time.Second, 2 * time.Second}, // 8 s of trust are left
+		"a long one":  {3 * time.Second, 2 * time.Second}, // while 8 s of trust are left
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -168,8 +168,8 @@ func TestResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
 	}
 }
 
-// The warning that so many locks are held comes between the answer and the look whether its
-// client is closing.
+// A slow log handler delays Resume between its answer and the check whether its client is
+// closing.
 func TestResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
@@ -283,7 +283,7 @@ func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 	}
 }
 
-// While the queue is suspended, the goroutine whose turn it is asks for the key itself.
+// While the queue is suspended, the goroutine that has the turn requests the key itself.
 func TestResumedLockPassesNoOtherTurnOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

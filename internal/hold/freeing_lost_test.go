@@ -52,7 +52,7 @@ func TestReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 func TestReleaseOfLostLockRecognisesItsOwnDeletion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deletes bool
-		fate    lab.Fault // the first release's
+		fate    lab.Fault // of the first release
 		freed   bool
 	}{
 		"another's, after a refusal": {true, refuseReleases("AccessDeniedException"), false},
@@ -94,7 +94,7 @@ func TestReleaseAfterItsLeaseDoesNotClaimAnothersGrant(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 		other, _ := w.Client(lab.OutageConfig())
-		taken := w.Acquire(other, "job") // for which there is no outage
+		taken := w.Acquire(other, "job") // the other client has no outage
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held through the outage: %v", err)
 		}
@@ -114,7 +114,7 @@ func TestRefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.OutageConfig() // so that it runs out, and is not known to be lost
+				cfg := lab.OutageConfig() // so that it expires and is not known to be lost
 				c, wire := w.Client(cfg)
 				lock := w.Acquire(c, "job")
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
@@ -181,8 +181,8 @@ func TestReleaseThatFindsForeignGrantAfterLostReplyWorked(t *testing.T) {
 	}
 }
 
-// A key whose lock has lost its session may be granted to anyone while a release is
-// under way: a foreign grant does not show that the release has been applied.
+// A key whose lock has lost its session may be granted to any client while a release is in
+// flight. So another's grant does not show that the release was applied.
 func TestReleaseWithoutItsSessionDoesNotClaimAnothersGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
@@ -222,7 +222,7 @@ func TestSecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 				handOver = r.Send
 				return lab.Cut(r)
 			}
-			// The next in the queue seeks the key by itself. Its write is rejected by an
+			// The next goroutine requests the key itself. Its write is rejected by an
 			// engine that returns no record with a rejection, and then the late hand-over
 			// arrives.
 			wire.SetFault(nil)

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// refuseReleases answers every release with an error of the request.
+// refuseReleases answers every release with an error.
 func refuseReleases(code string) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Releases() {
@@ -218,7 +218,7 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				cfg := lab.Config()
-				var failed atomic.Bool // set beside the test too: a release that failed is repeated in the background
+				var failed atomic.Bool // read while a failed release is still repeated in the background
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 					if e.Kind == leasehold.EventReleased && e.Err != nil {
 						failed.Store(true)
@@ -315,8 +315,7 @@ func TestReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
 	})
 }
 
-// touchingSoon is the longest pause between two releases under a session, whose
-// records are touched every twenty minutes.
+// touchingSoon is the longest pause between two attempts of a release under a session.
 const touchingSoon = 20 * time.Minute
 
 func TestFailedReleaseLogsWhatFreesTheKey(t *testing.T) {

@@ -88,7 +88,7 @@ func TestCommitAndReleaseOfSeveralLocksIsOneRequest(t *testing.T) {
 		if !errors.Is(g.Err(), leasehold.ErrReleased) {
 			t.Errorf("the group: %v", g.Err())
 		}
-		w.Release(w.Acquire(c, "x")) // the local queue goes on
+		w.Release(w.Acquire(c, "x")) // the local queue is not blocked
 	})
 }
 
@@ -437,12 +437,12 @@ func TestCommitAndReleaseOfSeveralIsNotSentIfOneIsLost(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			case <-yEnds: // lost; the clock of x must not save it
+			case <-yEnds: // y is lost; the clock of x must not be used for it
 				return mono, mono
 			default:
 			}
 			select {
-			case <-xEnds: // given up: y's turn comes late
+			case <-xEnds: // x was given up: y comes late
 				return mono, mono + time.Hour
 			default:
 				return mono, mono

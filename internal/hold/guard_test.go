@@ -47,8 +47,8 @@ func TestFailedGuardEndsItsLocksAtAnyIndex(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
-		lost []string // sorted, in a group of a, b and c
-		only bool     // under a shared lease
+		lost []string // in a group of a, b and c; sorted
+		only bool     // only under a shared lease
 	}{
 		"none":        {func(*lab.World) {}, nil, false},
 		"the first":   {func(w *lab.World) { w.Steal("a") }, []string{"a"}, false},

@@ -13,7 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// As its context and Err say, though a release ended the trust: the one by Close.
+// The call returns the error of the lock's context and Err, although it was the release by
+// Close that ended the trust.
 func TestCallCutOffByCloseReturnsErrClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		throttled func(lab.Call) bool

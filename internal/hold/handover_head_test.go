@@ -10,21 +10,21 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The length of a section, and the distance of the table.
+// The length of a section, and the round trip to the table.
 const (
 	sectionTakes = 10 * time.Millisecond
 	roundTrip    = 6 * time.Millisecond
 )
 
-// acquire is how a goroutine of a crowd comes by a lock.
+// acquire is a way in which a goroutine of a crowd acquires a lock.
 type acquire func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error)
 
 func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 	return c.Acquire(ctx, "job")
 }
 
-// amongCrowd plays fn beside processes whose goroutines work in sections, one after the
-// other, for as long as it takes. A waiter that gives up then leaves the queue.
+// amongCrowd runs fn beside processes whose goroutines work in one section after the other
+// until fn returns. Waiters that give up then leave the queue.
 func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -51,7 +51,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 	})
 }
 
-// It is refused while the key is held, and a key that others wait for is.
+// It is refused while the key is held, and also when the key is handed to others that wait.
 func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
@@ -67,7 +67,8 @@ func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 	}
 }
 
-// The queue of goroutines has no end, and each hand-over shows who has joined meanwhile.
+// There is always a goroutine waiting, and the reply to each hand-over shows who has joined
+// the queue meanwhile.
 func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -88,7 +89,8 @@ func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// It joins in one section, which may no longer show that.
+				// It must join the queue within one section, and may not see the reply in
+				// that time.
 				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
 				defer cancel()
 				if lock, err := theJob(limit, other); err != nil {
@@ -174,7 +176,7 @@ func TestAcquireAllThatGivesUpLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// Both may be handed to it at once: one is given back.
+// Both keys may be handed to it at once: it gives one back.
 func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
@@ -218,14 +220,15 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	})
 }
 
-// One of many goroutines beside one process: the queue of the record still has its turn.
+// One process waits beside many goroutines of another: the queue of the record gives it its
+// turn.
 func TestQueuedProcessHasItsTurnAmongGoroutinesOfAnother(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
 }
 
-// waitsAtMost has another process come fifty times, one after the other.
+// waitsAtMost makes another process acquire the key fifty times, one after the other.
 func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire) {
 	t.Helper()
 	c, wire := w.Client(lab.Config())

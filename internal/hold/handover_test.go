@@ -89,14 +89,14 @@ func (h holdUp) Handle(context.Context, slog.Record) error {
 	return nil
 }
 
-// noPool is an HTTP client that claims to keep no connections.
+// noPool is an HTTP client that claims to keep no idle connections.
 type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client that holds job and others, and what acquires one more. A hand-over
-// of job after that waits until then: the warning that so many locks are held comes between
-// the grant and the look at who is in the queue.
+// crowded returns a client that holds job and others, and a function that acquires one
+// more. A hand-over of job after that blocks until then is closed, between the grant and
+// the check who is in the queue, as it logs a warning that so many locks are held.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -287,8 +287,8 @@ func TestLockHandedToGoroutineThatLeftIsReleasedItself(t *testing.T) {
 	}
 }
 
-// The hand-over stored no mark, and a record that shows another grant has none either. That
-// the release is no loss then does not mean that its mark is stored.
+// The hand-over stored no mark, and a record that shows another grant has none either. The
+// release is not a loss then, but its mark is not stored.
 func TestMarkBehindHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },

@@ -74,7 +74,7 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 		"broken": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},
-		// By hand, with the version left as it was.
+		// Changed by hand, without a new version.
 		"marked released": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},

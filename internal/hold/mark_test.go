@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// outage has a fault meet all requests of a client until d has passed.
+// outage makes all requests of a client meet a fault until d has passed.
 func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	began := time.Now()
 	return func(r *lab.Request) (*http.Response, error) {
@@ -27,7 +27,7 @@ func outage(d time.Duration, fault lab.Fault) lab.Fault {
 // reset breaks the connection before the request has arrived.
 func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
 
-// troubles are the failures that a release is repeated through.
+// troubles are the failures through which a release is repeated.
 var troubles = map[string]lab.Fault{
 	"throttled": lab.Throttled, "server error": lab.Out, "connection reset": reset, "no answer": lab.Cut,
 	"reply lost": lab.LoseReply,
@@ -89,7 +89,7 @@ func TestMarkIsStoredThroughTroubleWithinLease(t *testing.T) {
 func TestMarkThatLeaseOutlastsIsError(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
-			continue // it is stored
+			continue // the mark is stored
 		}
 		t.Run(trouble, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// collect deletes what is due as DynamoDB's TTL does.
+// collect deletes the items that have expired, as DynamoDB's TTL does.
 func collect(w *lab.World) {
 	for _, item := range w.Scan() {
 		due, err := strconv.ParseInt(lab.Number(item, "expiresAt"), 10, 64)
@@ -79,7 +79,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 		retention time.Duration
 		option    []leasehold.AcquireOption
 		end       []leasehold.ReleaseOption
-		want      time.Duration // 0 for never
+		want      time.Duration // zero means never
 	}{
 		{"a bare record", 0, nil, nil, week},
 		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, 0},
@@ -163,7 +163,7 @@ func TestDataThatMayHaveBeenStoredIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
-// nextWithData has a caller with data wait for the key job, until it leaves.
+// nextWithData makes a caller with data wait for the key job until it leaves.
 func nextWithData(t *testing.T, c *leasehold.Client) (leave func(), left <-chan error) {
 	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan error)

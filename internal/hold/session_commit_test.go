@@ -128,7 +128,7 @@ func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
 }
 
 func TestIdempotencyTokenIsVoidedUnderSessionGuard(t *testing.T) {
-	// A write fails behind an unanswered request: the guards alone are sent.
+	// A write fails while an earlier request has no answer, so the guards alone are sent.
 	for name, dead := range map[string]bool{"it stands": false, "it is dead": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -206,7 +206,7 @@ func TestGuardsHoldWhileGrantAndSessionAreCurrent(t *testing.T) {
 		if err := w.Transact(append(guards, lab.Note("a", "1"))...); err != nil || len(guards) != 2 {
 			t.Fatalf("%d guards: %v", len(guards), err)
 		}
-		lab.Elapse(time.Minute) // count of renewals
+		lab.Elapse(time.Minute) // to count the renewals
 		if err := w.Transact(append(guards, lab.Note("a", "2"))...); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,7 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// Two thousand of 10 ms, and the session's renewals, which do not queue.
+		// Two thousand commits of 10 ms, and the session's renewals, which do not queue.
 		if longest == 0 || longest > 5050*time.Millisecond {
 			t.Errorf("the session was renewed %v after the renewal before", longest)
 		}
@@ -338,7 +338,7 @@ func TestCommitOfGoneCallerDelaysNoOtherOfItsSession(t *testing.T) {
 		brief, leave := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer leave()
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
-		lab.Elapse(time.Second) // neither is in front now
+		lab.Elapse(time.Second) // so that neither is first in the queue
 		began := time.Now()
 		if err := other.Commit(ctx, lab.Writes(lab.Note("a", "1"))); err != nil || time.Since(began) != 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// slowHandler takes a millisecond for a line that is logged.
+// slowHandler takes a millisecond for each line.
 type slowHandler struct{ slog.Handler }
 
 func (h slowHandler) Enabled(context.Context, slog.Level) bool { return true }
@@ -44,7 +44,7 @@ func TestLocksEndBeforeEndOfSessionIsReported(t *testing.T) {
 		}
 		c, wire := w.Client(cfg)
 		held := make([]*leasehold.Lock, locks)
-		ended := make([]<-chan struct{}, locks) // had before, for asking looks at the clock
+		ended := make([]<-chan struct{}, locks) // taken before, as a call of Context would read the clock
 		for i := range held {
 			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 			ended[i] = held[i].Context().Done()
@@ -110,7 +110,7 @@ func TestFirstLookAtEndedSessionReportsNoOtherLock(t *testing.T) {
 		for i := range others {
 			others[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 		}
-		asleep.Store(int64(19 * time.Second)) // no timer knows of it
+		asleep.Store(int64(19 * time.Second)) // no timer has noticed it
 		looked := time.Now()
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("believed in: %v", err)
@@ -179,12 +179,12 @@ func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
 func TestFirstReadAfterPauseShowsEndOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
-		var asleep time.Duration // what the monotonic clock did not see
+		var asleep time.Duration // how long the monotonic clock has stopped
 		c, _ := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + asleep
 		}))
 		lock := w.Acquire(c, "job")
-		asleep = 19 * time.Second // no timer knows of it
+		asleep = 19 * time.Second // no timer has noticed it
 		if lock.Context().Err() == nil {
 			t.Error("a lock whose session's lease ended in suspend is believed in")
 		}
@@ -246,7 +246,7 @@ func TestLockThatJoinsEndedSessionEndsWithoutRequest(t *testing.T) {
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
 		w.Delete(w.Sessions()[0]) // the session's next renewal comes before the grant's reply
 		warned := make(chan struct{}, 1)
-		// Nobody asks the lock: asking looks at the session.
+		// The test does not ask the lock, as that would check the session.
 		w.Acquire(c, "job", leasehold.WithExpiryWarning(time.Second, func(*leasehold.Lock) { warned <- struct{}{} }))
 		lab.Elapse(0)
 		if told != 1 || len(warned) != 1 {
@@ -261,7 +261,7 @@ func TestLockThatJoinsEndedSessionEndsWithoutRequest(t *testing.T) {
 	})
 }
 
-// reasonOf returns the reason of a loss, from its error.
+// reasonOf returns the reason of the loss in err.
 func reasonOf(err error) leasehold.LostReason {
 	var lost *leasehold.LostError
 	if !errors.As(err, &lost) {
@@ -275,14 +275,14 @@ func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				began := time.Now()
-				var asleep time.Duration // what no timer knows of
+				var asleep time.Duration // how long the monotonic clock has stopped
 				c, _ := w.Work().Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 					return time.Since(began), time.Since(began) + asleep
 				}))
 				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 				taken, left := g.Locks()[0], g.Locks()[1]
 				asleep = 30 * time.Second
-				w.MarkDead(w.Sessions()[0]) // by a waiter, who takes one of them
+				w.MarkDead(w.Sessions()[0]) // by a waiter that takes one of the locks over
 				w.Steal("a")
 				if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
 					t.Errorf("by its own clocks: %v", left.Err())
@@ -307,7 +307,7 @@ func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
 func TestRenewalAfterSessionTakeoverIsNotCalledBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
-		var asleep atomic.Int64 // what no timer knows of
+		var asleep atomic.Int64 // how long the monotonic clock has stopped
 		c, wire := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
 		}))

@@ -19,7 +19,7 @@ func noTouch(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// patient looks at records that do not change for hours in few steps.
+// patient makes a waiter poll rarely, for records that do not change for hours.
 func patient(cfg leasehold.Config) leasehold.Config {
 	cfg.PollMax = time.Minute
 	return cfg
@@ -101,7 +101,7 @@ func TestLockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
 			return r.Send()
 		})
 		lab.Elapse(17 * time.Second)
-		if err := lock.Renew(t.Context()); err != nil { // it is not trusted for longer by that
+		if err := lock.Renew(t.Context()); err != nil { // this does not extend the trust
 			t.Fatal(err)
 		}
 		lab.Elapse(2 * time.Second)

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// told returns the broken grants that are noted in the only session's row.
+// told returns the number of break notices in the only session's row.
 func told(w *lab.World) int {
 	m, _ := w.Item(w.Sessions()[0])["brokenGrants"].(*types.AttributeValueMemberM)
 	if m == nil {
@@ -25,7 +25,8 @@ func told(w *lab.World) int {
 	return len(m.Value)
 }
 
-// lostByBreak checks that a break has ended the lock, and that it says who and why.
+// lostByBreak fails the test unless a break has ended the lock, and its error names the
+// operator and the reason.
 func lostByBreak(t *testing.T, lock *leasehold.Lock, reason string) {
 	t.Helper()
 	var lost *leasehold.LostError
@@ -197,8 +198,8 @@ func TestFailedReadForBreakIsRepeated(t *testing.T) {
 
 func TestFalseBreakNoticeLosesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// The record's own renewal comes at a random time of the twenty minutes after the
-		// look, and looks like one: here after ten.
+		// The record's own renewal comes at a random time within twenty minutes of the
+		// check, and looks like one. Here it comes after ten.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")
@@ -233,7 +234,7 @@ func TestSecondBreakIsNoticedAfterFirstNeverLanded(t *testing.T) {
 		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("without a reply: %v", err)
 		}
-		lab.Elapse(5 * time.Second) // read, and not removed yet
+		lab.Elapse(5 * time.Second) // read, but not yet removed
 		if err := lock.Err(); err != nil || told(w) != 1 {
 			t.Fatalf("%v, told of %d: this test tests nothing", err, told(w))
 		}
@@ -263,7 +264,7 @@ func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
 		if n := told(w); n != 0 {
 			t.Errorf("%d words are left after ten minutes", n)
 		}
-		if n := len(wire.Sent()); n > 3000+200 { // a look for each word, and renewals
+		if n := len(wire.Sent()); n > 3000+200 { // a check for each notice, and renewals
 			t.Errorf("%d requests in ten minutes", n)
 		}
 		w.Release(lock)

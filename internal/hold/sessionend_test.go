@@ -41,7 +41,7 @@ func TestCloseFreesSessionsLocksInOneWrite(t *testing.T) {
 			}
 			w.Release(lock)
 		}
-		// Refused, then granted, then released; the session is read once.
+		// A rejected grant, a grant and a release for each key; the session is read once.
 		if sent := otherWire.Sent(); len(sent) != 61 {
 			t.Errorf("%d requests for 20 locks of a dead session", len(sent))
 		}
@@ -162,7 +162,7 @@ func TestLockOfSessionThatCloseCouldNotEndIsNotReleased(t *testing.T) {
 		if err := lock.Release(t.Context()); err != nil || lab.Text(w.Item("job"), "isReleased") != "1" {
 			t.Errorf("released again: %v, %v", err, w.Item("job"))
 		}
-		lab.Elapse(5 * time.Second) // the last that Close has sent
+		lab.Elapse(5 * time.Second) // the last request of Close
 	})
 }
 
@@ -202,7 +202,7 @@ func TestCloseDistinguishesAnothersDeadMarkOnItsSession(t *testing.T) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")
 		marks := func(sent lab.Call) bool { return sent.Sets("dead") }
-		wire.SetFault(lab.Once(marks, func(*lab.Request) (*http.Response, error) { // lost, and the next is too late
+		wire.SetFault(lab.Once(marks, func(*lab.Request) (*http.Response, error) { // the first mark is lost, and the next is too late
 			w.Update(w.Sessions()[0], map[string]types.AttributeValue{"dead": lab.Str("1"), "recordVersionNumber": lab.Str("another's")})
 			return nil, lab.ErrReset
 		}))

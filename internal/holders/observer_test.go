@@ -27,7 +27,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// checked is a table whose holders are observed, with its reads counted.
+// checked is a table whose holders are observed, and whose reads are counted.
 type checked struct {
 	t       *testing.T
 	db      *dynamodb.Client
@@ -43,7 +43,7 @@ type meter struct {
 	units    float64
 }
 
-// metered returns the client with its reads counted.
+// metered returns the client with its reads counted by the meter.
 func metered(db *dynamodb.Client) (*dynamodb.Client, *meter) {
 	m := &meter{}
 	return dynamodb.New(db.Options(), func(o *dynamodb.Options) {

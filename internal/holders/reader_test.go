@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// empty has every reply be an empty object.
+// empty answers every request with an empty object.
 type empty struct{ dynamodb.HTTPClient }
 
 func (c empty) Do(r *http.Request) (*http.Response, error) {

@@ -18,8 +18,7 @@ func reset(*lab.Request) (*http.Response, error) {
 	return nil, lab.ErrReset
 }
 
-// heldThroughOutage returns a lock with HoldThroughOutage, and its wire. On the wire an
-// outage begins.
+// heldThroughOutage returns a lock with HoldThroughOutage, on whose wire an outage begins.
 func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(lab.OutageConfig())
@@ -28,7 +27,7 @@ func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	return lock, wire
 }
 
-func TestLockIsHeldThroughOutageOnlyOnRequest(t *testing.T) { // awslabs: hold the lock on service unavailable
+func TestLockIsHeldThroughOutageOnlyOnRequest(t *testing.T) { // as awslabs' option to hold the lock on service unavailable
 	for name, hold := range map[string]bool{"on request": true, "by default": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -246,8 +245,7 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// Another client that does not have the outage may be granted the key. A client knows its
-// own locks.
+// Another client that has no outage may be granted the key. This client knows its own lock.
 func TestOutageKeepsClientFromTakingOverItsOwnLock(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){

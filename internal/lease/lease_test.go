@@ -29,32 +29,32 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // usual is the timing of every lease here: trusted for 18 s, renewed every 5 s.
 var usual = Timing{Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second}
 
-// world is one record, whose grant has a lease, and the fates of its renewals.
+// world is one record with a lease. A test decides the outcome of its renewals.
 type world struct {
 	attempts.DB
 	client *Leases
 	lease  *Lease
 	began  time.Time
 
-	mu        sync.Mutex    // guards what follows
-	suspended time.Duration // lead of the clock that runs on in suspend
-	version   string        // in the record
-	named     []string      // by the renewal in flight
-	next      string        // version of that
-	spelled   func()        // called for each renewal, before it is sent; may be nil
-	fate      fate          // fate of renewals; nil to apply and answer them
+	mu        sync.Mutex    // guards the fields below
+	suspended time.Duration // lead of the clock that does not stop in suspend
+	version   string        // version in the record
+	named     []string      // versions that the renewal in flight names
+	next      string        // version that the renewal in flight writes
+	spelled   func()        // called for each renewal before it is sent; may be nil
+	fate      fate          // outcome of renewals; nil to apply and answer them
 	sent      int
 	losses    []Loss
 	extended  int
 	renewed   int
 }
 
-// fate is the outcome of a renewal. apply applies it.
+// fate decides the outcome of a renewal; apply applies it.
 type fate func(apply func() (protocol.Item, error)) (protocol.Item, error)
 
 var errLost = errors.New("lost")
 
-// newWorld grants something, by an attempt begun now.
+// newWorld creates a record by a grant that begins now.
 func newWorld(change func(*Leases, *Terms)) *world {
 	w := &world{began: time.Now(), version: "granted"}
 	w.client = &Leases{Env: &core.Env{
@@ -71,7 +71,7 @@ func newWorld(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-// manual makes a lease that only calls renew.
+// manual makes a lease that is renewed only by calls of renew.
 func manual(_ *Leases, t *Terms) { t.Manual = true }
 
 func (w *world) now() decide.Instant {
@@ -205,7 +205,7 @@ func TestLeaseEndsMarginEarlyAndReportsOnce(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		w.lostBy(t, Expired) // by the timer, without a read
+		w.lostBy(t, Expired) // by the timer, without a question
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
 	})
@@ -247,7 +247,7 @@ func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
 func TestSuspendedHoldersFirstReadShowsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		w.suspend(18 * time.Second) // no timer has fired: for timers no time has passed
+		w.suspend(18 * time.Second) // no timer has fired, as for timers no time has passed
 		if err := w.lease.Ended(); err == nil {
 			t.Error("trusted by the clock that stands still")
 		}
@@ -264,7 +264,7 @@ func TestReadAfterSuspendMovesEndForward(t *testing.T) {
 		}
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		w.lostBy(t, Expired) // the timer found it: nothing else read the clock
+		w.lostBy(t, Expired) // found by the timer, as nothing else has read the clock
 	})
 }
 
@@ -275,7 +275,7 @@ func TestEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
 		if got := w.lease.Remaining(); got != 8*time.Second {
 			t.Errorf("%v remain", got)
 		}
-		w.suspend(-10 * time.Second) // setting a clock back proves nothing
+		w.suspend(-10 * time.Second) // a clock that is set back does not revive the trust
 		if got := w.lease.Remaining(); got != 18*time.Second {
 			t.Errorf("%v remain", got)
 		}
@@ -288,7 +288,7 @@ func TestTrustNeverRevives(t *testing.T) {
 		w := newWorld(manual)
 		time.Sleep(17 * time.Second)
 		w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-			w.suspend(2 * time.Second) // until trust has ended, while the request is in flight
+			w.suspend(2 * time.Second) // trust ends while the request is in flight
 			return apply()
 		})
 		if err := w.renew(Changes{}); err == nil {
@@ -347,7 +347,7 @@ func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 				time.Sleep(4 * time.Second) // it has just been renewed
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
-					leave() // one attempt, and none by Renew
+					leave() // one attempt in the background, and none by Renew
 					w.will(nil)
 					return f(apply)
 				})
@@ -383,7 +383,7 @@ func TestRenewalDeliveredTwiceIsRecognised(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
 		time.Sleep(10 * time.Second)
-		w.will(doubled) // the answer is that to the second copy, whose condition failed
+		w.will(doubled) // the reply is to the second copy, whose condition failed
 		if err := w.renew(Changes{}); err != nil || w.lease.Remaining() != 18*time.Second {
 			t.Errorf("%v, trusted for %v", err, w.lease.Remaining())
 		}
@@ -456,7 +456,7 @@ func TestLeaseOutlastsItsTimeWhileDynamoDBIsUnavailable(t *testing.T) {
 			if !through {
 				return
 			}
-			w.will(dropped) // silence says nothing of DynamoDB
+			w.will(dropped) // silence does not show that DynamoDB is unavailable
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
 			w.lostBy(t, Expired)
@@ -482,7 +482,7 @@ func TestLeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
-		child.will(dropped) // a touch extends nothing, and ends nothing
+		child.will(dropped) // a renewal of the child extends nothing, and ends nothing
 		time.Sleep(time.Hour)
 		if err := child.lease.Ended(); err != nil || child.lease.TrustedUntil() != parent.lease.TrustedUntil() {
 			t.Errorf("%v, trusted until %v, parent until %v", err, child.lease.TrustedUntil(), parent.lease.TrustedUntil())
@@ -521,7 +521,7 @@ func TestRenewalWaitsForATransactionButNotForLong(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
 		defer w.end()
-		turn <- struct{}{} // a transaction that hangs
+		turn <- struct{}{} // begin a transaction that hangs
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		if w.requests() != 0 {
@@ -541,10 +541,10 @@ func TestRenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
 		defer w.end()
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
-			time.Sleep(5 * time.Second) // the renewal in the background falls due
+			time.Sleep(5 * time.Second) // the renewal in the background is due by now
 			return nil, errLost
 		})
-		_ = w.renew(Changes{}) // in vain
+		_ = w.renew(Changes{}) // without success
 		w.will(answered)
 		synctest.Wait()
 		if w.requests() != 2 || w.renewals() != 1 {
@@ -561,7 +561,7 @@ func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
-				w.will(answered) // the one in the background, which may begin as the test ends
+				w.will(answered) // a renewal in the background may begin as the test ends
 				time.Sleep(10 * time.Second)
 				return nil, errLost
 			})
@@ -580,7 +580,7 @@ func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			time.Sleep(100 * time.Millisecond) // before an attempt that hangs gives up its place
+			time.Sleep(100 * time.Millisecond) // less than after which a hanging attempt gives up its place
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
 				sent = append(sent, time.Since(w.began))
@@ -599,7 +599,7 @@ func TestLossOfRenewingProcessIsNoPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
-		turn <- struct{}{} // the renewal has come to its turn, and waits for a transaction
+		turn <- struct{}{} // the renewal has begun, and waits for a transaction
 		time.Sleep(5 * time.Second)
 		synctest.Wait()
 		w.suspend(time.Hour)
@@ -634,7 +634,7 @@ func TestRenewalDeadlineLeavesTimeForOthers(t *testing.T) {
 	})
 }
 
-// notBegun is newWorld with a lease that has not been started.
+// notBegun returns a world whose lease has not been started.
 func notBegun(change func(*Leases, *Terms)) *world {
 	w := newWorld(change)
 	w.end()
@@ -669,7 +669,7 @@ func TestLeaseThatHasNotBegunMayBeLookedAt(t *testing.T) {
 			})
 			synctest.Test(t, func(t *testing.T) {
 				w := notBegun(nil)
-				time.Sleep(time.Minute) // its grant was that slow
+				time.Sleep(time.Minute) // its grant took that long
 				if err := look(w); !errors.Is(err, errLost) {
 					t.Errorf("it is over: %v", err)
 				}

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestExpiryWarningPrecedesLossOrFollowsUnreadLoss(t *testing.T) { // dynamolock: silent if it wakes after the expiry
+func TestExpiryWarningPrecedesLossOrFollowsUnreadLoss(t *testing.T) { // dynamolock is silent if it wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -107,7 +107,7 @@ func TestExpiryWarningThatIsDueAtOnceMayUseItsLock(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				const many = 100 // so that some are given while others are being set
+				const many = 100 // so that some are called while others are being set
 				var given atomic.Int64
 				var opts []leasehold.AcquireOption
 				for range many {

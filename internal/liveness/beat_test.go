@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// start is when these tests begin to look.
+// start is when the observations of these tests begin.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
 func at(d time.Duration) liveness.Reading {
@@ -23,7 +23,7 @@ func TestHolderIsDeadOnlyAfterReadSentAfterLease(t *testing.T) {
 		asked time.Time
 		dead  bool
 	}{
-		{seen.Add(lease - 1), false}, // it may have been renewed while the answer was in flight
+		{seen.Add(lease - 1), false}, // the holder may have renewed while the answer was in flight
 		{seen.Add(lease), true},
 	} {
 		if b := by.Next(first, r, liveness.Reading{Asked: c.asked, Answered: seen.Add(lease + time.Second)}); b.Dead != c.dead || !b.Until.Equal(seen.Add(lease)) {

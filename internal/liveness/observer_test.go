@@ -29,7 +29,7 @@ const lease = 20 * time.Second
 
 var errDamaged = errors.New("damaged")
 
-// world is one table, and observers of it whose clocks show the same.
+// world is one table, and observers of it whose clocks show the same time.
 type world struct {
 	*testing.T
 	db    *network
@@ -37,8 +37,8 @@ type world struct {
 	now   time.Duration
 }
 
-// network counts reads, and does not answer while it is cut. While it is odd, its answers
-// cannot be read.
+// network counts reads. While it is cut it does not answer, and while it is odd its answers
+// cannot be decoded.
 type network struct {
 	*dynamodb.Client
 	reads    int
@@ -111,7 +111,7 @@ func (w *world) send(write *protocol.Write) protocol.Item {
 	return r.Item
 }
 
-// grant grants key to a client, under a version of that name.
+// grant grants key to a client, with version as the version.
 func (w *world) grant(key protocol.Key, version string) protocol.Item {
 	w.Helper()
 	return w.send(w.proto.Grant(protocol.Grant{Key: key, Owner: "somebody", Version: version, Lease: lease, Now: time.Now()}))
@@ -141,7 +141,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	if at := deadAt(item); at != w.now+lease {
 		t.Errorf("just renewed, it is dead in %v", at-w.now)
 	}
-	if another := w.observer(); another != nil { // it sees the same version for the first time
+	if another := w.observer(); another != nil { // which sees the same version for the first time
 		w.now += 7 * time.Second
 		r, v, _ := another.Observe(key, item, w.clock())
 		if at := another.DeadAt(*r, v, w.clock(), time.Now()); at != w.now+lease {

@@ -20,7 +20,7 @@ func TestSessionTakeoverComesAfterTheDeadMark(t *testing.T) {
 		w.Acquire(holder, "job")
 		row := w.Sessions()[0]
 		holderWire.SetFault(lab.Cut)
-		waiter, wire := w.Client(lab.Config()) // one that renews its own locks one by one
+		waiter, wire := w.Client(lab.Config()) // a client without a shared lease
 		var marked bool
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Grants() && strings.Contains(string(r.Body), lab.Text(w.Item("job"), "recordVersionNumber")) {
@@ -80,7 +80,7 @@ func TestSessionCountsOnlyForItsOwner(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
-		// A peer that carries unknown attributes forward into its own grant.
+		// A peer's grant keeps attributes that it does not know.
 		w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("java"), "recordVersionNumber": lab.Str("j1"), "leaseDuration": lab.Str("20000")})
 		began := time.Now()
 		c, _ := w.Client(lab.Config())
@@ -97,7 +97,7 @@ func TestSessionOfEarlierGrantDoesNotCount(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))
-		if err := former.Close(t.Context()); err != nil { // the session is dead, and its id still in the record
+		if err := former.Close(t.Context()); err != nil { // the session is dead, but its id is still in the record
 			t.Fatal(err)
 		}
 		holder, _ := w.Client(lab.Config())

@@ -18,7 +18,7 @@ import (
 // under returns a record under the session with that id.
 func under(id string) protocol.Record { return protocol.Record{Session: id} }
 
-// begin makes the row of a session.
+// begin creates the row of a session.
 func (w *world) begin(id string) (renew func(from, to string)) {
 	w.Helper()
 	sharing := w.proto.(protocol.Native)
@@ -209,7 +209,7 @@ func TestUnreadableSessionRowIsNotDead(t *testing.T) {
 				w.now += lease
 			}
 			w.db.odd = true
-			for range 2 { // the second time it has just been read
+			for range 2 { // the second time, the row has just been read
 				if _, at, err := o.SessionOf(under("s")).Look(t.Context(), time.Second); !errors.Is(err, errDamaged) {
 					t.Errorf("dead in %v: %v", at-w.now, err)
 				}

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// handOn hands the key of a grant of that age over to the next, w.
+// handOn hands the key to w, by a grant of that age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	if got := l.Successor(at("key"), from, false); got != w {
@@ -22,8 +22,8 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 	return to
 }
 
-// holding returns queues in which a key has been held for that long, and so many wait for
-// it.
+// holding returns queues in which a key has been held for age, and so many goroutines wait
+// for it.
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
 	l := newQueues(handOvers)
@@ -46,14 +46,14 @@ func TestOtherProcessesGoFirstAfterMostHandOvers(t *testing.T) {
 		t.Fatalf("handed over a fourth time, to %s", next.Caller)
 	}
 	l.Pass(at("key"), held)
-	// One and a half times the age of the longest hold among them is the longest pause
-	// of anybody who watched it.
+	// One and a half times the age of the longest grant is the longest pause of a process
+	// that observed them.
 	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 300*time.Millisecond {
 		t.Fatalf("the turn after three hand-overs: %+v", given)
 	}
 	held = &grant{age: time.Hour}
 	l.Granted(at("key"), held)
-	for _, w := range ws[4:7] { // they start counting again
+	for _, w := range ws[4:7] { // hand-overs are counted anew
 		held = handOn(t, l, held, w, time.Hour)
 	}
 	l.Pass(at("key"), held)
@@ -132,8 +132,7 @@ func TestWaiterForOneOfSeveralCountsAsHandOver(t *testing.T) {
 	}
 }
 
-// So it is with a lock that is released for deletion, or lost: no release has asked for a
-// successor.
+// A lock that is released for deletion, or lost, does not look for a successor.
 func TestTurnWithoutSuccessorRemembersLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
@@ -159,7 +158,7 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	if to := l.Successor(at("key"), held, false); to != ws[1] { // the turn is still its predecessor's
+	if to := l.Successor(at("key"), held, false); to != ws[1] { // the turn has stayed with its predecessor
 		t.Fatal("the second is not the successor then")
 	}
 	if !l.LetSeek(ws[1]) {
@@ -168,7 +167,7 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 	if given := hasTurn(t, ws[1]); given.Granted != nil || given.Delay != 0 {
 		t.Errorf("its turn: %+v", given)
 	}
-	l.Pass(at("key"), held) // its turn is over
+	l.Pass(at("key"), held) // its turn has ended
 	if l.byKey[at("key")] == nil {
 		t.Error("the turn was passed by its predecessor")
 	}
@@ -186,8 +185,8 @@ func TestEndedHandOverIsPassedOn(t *testing.T) {
 	}
 }
 
-// A goroutine that has its turn may end its grant at once, on another processor. A grant that
-// ended before the queue knew it would hand the key to nobody.
+// A goroutine that has its turn may end its grant at once, on another processor. If the
+// queue learned of the grant only then, the key would be handed to no goroutine.
 func TestSuccessorHasTurnOnceItsGrantIsKnown(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {

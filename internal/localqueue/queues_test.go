@@ -11,13 +11,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// grant is a key in hand: the name of its holder, how long it is held, and
-// whether that has ended.
+// grant is a key that is held: the name of its holder, its age, and whether it has ended.
 type grant struct {
 	holder string
 	age    time.Duration
 	ended  bool
-	asked  func() // called when its end is asked for; may be nil
+	asked  func() // called by IsOver; may be nil
 }
 
 func (g *grant) Age() time.Duration      { return g.age }
@@ -36,8 +35,8 @@ type (
 	turn   = Turn[string, *grant]
 )
 
-// newQueues returns the queues of a client that hands a key over so often in a row,
-// among processes that poll at most after two seconds.
+// newQueues returns the queues of a client that hands a key over so many times in a row.
+// Other processes poll every two seconds at least.
 func newQueues(handOvers int) *queues {
 	return New[string, *grant](handOvers, time.Millisecond, time.Second)
 }
@@ -62,7 +61,7 @@ func come(w *waiter) (turn, bool) {
 	}
 }
 
-// told returns the holder that was reported to w, empty for none.
+// told returns the holder that was reported to w, or "" if none was.
 func told(w *waiter) string {
 	select {
 	case holder := <-w.Held():
@@ -335,8 +334,8 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	}
 }
 
-// Many callers may leave at one instant, and the first of them may be the one that knew the
-// holder.
+// Many callers may leave at the same time, and the first of them may have been the one that
+// knew the holder.
 func TestWaiterThatLeavesKnowsHolderReportedByOthers(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")

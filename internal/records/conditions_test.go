@@ -40,7 +40,7 @@ var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
 func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// bench is a table of a layout, to hold its writes against items.
+// bench is a table of a layout, to try its writes on items.
 type bench struct {
 	*testing.T
 	layout.Layout

@@ -21,7 +21,7 @@ func TestTakeoverNeedsLeaseExpiredByEveryClock(t *testing.T) {
 		b.hold()
 		r := b.record()
 		for _, tc := range []struct {
-			after time.Duration // after the record's expiry, by the clock of the client that takes over
+			after time.Duration // time since the record's expiry, by the clock of the client that takes over
 			lands bool
 		}{
 			{-lease, false}, {0, false}, {step, false}, {skew, false},
@@ -34,8 +34,8 @@ func TestTakeoverNeedsLeaseExpiredByEveryClock(t *testing.T) {
 				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
 			}
 		}
-		// The writer's clock and the reader's differ by the skew, both ways:
-		// never before the lease is over by both.
+		// The clocks of writer and reader differ by the skew, in both directions: no
+		// takeover before the lease has expired by both.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
 			b.hold() // sent at granted by the writer's clock
 			g := b.grant(g9)
@@ -159,7 +159,7 @@ func TestTTLCollectsNoHeldRecordThoughItsHoldersClockIsDaysSlow(t *testing.T) {
 		collected := func() time.Time {
 			n, ok := b.item()[b.Schema().TTL].(*types.AttributeValueMemberN)
 			if !ok {
-				return granted.Add(2 * lease) // never
+				return granted.Add(2 * lease) // so that it has not expired
 			}
 			s, err := strconv.ParseInt(n.Value, 10, 64)
 			if err != nil {

@@ -25,19 +25,19 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// fuzzedLayouts are the layouts, indexed by the number that a corpus has for them: add new
-// ones at the end.
+// fuzzedLayouts are the layouts, by the number that a corpus has for them: add new ones at
+// the end.
 var fuzzedLayouts = []layout.Layout{
 	layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
 	layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DynamoDLM{NoSlots: true}, layout.DyndbMutex{},
 }
 
-// fuzzTables are one table of each layout, made when they are needed.
+// fuzzTables has one table of each layout, created when it is needed.
 type fuzzTables struct {
 	of map[int]*bench
 }
 
-// table returns that layout's table for one execution. It is empty.
+// table returns an empty table of layout number n.
 func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	n %= len(fuzzedLayouts)
 	b := f.of[n]
@@ -59,7 +59,7 @@ func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	return &now
 }
 
-// stores reports whether DynamoDB accepts the item. Then it sets b.key to its key.
+// stores reports whether DynamoDB accepts the item. If so, it sets b.key to its key.
 func (b *bench) stores(item protocol.Item) bool {
 	b.key = b.Schema().KeyOf(item)
 	key, err := b.Key(b.key)
@@ -186,7 +186,7 @@ func cloneItem(item protocol.Item) protocol.Item {
 	return c
 }
 
-// names fails the test if an error does not say which attribute is wrong, and why.
+// names fails the test unless an error says which attribute is wrong, and why.
 func names(t *testing.T, err error) {
 	t.Helper()
 	var bad *protocol.DecodeError
@@ -341,8 +341,8 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// No condition can detect this. The token grows by one and stays a fraction,
-			// which the client reads before it trusts its grant.
+			// No condition can detect this. The token grows by one and stays a fraction;
+			// the client reads it before it trusts its grant.
 		case lands && !free:
 			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // the item was written by a late copy of this grant
@@ -384,7 +384,7 @@ func FuzzWrites(f *testing.F) {
 		b.key.Partition = key
 		at := time.UnixMilli(now)
 		if _, err := b.Key(b.lockKey()); err != nil || lease <= 0 || !utf8.ValidString(host) || len(data)+len(host) > 1<<16 || at.Before(time.Unix(0, 0)) || at.Year() > 9999 {
-			return // the client refuses it, or no clock shows it
+			return // the client refuses such a lease, or no clock shows such a time
 		}
 		g := protocol.Grant{Key: b.lockKey(), Owner: host + "/abcdefghijklmnopqrstuvwxyz", Version: g1, Lease: time.Duration(lease), Now: at}
 		if b.Capabilities().Data && len(data) > 0 {

@@ -21,16 +21,16 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// golden is a file of testdata/golden: the items that a peer left after it was asked for
-// something. The peers recorded theirs themselves (proof/interop/cmd/record), but
+// golden is a file of testdata/golden: the items that a peer stored when it was asked for
+// something. Most were recorded from the peers themselves (proof/interop/cmd/record);
 // dynamolock's are written by hand, after its sources.
 type golden struct {
 	Peer     string
 	Recorded bool
 	State    string // held, released or absent
-	Owner    string // the owner that the peer was asked for; empty if the library has none
+	Owner    string // the owner that the peer was given; empty if the library has none
 	LeaseMS  int64
-	SortKey  string // name, where it is not the default
+	SortKey  string // its attribute name, if not the default
 	Items    []json.RawMessage
 
 	folder string
@@ -40,7 +40,7 @@ type golden struct {
 type goldenRecord struct {
 	*bench
 	golden
-	stored protocol.Item // nil if the peer left none
+	stored protocol.Item // nil if the peer stored none
 }
 
 // onEachGolden runs a test for every item in every layout that reads it.
@@ -87,8 +87,8 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 	}
 }
 
-// layouts returns the layouts that read the file: the peer's, and native where it may come
-// after.
+// layouts returns the layouts that must read the file: the peer's, and native where a fleet
+// may move to it.
 func (g golden) layouts(t *testing.T) []layout.Layout {
 	switch g.folder {
 	case "awslabs":
@@ -103,7 +103,7 @@ func (g golden) layouts(t *testing.T) []layout.Layout {
 	return []layout.Layout{l}
 }
 
-// put stores the item as it is in the file and reads it back. The table has no other.
+// put stores the item of the file in an empty table, and reads it back.
 func (r *goldenRecord) put(engine *localdynamo.Engine, item json.RawMessage) {
 	r.Helper()
 	request, err := http.NewRequestWithContext(r.Context(), http.MethodPost, "http://localdynamo",
@@ -123,7 +123,7 @@ func (r *goldenRecord) put(engine *localdynamo.Engine, item json.RawMessage) {
 		r.Fatalf("put: %s: %s", reply.Status, said)
 	}
 	var attributes map[string]json.RawMessage
-	var sort map[string]string // from type to value
+	var sort map[string]string // value by type
 	if err := json.Unmarshal(item, &attributes); err != nil {
 		r.Fatal(err)
 	}
@@ -160,7 +160,7 @@ type written map[string]string
 // peerWrites has the attributes that each peer writes and requires, by its golden folder.
 var peerWrites = map[string]struct {
 	shows   written
-	version string // attribute
+	version string // attribute name
 }{
 	"awslabs": {version: "recordVersionNumber", shows: written{
 		"key": `S .+`, "ownerName": `S .+`, "leaseDuration": `S \d+`, "recordVersionNumber": `S [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`,
@@ -200,9 +200,9 @@ func spell(item protocol.Item) written {
 	return all
 }
 
-// finds checks that an item has all that the peer requires, in its spelling. Any version
-// will do, as long as it is the same. People look at the code of dynamo-dlm, and ours has
-// its form.
+// finds fails the test unless an item has all that the peer requires, as the peer spells
+// it. Any version will do if it stays the same. Codes of dynamo-dlm, and leasehold's in
+// their place, must have one form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -211,7 +211,7 @@ func (r goldenRecord) finds(what string, item protocol.Item) {
 		}
 		switch {
 		case what == released && r.folder == "dyndb-mutex" && name == "ttl":
-			continue // its own release drops it
+			continue // the peer's own release removes it
 		case what == released && r.folder == "dyndb-mutex" && name == "expire_ts":
 			want = "N 0"
 		case what == released && r.folder == "dyndb-mutex" && name == "holder":
@@ -310,7 +310,7 @@ func TestGoldenRecordDecodesAsPeerMeantIt(t *testing.T) {
 	})
 }
 
-// take grants the key: over nothing, or over a holder known to be dead.
+// take grants the key, over no record or over a holder known to be dead.
 func (r goldenRecord) take() protocol.Hold {
 	r.Helper()
 	g := r.grant(g1)
@@ -380,7 +380,7 @@ func TestGoldenRecordIsGrantedOnlyWhenFreeOrDead(t *testing.T) {
 func TestGrantKeepsPeersAttributesInGoldenRecords(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		if r.Name() == "native" && r.folder == "dynamolock" {
-			return // native writes leases as Java does: it comes after dynamolock has gone
+			return // native writes leases as Java does, which dynamolock cannot read
 		}
 		keeps := r.Capabilities().KeepOnRelease
 		left := func(item protocol.Item) {

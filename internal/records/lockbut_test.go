@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// While a fleet moves, each of them reads the rows of native.
+// While a fleet moves, each layout reads rows of native.
 func TestRowOfOtherKindIsNoLockWithHiddenAttribute(t *testing.T) {
 	rows := map[string]protocol.Item{
 		"a shared lease": with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")}),
@@ -19,7 +19,7 @@ func TestRowOfOtherKindIsNoLockWithHiddenAttribute(t *testing.T) {
 				t.Errorf("%s: %s is said to be a lock but for its kind, held by %s", l.Name(), what, r.Owner)
 			}
 		}
-		for _, kind := range []string{"invoice", "session", "rw"} { // kinds of a user's own
+		for _, kind := range []string{"invoice", "session", "rw"} { // kinds that users may have chosen
 			if r, ok := LockBut(p, with(protocol.Item{attrKind: text(kind)}), attrKind); !ok || r.Released {
 				t.Errorf("%s: a lock beside the attribute kind, %s, is not said to be held", l.Name(), kind)
 			}

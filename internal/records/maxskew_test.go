@@ -133,7 +133,7 @@ func TestReleaseAndABreakRemoveTheEnd(t *testing.T) {
 	}
 }
 
-// A write that costs one unit costs one with an end as well.
+// A write that costs one unit must cost one unit with an end as well.
 func TestRecordWithFullQueueAndAnEndIsBelowAKilobyte(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)

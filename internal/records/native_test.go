@@ -199,7 +199,7 @@ func TestKeyPartsAreNotConfusedWhenJoined(t *testing.T) { // awslabs: ("a","bc")
 	}
 }
 
-func TestAttributesOfTheRecordAreReserved(t *testing.T) { // dynamolock, awslabs: a caller's isReleased frees the lock
+func TestAttributesOfTheRecordAreReserved(t *testing.T) { // in dynamolock and awslabs a caller's isReleased frees the lock
 	p := mustProtocol(t, layout.Native{SortKey: "shard", TTL: "ttl"})
 	for _, name := range append([]string{"key", "shard", "ttl", attrExpiresAt}, reserved...) {
 		if !p.Reserved(name) {

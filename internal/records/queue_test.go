@@ -276,7 +276,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 	}
 }
 
-// A table may have been native's before, or be again.
+// Before or after, a table may belong to native.
 func TestAdviceOnQueueDisturbsNoOtherLayout(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The states of a record, each a held one with one thing changed.
+// States of a record: a held record with one change each.
 const (
 	same     = "as it was"
 	absent   = "absent"
@@ -25,7 +25,7 @@ const (
 	expired  = "expired"
 )
 
-// in returns the record in a state, or false if the layout has no such state.
+// in returns the record in the given state, or false if the layout has no such state.
 func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	change := protocol.Item{}
 	mutex, dlm := held["holder"] != nil, held["release_code"] != nil
@@ -95,7 +95,7 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the states, and more of them if layouts names the layout.
+// where returns the states, with more of them if layouts names this layout.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)
@@ -114,10 +114,10 @@ func TestHoldersWriteAppliesToItsGrantOnly(t *testing.T) {
 		b.landsIn("delete", held, func() *protocol.Write { return b.Delete(h) }, mine...)
 		b.landsIn("hand over", held, func() *protocol.Write { return b.HandOver(h, b.grant(g2)) }, mine...)
 		unresolved := h
-		unresolved.Token = 0 // a hand-over may have landed: the token is not known
+		unresolved.Token = 0 // a hand-over may have been applied, so the token is not known
 		b.landsIn("hand over again", held, func() *protocol.Write { return b.HandOver(unresolved, b.grant(g2)) }, append(mine, token)...)
-		// A renewal does not break the guard. In dyndb-mutex no owner is
-		// needed: a peer's grant erases the grant id.
+		// A renewal does not break the guard. In dyndb-mutex the owner may differ: a peer's
+		// grant erases the grant id.
 		b.landsIn("guard", held, func() *protocol.Write { return b.Guard(h) }, b.where(append(mine, version), "dyndb-mutex", holder)...)
 	})
 }
@@ -190,7 +190,7 @@ func TestGrantIDOfAnyTypeFreesNoHeldRecord(t *testing.T) {
 	})
 }
 
-func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // dynamolock, awslabs: any isReleased does
+func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // in dynamolock and awslabs any isReleased frees it
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, v := range []types.AttributeValue{text("0"), text("true"), decimal("1"), null} {

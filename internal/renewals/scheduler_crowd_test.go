@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// hanging never answers renewals of keys with that prefix.
+// hanging returns a fault that never answers renewals of keys with that prefix.
 func hanging(prefix string) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Renews() && bytes.Contains(r.Body, []byte(`"S":"`+prefix)) {
@@ -44,7 +44,7 @@ func TestHangingRenewalsLoseNoOtherLock(t *testing.T) {
 		if n := lab.Lost(hung); n != len(hung) {
 			t.Fatalf("%d of %d locks lost whose renewals hang", n, len(hung))
 		}
-		if most > 4*128+8 { // 8 more for timers that fire at that very moment
+		if most > 4*128+8 { // and 8 more, whose timers fire at the same moment
 			t.Errorf("%d goroutines more for %d locks", most, len(hung)+len(short))
 		}
 		wire.SetFault(nil)
@@ -58,7 +58,7 @@ func TestDueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
 		w.AcquireMany(c, "job", lab.Crowd())
 		wire.SetFault(lab.Slow(time.Second))
 		before := runtime.NumGoroutine()
-		lab.Elapse(6 * time.Second) // all are due
+		lab.Elapse(6 * time.Second) // all have become due
 		if n := runtime.NumGoroutine() - before; n > 4*16 {
 			t.Errorf("%d goroutines for 16 renewals at a time", n)
 		}
@@ -77,7 +77,7 @@ func TestQueuedRenewalDelaysNoCommit(t *testing.T) {
 			}
 			return r.Send()
 		})
-		lab.Elapse(6 * time.Second) // all are due, few have a place
+		lab.Elapse(6 * time.Second) // all have become due, few have a place
 		slowest := time.Duration(0)
 		for _, l := range locks[:20] {
 			began := time.Now()
@@ -113,7 +113,7 @@ func bunched(wire *lab.Wire, during, window time.Duration) int {
 
 func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 	const window = 500 * time.Millisecond
-	const locks, evenShare = 500, 500 / 10 // the even share of ten windows in 5 s
+	const locks, evenShare = 500, 500 / 10 // the even share of each tenth of a second in 5 s
 	until := func(end time.Time) lab.Fault {
 		return func(r *lab.Request) (*http.Response, error) {
 			select {
@@ -177,7 +177,7 @@ func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	})
 }
 
-// takes is a table that takes so many writes a second and throttles others.
+// takes is a table that accepts so many writes a second, and throttles others.
 func takes(perSecond int) lab.Fault {
 	var mu sync.Mutex
 	began, taken := time.Now(), 0
@@ -300,12 +300,12 @@ func TestFailingRenewalWithDataDelaysNoPlainRenewals(t *testing.T) {
 	})
 }
 
-func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock: serial, half of them expire
+func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews one after the other, and half of them expire
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		n := 2 * lab.Crowd()
 		c, wire := w.Client(lab.Config())
 		locks := w.AcquireMany(c, "job", n)
-		slow := 10 * time.Second / time.Duration(n) // one after another they take two periods
+		slow := 10 * time.Second / time.Duration(n) // if renewed one after another, they take two periods
 		var now, most atomic.Int64
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			most.Store(max(most.Load(), now.Add(1)))

@@ -15,19 +15,19 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 const trust = 18 * time.Second
 
-// table answers the attempts of a test, and keeps when they came.
+// table answers the attempts of a test, and records when they came.
 type table struct {
 	q     *Scheduler
 	began time.Time
 
 	mu       sync.Mutex
 	sent     []string
-	at       map[string]time.Duration // the last
+	at       map[string]time.Duration // time of the last attempt of each lease
 	inFlight int
 	most     int
 }
 
-// inBubble runs a test with a queue of that many places, and without chance.
+// inBubble runs a test with a Scheduler of that many places, and without random numbers.
 func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,10 +36,10 @@ func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	})
 }
 
-// lease adds a lease that is due after three quarters of every, whose attempts
-// take that long and come to that.
+// lease adds a lease that is due after three quarters of every. Each of its attempts takes
+// that long, and has that outcome.
 func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
-	b.mu.Lock() // a lease that is due at once reads l
+	b.mu.Lock() // held because a lease that is due at once reads l
 	defer b.mu.Unlock()
 	var l *Lease
 	l = b.q.Add(Times{Every: every, Trust: trust}, left, 0, func() Outcome {
@@ -67,7 +67,7 @@ func (b *table) lastSent(name string) time.Duration {
 	return b.at[name]
 }
 
-// allSent names the leases in the order in which their attempts were sent.
+// allSent returns the names of the leases in the order in which their attempts were sent.
 func (b *table) allSent() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +96,7 @@ func remove(q *Scheduler, leases ...*Lease) {
 
 func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // from 3 s on
+		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // sent from 3 s on
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
 		late := b.lease("late", 4200*time.Millisecond, 14*time.Second, 0, Renewed)
 		elapse(4 * time.Second)
@@ -109,7 +109,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 
 func TestHangingAttemptFreesItsPlaceAfterQuarterOfDeadline(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // from 3 s on
+		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // sent from 3 s on
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
 		elapse(4 * time.Second)
 		if b.lastSent("other") != 3500*time.Millisecond {
@@ -129,7 +129,7 @@ func TestUnansweredRenewalsTakeHalfOfSlots(t *testing.T) {
 		for range 50 {
 			began := time.Since(b.began)
 			l := b.lease("other", 133*time.Millisecond, trust, 0, Renewed)
-			elapse(100 * time.Millisecond) // due by then
+			elapse(100 * time.Millisecond) // all are due by then
 			if b.lastSent("other") < began {
 				t.Fatal("a place is kept from a lease whose requests are answered")
 			}
@@ -145,7 +145,7 @@ func TestUnansweredRenewalsTakeHalfOfSlots(t *testing.T) {
 func TestLeaseWaitingForOwnWriteTakesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
-		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // after 3 s
+		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // due after 3 s
 			b.q.Waits(waits.Load())
 			time.Sleep(time.Second)
 			return Failed
@@ -164,7 +164,7 @@ func TestLateRenewalMovesToRandomTimeOfPeriod(t *testing.T) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		elapse(8 * time.Second) // it was sent after 1.5, 2.5 (as the first is in no place), 4.5 and 6.5 s
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
-		elapse(time.Second) // from 8.3 s on, for half a second
+		elapse(time.Second) // in flight for half a second from 8.3 s on
 		if b.lastSent("late") != 8800*time.Millisecond {
 			t.Fatalf("sent after %v", b.lastSent("late"))
 		}
@@ -178,14 +178,14 @@ func TestLateRenewalMovesToRandomTimeOfPeriod(t *testing.T) {
 
 func TestLeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // after 3 s
+		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // due after 3 s
 		elapse(time.Second)
 		b.q.Lasts(l, 300*time.Millisecond)
 		elapse(time.Second)
 		if b.lastSent("lock") != 1100*time.Millisecond {
 			t.Errorf("sent after %v", b.lastSent("lock"))
 		}
-		b.q.Lasts(l, time.Hour) // it makes none later
+		b.q.Lasts(l, time.Hour) // the trust lasts for an hour
 		elapse(5 * time.Second)
 		if b.lastSent("lock") != 3100*time.Millisecond {
 			t.Errorf("sent after %v", b.lastSent("lock"))
@@ -226,14 +226,14 @@ func TestThrottledRenewalSlowsTheOthers(t *testing.T) {
 		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // after 0.9 s
 		var others []*Lease
 		for range 40 {
-			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // after 3 s, 10/s
+			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // due after 3 s, 10 a second
 		}
 		elapse(time.Second)
 		b.q.Remove(throttled)
 		before := len(b.allSent())
 		elapse(2 * time.Second)
 		elapse(time.Second)
-		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 { // a fifth less than usual, and a little more each second
+		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 { // a fifth less than usual, and a little more after each second
 			t.Errorf("%d were sent in the second in which all were due", sent)
 		}
 		remove(b.q, others...)
@@ -246,12 +246,12 @@ func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		var others []*Lease
 		for range 40 {
-			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // after 3 s
+			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // due after 3 s
 		}
 		elapse(2999 * time.Millisecond)
 		before := len(b.allSent())
 		elapse(3 * time.Second)
-		var between []int // others sent before each
+		var between []int // number of others sent before each
 		sent := 0
 		for _, name := range b.allSent()[before:] {
 			if name != "throttled" {
@@ -267,11 +267,11 @@ func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 	})
 }
 
-// Only of a conflict is it known that its cause has ended.
+// Only for a conflict is it known that its cause has ended.
 func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
-		sent int // by the time that the first one ended
+		sent int // when the first attempt has ended
 	}{
 		"in conflict": {Conflict, 2}, "failed": {Failed, 1}, "without an answer": {Silent, 1}, "throttled": {Throttled, 1},
 	} {
@@ -290,10 +290,11 @@ func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// Otherwise a process that paused later would be reported to have had its renewals queued.
+// If it counted as having waited, a later pause of the process would be reported as queued
+// renewals.
 func TestRenewedLeaseHasNotWaited(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // from 3 s on
+		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // sent from 3 s on
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)
 		for _, at := range []struct {
 			after  time.Duration

@@ -11,11 +11,11 @@ import (
 // fate is the outcome that a trial gives one request.
 type fate struct {
 	name, short string
-	answered    bool // the client hears whether it has landed
+	answered    bool // the client learns whether the request was applied
 	fault       func(x *trial, r *lab.Request) (*http.Response, error)
 }
 
-// arrivesLate is after how long a request arrives that is late.
+// arrivesLate is how late a late request arrives.
 const arrivesLate = 5 * time.Second
 
 var fates = []fate{
@@ -45,8 +45,7 @@ var fates = []fate{
 	}},
 }
 
-// silence is the fate of this request and all that follow, until the operation
-// has returned.
+// silence drops this request and all that follow, until the operation has returned.
 var silence = fate{"silence: nothing gets through any more until the call has returned", "silence", false, drop}
 
 func drop(*trial, *lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
@@ -55,10 +54,10 @@ func refuse(code string) func(*trial, *lab.Request) (*http.Response, error) {
 	return func(*trial, *lab.Request) (*http.Response, error) { return lab.Refusal(400, code), nil }
 }
 
-// network gives the requests of an operation their fates.
+// network gives each request of an operation its fate.
 func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	if !x.fits(r.Call) {
-		time.Sleep(time.Millisecond) // requests with fates come before others of the same instant
+		time.Sleep(time.Millisecond) // so that a request with a fate comes before others of the same instant
 	}
 	x.mu.Lock()
 	var f fate
@@ -82,5 +81,5 @@ func (x *trial) network(r *lab.Request) (*http.Response, error) {
 	return f.fault(x, r)
 }
 
-// fits reports whether the request is one of the operation.
+// fits reports whether the request belongs to the operation.
 func (x *trial) fits(c lab.Call) bool { return x.op.fits(c) && bytes.Contains(c.Body, x.only) }

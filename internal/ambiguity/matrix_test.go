@@ -19,12 +19,11 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a diff")
 
-// firsts are the fates of first requests, in the order of the tables, and of
-// second ones.
+// firsts are the fates of first requests, in the order of the tables.
 var firsts = append(slices.Clone(fates), silence)
 
-// seconds are all of them; under the race detector, which takes five times as
-// long, the two that are furthest apart.
+// seconds returns the fates of second requests: all of them or, under the race detector,
+// which takes five times as long, the two that differ most.
 func seconds() []fate {
 	if lab.Race {
 		return []fate{fates[0], silence}
@@ -54,7 +53,7 @@ func TestAmbiguityTableIsAsWritten(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare holds the page's tables to these; -run may have left out some.
+// compare compares the tables of the page with these; -run may have left some out.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"
@@ -87,7 +86,7 @@ func compare(t *testing.T, tables []string) {
 	}
 }
 
-// tableOf plays every cell of an operation.
+// tableOf plays every cell of an operation and returns its table.
 func tableOf(t *testing.T, op *operation) string {
 	var found []outcome
 	var rows strings.Builder

@@ -40,7 +40,7 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // the plain grant before it does not
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // leaves out the grant before the operation
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -54,7 +54,7 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // the plain grant before it does not
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // leaves out the grant before the operation
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -423,7 +423,7 @@ func (x *trial) election(c *leasehold.Client) *election.Election {
 	return e
 }
 
-// acquire acquires the key "job", and notes the dead holder that it was taken over from.
+// acquire acquires the key "job", and records the dead holder that it was taken over from.
 func (x *trial) acquire() error {
 	ctx, cancel := x.ctx()
 	defer cancel()
@@ -439,7 +439,7 @@ func (x *trial) acquire() error {
 	return err
 }
 
-// within has a call take no longer than its caller is patient.
+// within limits a call to the time for which its caller waits.
 func (x *trial) within(call func(ctx context.Context) error) func() error {
 	return func() error {
 		ctx, cancel := x.ctx()

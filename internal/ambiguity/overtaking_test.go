@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The writes of other clients before a request arrives.
+// Writes of other clients before a request arrives.
 
-// stolen has another client hold the key.
+// stolen makes another client hold the key.
 func stolen(key string) func(*trial, *lab.Request) {
 	return func(x *trial, _ *lab.Request) {
 		if item := x.Item(key); item == nil || lab.Text(item, "isReleased") != "" {
@@ -33,8 +33,8 @@ func stolen(key string) func(*trial, *lab.Request) {
 	}
 }
 
-// doneByAnother has another client do the work, or repeat it. An attempt of ours that has
-// landed loses the key to it.
+// doneByAnother makes another client do the work, or repeat it. If an attempt of ours was
+// applied, the key is taken from it.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++
@@ -78,7 +78,7 @@ func aboutSession(c lab.Call) bool {
 	return !c.Reads() && slices.ContainsFunc(c.Keys(), func(k string) bool { return strings.HasPrefix(k, "leasehold/session/") })
 }
 
-// taken has another's row under the id that a session is to have.
+// taken creates another client's row under the id that a session is to have.
 func taken(x *trial, r *lab.Request) {
 	x.Put(map[string]types.AttributeValue{"key": lab.Str(session(r)), "kind": lab.Str("another's")})
 }

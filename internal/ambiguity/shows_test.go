@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// keys returns the holders of the named keys.
+// keys returns a function that lists the holders of the named keys.
 func keys(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		var all []string
@@ -24,7 +24,7 @@ func keys(names ...string) func(*trial) string {
 	}
 }
 
-// who has the key of a record.
+// who returns the holder in a record, as the table shows it.
 func (x *trial) who(item map[string]types.AttributeValue) string {
 	owner := lab.Text(item, "ownerName")
 	switch {
@@ -48,7 +48,7 @@ func keyAndData(x *trial) string {
 	return who + ", no data"
 }
 
-// keyAndMark returns the holder of the key "job", and the owner that its record names as
+// keyAndMark returns the holder of the key "job", and the owner that its mark names as
 // having done the work.
 func keyAndMark(x *trial) string {
 	item := x.Item("job")
@@ -63,7 +63,7 @@ func keyAndMark(x *trial) string {
 	return who + ", done by another"
 }
 
-// written reports which of the names are written.
+// written returns a function that reports which of the named items are written.
 func written(names ...string) func(*trial) string {
 	return func(x *trial) string {
 		s := "not written"

@@ -17,31 +17,31 @@ import (
 )
 
 const (
-	lease   = 20 * time.Second // the default
+	lease   = 20 * time.Second // the default lease
 	patient = 8 * time.Second  // how long callers wait
 )
 
-// operation is one whose requests meet fates.
+// operation is an operation whose first requests are given fates.
 type operation struct {
 	name  string
-	about string // the state of the table before, and the call
+	about string // the state of the table before the call, and the call
 	cfg   func() leasehold.Config
 	fits  func(lab.Call) bool
 
-	// prepare returns the operation itself.
+	// prepare prepares the table and returns the operation.
 	prepare func(x *trial) func() error
-	// overtake is another's write that makes the condition of the request fail.
+	// overtake is a write of another client that makes the condition of the request fail.
 	overtake func(x *trial, r *lab.Request)
-	// shows returns the state of the table; for a key that can be held, its holder.
+	// shows returns what the table shows: for a key that can be held, its holder.
 	shows func(x *trial) string
-	// ask has another client acquire what the operation acts on; nil to acquire key.
+	// ask makes another client acquire what the operation acts on; nil to acquire key.
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
-	acquires bool          // nil means that a lock is held, and no lock is held otherwise
-	frees    bool          // a nil error means that this client holds nothing
-	writes   bool          // shows reports whether something is written, not who holds a key
-	breaks   bool          // it gives up the promise that there are never two holders
-	patient  time.Duration // zero for the constant patient
+	acquires bool          // if it returns nil a lock is held, and otherwise no lock is
+	frees    bool          // if it returns nil, this client holds nothing
+	writes   bool          // shows reports whether something was written, not who holds a key
+	breaks   bool          // there may be two holders after it
+	patient  time.Duration // how long the caller waits; zero for the constant patient
 }
 
 // trial is an operation with the fates of its first requests.
@@ -50,30 +50,30 @@ type trial struct {
 	op     *operation
 	c      *leasehold.Client
 	wire   *lab.Wire
-	other  *leasehold.Client // a client of another process, on a good network
-	thief  *leasehold.Client // a client of a third process
+	other  *leasehold.Client // another process's client, on a good network
+	thief  *leasehold.Client // a third process's client
 	only   []byte            // a substring of the requests that get fates; empty for any request
-	others int               // writes of the thief
+	others int               // number of writes by thief
 
 	mu         sync.Mutex
 	armed      bool
 	fates      []fate
 	next       int
 	silent     bool
-	unanswered bool // a request that fits had no answer
+	unanswered bool // a request of the operation had no answer
 
 	locks []*leasehold.Lock // locks that the client may trust
-	note  string            // what else the caller saw
-	term  *leasehold.Lock   // the term of another process, which keeps it until asked to step down; nil if there is none
+	note  string            // what else the caller has seen
+	term  *leasehold.Lock   // another process's term, kept until it is asked to step down; nil if there is none
 }
 
-// settles is how long nothing is sent after a call: all late requests have arrived by then.
+// settles is how long nothing is sent after a call, so that all late requests have arrived.
 const settles = arrivesLate + time.Second
 
 // outcome is the result of a trial.
 type outcome struct{ sees, record, later string }
 
-// ctx is the caller's.
+// ctx returns the caller's context.
 func (x *trial) ctx() (context.Context, context.CancelFunc) {
 	d := x.op.patient
 	if d == 0 {
@@ -106,7 +106,7 @@ func (x *trial) mend() {
 	x.armed = false
 }
 
-// always draws the middle, so that every run of a cell is the same.
+// always returns the middle of the range, so that every run of a cell is the same.
 var always = lab.Chance(func() float64 { return 0.5 })
 
 // client returns a client of another process, on a good network.
@@ -198,7 +198,7 @@ func (x *trial) laterWritten(err error, before string) (later, broken string) {
 	return later, broken
 }
 
-// laterHeld has another client acquire what the operation acted on.
+// laterHeld makes another client acquire what the operation acted on.
 func (x *trial) laterHeld(held bool) (later, broken string) {
 	ask := x.op.ask
 	if ask == nil {
@@ -239,7 +239,7 @@ func (x *trial) laterHeld(held bool) (later, broken string) {
 	return later, ""
 }
 
-// rival is a client that has read nothing yet.
+// rival returns a client that has read nothing yet.
 func (x *trial) rival() *leasehold.Client {
 	cfg := lab.Config()
 	cfg.SharedLease = x.op.cfg != nil && x.op.cfg().SharedLease
@@ -297,7 +297,7 @@ func errorsOf(err error) []string {
 		}
 	}
 	switch {
-	case errors.Is(err, context.DeadlineExceeded): // it may also say why the last request failed
+	case errors.Is(err, context.DeadlineExceeded): // the last request may have failed too
 		names = append(names, "deadline exceeded")
 	case errors.Is(err, lab.ErrReset):
 		names = append(names, "connection reset")

@@ -35,7 +35,7 @@ func arithmeticCases() []Case {
 	}
 }
 
-// setCases are ADD to and DELETE from sets.
+// setCases are about ADD and DELETE with sets.
 func setCases() []Case {
 	wrongType := "An operand in the update expression has an incorrect data type"
 	return []Case{

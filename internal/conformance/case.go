@@ -19,14 +19,14 @@ import (
 
 // Engine is a DynamoDB server to test.
 type Engine struct {
-	Name   string // its known differences are listed under this name
+	Name   string // by which its known differences are listed
 	Client *dynamodb.Client
 }
 
 // Case is one documented behaviour of DynamoDB.
 type Case struct {
 	Name   string
-	Table  []types.AttributeDefinition // key of the table: hash, then range; default hashKey
+	Table  []types.AttributeDefinition // key of the table, hash before range; default hashKey
 	Given  []Item                      // the table's content at the start
 	Before []Request                   // sent before When; each must succeed
 	When   Request
@@ -51,10 +51,10 @@ type target struct {
 type Reply struct {
 	Item     Item
 	Items    []Item
-	Scanned  int32 // if it differs from the number of items
-	Count    int32 // if items were only counted
+	Scanned  int32 // zero if equal to the number of items
+	Count    int32 // zero unless items were only counted
 	Last     Item
-	Capacity float64 // if Metered asked for it
+	Capacity float64 // zero unless Metered asked for it
 	Detail   string  // the result of a Call
 	Err      *Fault
 }
@@ -74,7 +74,7 @@ type Reason struct {
 	Item Item
 }
 
-// Tables' keys.
+// Keys of tables.
 var (
 	hashKey       = []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeS}}
 	numberHashKey = []types.AttributeDefinition{{AttributeName: aws.String("pk"), AttributeType: types.ScalarAttributeTypeN}}
@@ -90,7 +90,7 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 
 // Run tests an engine with every case. Each is a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
-	run := rand.Text()[:8] // so that a server that keeps running can be tested again
+	run := rand.Text()[:8] // unique, so that a server that keeps running can be tested again
 	var n int
 	for _, s := range subjects() {
 		t.Run(s.name, func(t *testing.T) {
@@ -301,7 +301,7 @@ func inAnyOrder(items []Item) []Item {
 	})
 }
 
-// Replies that most cases want.
+// Replies that many cases expect.
 
 func invalid(text string) Reply {
 	return Reply{Err: &Fault{Code: "ValidationException", Text: text}}

@@ -1,6 +1,6 @@
 package conformance
 
-// everyType returns the item that every condition is about.
+// everyType returns the item on which every condition is tested.
 func everyType() Item {
 	return item(Item{
 		"s":     str("hello"),
@@ -23,7 +23,7 @@ func conditionCases() []Case {
 	var cases []Case
 	for _, c := range []struct {
 		condition string
-		values    Item // v and w
+		values    Item // the values v and w
 		holds     bool
 	}{
 		{"s = :v", Item{":v": str("hello")}, true},

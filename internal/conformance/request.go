@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests of one item. A nil Key means item(nil).
+// Requests for one item. A nil Key means item(nil).
 
 // Get is a GetItem, strongly consistent unless Eventual is set.
 type Get struct {
@@ -132,10 +132,10 @@ func (r Call) send(ctx context.Context, to target) (Reply, error) {
 	return r(ctx, to.client, to.table)
 }
 
-// key is a key of rangeKey.
+// key returns a key of a rangeKey table.
 func key(pk, sk string) Item { return Item{"pk": str(pk), "sk": str(sk)} }
 
-// keyed is an item with a key of rangeKey.
+// keyed returns an item with a key of a rangeKey table.
 func keyed(pk, sk string, attributes Item) Item {
 	with := key(pk, sk)
 	maps.Copy(with, attributes)

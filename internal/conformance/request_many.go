@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Requests of many items.
+// Requests for many items.
 
 // Query is a strongly consistent Query of one page.
 type Query struct {

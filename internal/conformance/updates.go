@@ -94,7 +94,7 @@ func pathCases() []Case {
 	}
 }
 
-// update is a case of an update that changes item(before) to item(after).
+// update returns a case in which an update changes item(before) to item(after).
 func update(name string, before Item, do string, values Item, after Item) Case {
 	return Case{
 		Name:  name,
@@ -104,7 +104,7 @@ func update(name string, before Item, do string, values Item, after Item) Case {
 	}
 }
 
-// updateFails is a case of an update that is invalid and changes nothing.
+// updateFails returns a case in which an update is invalid and changes nothing.
 func updateFails(name string, before Item, do string, values Item, text string) Case {
 	then := given(before)
 	if then == nil {

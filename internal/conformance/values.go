@@ -83,7 +83,7 @@ func valueCases() []Case {
 	}
 }
 
-// kept is a case of an item that is stored unchanged.
+// kept returns a case in which an item is stored unchanged.
 func kept(name string, whole Item) Case {
 	return Case{Name: name + " is kept", Given: []Item{whole}, When: Get{}, Want: Reply{Item: whole}, Then: []Item{whole}}
 }

@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Life is the totals of all that happened to a process.
+// Life is the totals of what happened to a process.
 type Life struct {
-	Grants      map[string]int // by the adapters' word for how
+	Grants      map[string]int // by the adapters' word for how the key was acquired
 	Lost        map[leasehold.LostReason]int
 	Held        []time.Duration // how long each grant was held, shortest first
 	Renewals    int
@@ -25,12 +25,12 @@ type Life struct {
 	Throttled   int
 	Commits     map[string]int // by the adapters' word for the outcome
 	Unreleased  int            // releases that failed
-	Done        int            // calls whose work was done
+	Done        int            // calls whose work was done before
 	Requests    int
 }
 
-// Live leads a process through a life in a bubble of testing/synctest, with a client whose
-// events go to onEvent. Every call has ctx. Live ends with nothing held.
+// Live runs a process in a bubble of testing/synctest, with a client whose events go to
+// onEvent. Every call uses ctx. When Live returns, nothing is held.
 func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, leasehold.Event)) Life {
 	t.Helper()
 	w := New(t)
@@ -105,7 +105,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Commits = map[string]int{"landed": 1, "failed": 1}
 	life.Held = append(life.Held, 5*time.Minute)
 
-	// A lock that is broken, which a renewal finds; and one whose release does.
+	// One broken lock is found by a renewal, and one by its release.
 	granted := time.Now()
 	broken := w.Acquire(ctx, c, "broken")
 	w.Break(other, "broken")
@@ -119,7 +119,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	release(ctx, t, late)
 	life.Held = append(life.Held, time.Second)
 
-	// A release that no request of gets an answer.
+	// A release whose requests are not answered.
 	stuck := w.Acquire(ctx, c, "stuck")
 	lab.Elapse(4 * time.Second)
 	wire.Cut()
@@ -131,8 +131,8 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Unreleased = 1
 	life.Held = append(life.Held, 4*time.Second)
 
-	// A network that fails for longer than a lease: another has the lock by the
-	// time it is released.
+	// The network fails for longer than a lease: another client has the lock by the time it
+	// is released.
 	expired := w.Acquire(ctx, c, "expired")
 	wire.Cut()
 	<-expired.Context().Done()

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// lease is long, so that a life has few events.
+// lease is long, so that there are few events.
 const lease = 5 * time.Minute
 
 // World is a DynamoDB with a lock table, "locks".
@@ -25,7 +25,7 @@ func New(t *testing.T) *World {
 	return &World{lab.New(t)}
 }
 
-// Client returns a client as a process of its own would have, and its network.
+// Client returns a client, as if in a process of its own, and its network.
 func (w *World) Client(onEvent func(context.Context, leasehold.Event)) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	cfg := lab.Config()
@@ -56,7 +56,7 @@ func (w *World) Break(c *leasehold.Client, key string) {
 	}
 }
 
-// missing is a write that fails by its own condition.
+// missing returns a write that fails by its own condition.
 func missing() types.TransactWriteItem {
 	return types.TransactWriteItem{ConditionCheck: &types.ConditionCheck{
 		TableName: aws.String("locks"), Key: lab.Key("no such key"),
@@ -67,14 +67,14 @@ func missing() types.TransactWriteItem {
 // Wire is the network between one client and the engine.
 type Wire struct{ *lab.Wire }
 
-// Throttle has the next request of an operation throttled.
+// Throttle throttles the next request of an operation.
 func (w *Wire) Throttle(op string) {
 	w.SetFault(lab.Once(func(c lab.Call) bool { return c.Op == op }, func(*lab.Request) (*http.Response, error) {
 		return lab.Refusal(http.StatusBadRequest, "ThrottlingException"), nil
 	}))
 }
 
-// Cut loses every request from now on, Mend none.
+// Cut makes the network lose every request, until Mend.
 func (w *Wire) Cut() {
 	w.SetFault(func(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset })
 }

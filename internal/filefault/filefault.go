@@ -1,7 +1,7 @@
-// Package filefault knows what may be wrong with the file of a local store, whether it
-// passes by itself, and what to do about it. It is the one place that says so: boltstore
-// marks what lasts, the engine refuses the request with Code, which no client repeats, and
-// the command says what to do.
+// Package filefault tells what may be wrong with the file of a local store, whether that
+// passes by itself, and what to do about it. Packages that handle such errors share it:
+// boltstore marks the lasting ones, the engine refuses requests with Code, which no client
+// repeats, and the command gives the advice.
 package filefault
 
 import (
@@ -16,7 +16,7 @@ type Fault struct {
 	passes bool
 }
 
-// faults are ordered: the text of an error may contain that of one below it.
+// faults are in order: the text of an error may contain that of a later one.
 var faults = []struct {
 	err syscall.Errno
 	Fault
@@ -29,7 +29,7 @@ var faults = []struct {
 	{syscall.EMFILE, Fault{"this process can open no more files", "raise the limit of ulimit -n", false}},
 }
 
-// Of returns the fault that is in an error. It returns false if none is.
+// Of returns the fault in an error. It returns false if there is none.
 func Of(err error) (Fault, bool) {
 	var errno syscall.Errno
 	if errors.As(err, &errno) {
@@ -42,8 +42,8 @@ func Of(err error) (Fault, bool) {
 	return Fault{}, false
 }
 
-// In reads the fault from the text of an error: the engine answers as a server does, so
-// only the text of the error comes through.
+// In returns the fault in the text of an error. The engine answers as a server does, so
+// only the text of an error comes through.
 func In(text string) (Fault, bool) {
 	for _, f := range faults {
 		if strings.Contains(text, f.err.Error()) {

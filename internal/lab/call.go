@@ -11,11 +11,11 @@ import (
 
 // Call is a decoded request.
 type Call struct {
-	Op   string // UpdateItem, …
+	Op   string // such as UpdateItem
 	Body []byte
 }
 
-// Ops are the operations of requests, in their order.
+// Ops returns the operations of requests, in order.
 func Ops(calls []Call) []string {
 	var out []string
 	for _, c := range calls {
@@ -24,18 +24,18 @@ func Ops(calls []Call) []string {
 	return out
 }
 
-// Grants reports whether the request asks for a grant, or for several.
+// Grants reports whether the request grants a key, or several.
 func (c Call) Grants() bool {
 	return c.Writes("UpdateItem") && !c.Commits() && bytes.Contains(c.Body, []byte("if_not_exists"))
 }
 
-// Writes reports whether the request is such a write, or a transaction of them.
+// Writes reports whether the request is the write op, or a transaction of such writes.
 func (c Call) Writes(op string) bool {
 	parts := c.Parts()
 	return len(parts) > 0 && parts[0].Op == op
 }
 
-// Parts returns the writes of a request: of its transaction if it is one.
+// Parts returns the writes of a transaction, or the request itself.
 func (c Call) Parts() []Call {
 	if c.Op != "TransactWriteItems" {
 		return []Call{c}
@@ -54,14 +54,14 @@ func (c Call) Parts() []Call {
 	return parts
 }
 
-// HandsOver reports whether the request is a grant that ends the sender's own: its
-// condition names what is held and allows nothing else. The condition of any other grant
-// has an OR, or needs an existing record; for a session's row it names nothing.
+// HandsOver reports whether the request is a grant that ends the sender's own. Its
+// condition names the grant and has no alternative. The condition of any other grant has an
+// OR, or requires an existing record; for a session's row it names no grant.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
 
-// Releases reports whether the request gives up a grant.
+// Releases reports whether the request ends a grant of its sender.
 func (c Call) Releases() bool {
 	if c.Commits() {
 		return c.EndsLock()
@@ -133,7 +133,8 @@ func (c Call) Reads() bool {
 // of clients and sessions.
 var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
 
-// Keys returns the keys that the request names, in order, sessions without their ids.
+// Keys returns the keys that the request names, in order; those of sessions without their
+// ids.
 func (c Call) Keys() []string {
 	type key map[string]struct{ S string }
 	type named struct{ Key key }
@@ -164,7 +165,7 @@ func (c Call) Keys() []string {
 	return keys
 }
 
-// Count returns how many of the calls are such.
+// Count returns the number of calls for which is returns true.
 func Count(calls []Call, is func(Call) bool) int {
 	n := 0
 	for _, c := range calls {

@@ -1,6 +1,6 @@
-// Package lab is the equipment of tests of clients: a DynamoDB in this process with a lock
-// table (World), clients that have a machine and a network of their own (World.Client), and
-// networks that misbehave (Wire, Fault).
+// Package lab is equipment for testing clients: a DynamoDB in this process with a lock table
+// (World), clients with a machine and a network of their own (World.Client), and networks
+// that misbehave (Wire, Fault).
 //
 //	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 //		c, wire := w.Client(lab.Config())

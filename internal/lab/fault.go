@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// Fault is the network's treatment of one request: it may send it on once, never or twice,
+// Fault is what the network does with one request: it may send it on once, never or twice,
 // and return any answer.
 type Fault func(*Request) (*http.Response, error)
 
@@ -24,18 +24,19 @@ type Request struct {
 // Context returns the context of the sender of the request.
 func (r *Request) Context() context.Context { return r.ctx }
 
-// Send has the engine answer the request, even if its sender has left.
+// Send passes the request to the engine and returns the answer, even if its sender has
+// left.
 func (r *Request) Send() (*http.Response, error) { return r.send() }
 
-// WithContext returns the request as of a caller with ctx.
+// WithContext returns the request as if its sender had ctx.
 func (r *Request) WithContext(ctx context.Context) *Request {
 	return &Request{Call: r.Call, ctx: ctx, send: r.send}
 }
 
-// ErrReset is how a broken connection looks.
+// ErrReset is the error of a broken connection.
 var ErrReset = errors.New("connection reset by peer")
 
-// Cut never answers: a partition, or a process that died.
+// Cut never answers, like a partition or a process that died.
 func Cut(r *Request) (*http.Response, error) {
 	<-r.ctx.Done()
 	return nil, r.ctx.Err()
@@ -63,7 +64,7 @@ func Once(fits func(Call) bool, fault Fault) Fault {
 	}
 }
 
-// Script gives the nth commit the nth fault, and passes the rest on.
+// Script applies the nth fault to the nth commit, and passes other requests on.
 func Script(faults ...Fault) Fault {
 	var mu sync.Mutex
 	n := 0
@@ -82,10 +83,10 @@ func Script(faults ...Fault) Fault {
 	}
 }
 
-// Slow delivers at once and answers late.
+// Slow delivers the request at once and its answer after d.
 func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
 
-// Far is a network whose round trips take that long.
+// Far returns a network with that round trip.
 func Far(roundTrip time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		time.Sleep(roundTrip / 2)
@@ -93,7 +94,7 @@ func Far(roundTrip time.Duration) Fault {
 	}
 }
 
-// Late applies the fault at once, and answers late.
+// Late applies the fault at once, and returns its answer after d.
 func Late(d time.Duration, fault Fault) Fault {
 	return func(r *Request) (*http.Response, error) {
 		res, err := fault(r)
@@ -106,7 +107,7 @@ func Late(d time.Duration, fault Fault) Fault {
 	}
 }
 
-// Delayed loses sight of the request, which arrives that much later.
+// Delayed delivers the request after d, when its sender has given it up.
 func Delayed(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		go func() {
@@ -140,8 +141,8 @@ func Throttled(*Request) (*http.Response, error) {
 	return Refusal(400, "ProvisionedThroughputExceededException"), nil
 }
 
-// ShowNothing takes the old item out of a refusal, as an engine does that does
-// not know ReturnValuesOnConditionCheckFailure.
+// ShowNothing removes the old item from a refusal, like an engine without
+// ReturnValuesOnConditionCheckFailure.
 func ShowNothing(r *Request) (*http.Response, error) {
 	res, err := r.Send()
 	if err != nil || res.StatusCode != http.StatusBadRequest {

@@ -72,15 +72,15 @@ func (w *World) Delete(key string) {
 	}
 }
 
-// Key is the key of an item, as the SDK has it.
+// Key returns the key of an item in the SDK's form.
 func Key(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"key": Str(key)}
 }
 
-// Str is a string attribute.
+// Str returns a string attribute.
 func Str(s string) types.AttributeValue { return &types.AttributeValueMemberS{Value: s} }
 
-// Num is a number attribute.
+// Num returns a number attribute.
 func Num(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
 // Text returns a string attribute, or "" if there is none.
@@ -99,7 +99,7 @@ func Number(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// HeldAmong lists the keys that the table shows held.
+// HeldAmong returns those of the keys that are held, according to the table.
 func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {
@@ -110,7 +110,7 @@ func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	return held
 }
 
-// Steal has another client hold the key, even if its holder still trusts the lock.
+// Steal makes another client hold the key, even if its holder still trusts the lock.
 func (w *World) Steal(key string) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{
@@ -119,7 +119,7 @@ func (w *World) Steal(key string) {
 	})
 }
 
-// MarkDead marks a session dead as another client does that has watched it.
+// MarkDead marks a session dead, as a client does that has observed it.
 func (w *World) MarkDead(row string) {
 	w.T.Helper()
 	w.Update(row, map[string]types.AttributeValue{"dead": Str("1"), "recordVersionNumber": Str("v")})

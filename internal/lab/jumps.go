@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Jumps are the amounts by which the clocks of a machine are ahead of package time. While a
-// machine is suspended the boot clock runs, and no timer does; the wall clock may be set.
+// Jumps are how far the clocks of a machine are ahead of package time. While a machine is
+// suspended only its boot clock runs, and no timer fires. The wall clock may be set.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
-// Edit gives a client's machine these clocks.
+// Edit sets these clocks in a client's machine.
 func (j *Jumps) Edit(m *machine.Machine) {
 	now := m.Now
 	m.Now = func() decide.Instant {

@@ -10,8 +10,8 @@ import (
 // Edit changes the machine that a client runs on.
 type Edit func(*machine.Machine)
 
-// Clocks gives a client clocks of its own: the time since some origin, by the
-// monotonic clock and by the one that runs on in suspend.
+// Clocks gives a client clocks of its own: now returns the time by the monotonic clock and
+// by the one that does not stop in suspend.
 func Clocks(now func() (mono, boot time.Duration)) Edit {
 	return func(m *machine.Machine) {
 		m.Now = func() decide.Instant {
@@ -26,18 +26,17 @@ func Wall(now func() time.Time) Edit {
 	return func(m *machine.Machine) { m.Wall = now }
 }
 
-// Chance has a client draw its numbers in [0, 1) from there.
+// Chance makes a client take its random numbers in [0, 1) from draw.
 func Chance(draw func() float64) Edit {
 	return func(m *machine.Machine) { m.Chance = draw }
 }
 
-// Renewals lets a client have no more than n renewals in flight.
+// Renewals allows a client n renewals in flight.
 func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory limits to n how many keys, or holders of read/write locks, a client remembers
-// without observing them.
+// Memory limits to n how many keys a client remembers without observing them.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

@@ -26,7 +26,7 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	return locks
 }
 
-// LeavesHeld leaves keys held by a process that has died, for so long.
+// LeavesHeld acquires keys by a process that then dies, and lets that much time pass.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)
@@ -50,7 +50,7 @@ func Lost(locks []*leasehold.Lock) int {
 	return n
 }
 
-// ManyKeys are n keys, the last in order first.
+// ManyKeys returns n keys in reverse order.
 func ManyKeys(n int) []leasehold.Key {
 	var keys []leasehold.Key
 	for i := range n {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Refusal is a reply with an error of DynamoDB.
+// Refusal returns a reply with an error of DynamoDB.
 func Refusal(status int, code string) *http.Response {
 	body := `{"__type":"com.amazonaws.dynamodb.v20120810#` + code + `","message":"` + code + `"}`
 	return &http.Response{
@@ -27,7 +27,7 @@ func Conflict(c Call) *http.Response {
 	return Cancellation(codes...)
 }
 
-// Cancellation is a reply that cancels a transaction for these reasons.
+// Cancellation returns a reply that cancels a transaction for these reasons.
 func Cancellation(codes ...string) *http.Response {
 	reasons := make([]string, len(codes))
 	for i, c := range codes {

@@ -6,7 +6,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/bridge"
 )
 
-// Session is the session that the client grants under.
+// Session returns the client's session for new grants.
 func (w *World) Session(c *leasehold.Client) acquire.Session {
 	w.T.Helper()
 	s, err := bridge.Inside(c).Session(w.T.Context())

@@ -11,13 +11,13 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Wire is the network between one client and the engine. It keeps all requests; a Fault
-// decides the fate of each.
+// Wire is the network between one client and the engine. It records all requests; a Fault
+// decides what becomes of each.
 type Wire struct {
-	Meter *Meter // nil to send requests without asking for their cost
+	Meter *Meter // nil to send requests without metering them
 
 	engine *localdynamo.Engine
-	over   context.Context // ends with the test: then no request is waited for
+	over   context.Context // ends with the test, and with it requests in flight
 
 	mu    sync.Mutex
 	calls []Call
@@ -56,7 +56,7 @@ func (w *Wire) Do(r *http.Request) (*http.Response, error) {
 	return fault(sent)
 }
 
-// SetFault puts a fault on the wire; nil mends it.
+// SetFault sets the fault of the wire; nil removes it.
 func (w *Wire) SetFault(f Fault) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -21,8 +21,8 @@ func WorkKey(id string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": Str(id)}
 }
 
-// Note is a write that appends value to the log of an item of table work. It
-// has many names and values: the SDK writes them in an order of its own.
+// Note returns a write that appends value to the log of an item of table work. It has many
+// names and values, which the SDK writes in random order.
 func Note(id, value string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                aws.String("work"),
@@ -35,7 +35,7 @@ func Note(id, value string) types.TransactWriteItem {
 	}}
 }
 
-// NoteIf is Note on condition that the item is open.
+// NoteIf returns a Note that requires the item to be open.
 func NoteIf(id, value string) types.TransactWriteItem {
 	w := Note(id, value)
 	w.Update.ConditionExpression = aws.String("attribute_exists(#o)")
@@ -91,7 +91,7 @@ func Log(item map[string]types.AttributeValue) []string {
 	return out
 }
 
-// WantLog checks the list that was appended to item "a" of table work.
+// WantLog fails the test unless exactly this was appended to item "a" of table work.
 func (w *World) WantLog(want ...string) {
 	w.T.Helper()
 	if got := w.Log("a"); !slices.Equal(got, want) {
@@ -99,7 +99,7 @@ func (w *World) WantLog(want ...string) {
 	}
 }
 
-// Writes spells the writes of a commit.
+// Writes returns its arguments as a slice, for a commit.
 func Writes(w ...types.TransactWriteItem) []types.TransactWriteItem { return w }
 
 // Transact sends a transaction of the caller's own.

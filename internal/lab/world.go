@@ -23,7 +23,7 @@ import (
 type World struct {
 	T      *testing.T
 	Engine *localdynamo.Engine
-	DB     *dynamodb.Client // with no wire in between
+	DB     *dynamodb.Client // connected to the engine without a wire
 
 	began time.Time
 	over  context.Context // ends with the test
@@ -42,7 +42,7 @@ func New(t *testing.T) *World {
 func empty(t *testing.T) *World {
 	w := &World{T: t, Engine: localdynamo.New(), began: time.Now()}
 	w.over, w.end = context.WithCancel(context.Background())
-	t.Cleanup(func() { w.end(); _ = w.Engine.Close() }) // it is in memory
+	t.Cleanup(func() { w.end(); _ = w.Engine.Close() }) // cannot fail in memory
 	w.DB = w.Engine.Client()
 	return w
 }
@@ -98,28 +98,27 @@ func Config() leasehold.Config {
 	return leasehold.Config{Table: "locks", Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 }
 
-// ConfigOf is a Config with that table and layout.
+// ConfigOf returns a Config with that table and layout.
 func ConfigOf(table string, l layout.Layout) leasehold.Config {
 	cfg := Config()
 	cfg.Table, cfg.Layout = table, l
 	return cfg
 }
 
-// OutageConfig is a Config of clients that hold their locks through outages.
+// OutageConfig returns a Config of clients that hold their locks through outages.
 func OutageConfig() leasehold.Config {
 	return ConfigOf("locks", layout.AWSLabs{HoldThroughOutage: true})
 }
 
-// SharedConfig has all locks of a client renewed as one.
+// SharedConfig returns a Config with one shared lease for all locks of a client.
 func SharedConfig() leasehold.Config {
 	cfg := Config()
 	cfg.SharedLease = true
 	return cfg
 }
 
-// Client returns a client as a process of its own would have, and its wire. All
-// processes run on one machine, whose clocks follow package time, unless they
-// are given another.
+// Client returns a client, as if in a process of its own, and its wire. All processes run
+// on one machine, whose clocks follow package time, unless edits change that.
 func (w *World) Client(cfg leasehold.Config, on ...Edit) (*leasehold.Client, *Wire) {
 	w.T.Helper()
 	wire := w.Wire()
@@ -136,8 +135,7 @@ func (w *World) ClientOf(db leasehold.DB, cfg leasehold.Config) *leasehold.Clien
 	return c
 }
 
-// Connect returns an SDK client, and brings along the machine for the clients
-// that are made with it.
+// Connect returns an SDK client with a machine for the clients that are made with it.
 func (w *World) Connect(on []Edit, options ...func(*dynamodb.Options)) machine.DB {
 	return machine.DB{Client: w.Engine.Client(options...), Edit: func(m *machine.Machine) {
 		m.Now = machine.BootedAt(w.began)
@@ -209,5 +207,5 @@ func (w *World) Sessions() []string {
 	return keys
 }
 
-// ErrorOf is the error of a call that returns something else as well.
+// ErrorOf returns the error of a call with two results.
 func ErrorOf[T any](_ T, err error) error { return err }

@@ -19,16 +19,16 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// The simulation is itself tested: a violation that it cannot find is not excluded by it.
+// The simulation is tested itself: a violation that it cannot find is not excluded by it.
 
 // broken is a variant of the product that breaks a promise.
 type broken struct {
-	name  string   // the name in the package's page
-	finds []string // each the beginning of a violation; one of them
+	name  string   // as in the package comment
+	finds []string // prefixes of violations, any of which it may show
 	run   func(t *testing.T, seed uint64, w world)
 }
 
-// areFound runs seeds of each variant until one of them shows the violation.
+// areFound runs seeds of each variant until one of them shows a violation.
 func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	t.Helper()
 	page, err := os.ReadFile("doc.go")
@@ -58,7 +58,7 @@ func areFound(t *testing.T, seeds uint64, variants ...broken) {
 	}
 }
 
-// tampered runs a simulation whose requests are changed on their way.
+// tampered returns a simulation whose requests are changed in flight.
 func tampered(tamper func(*http.Request, []byte) []byte, run func(t *testing.T, seed uint64, w world)) func(*testing.T, uint64, world) {
 	return func(t *testing.T, seed uint64, w world) {
 		w.tamper = tamper
@@ -66,7 +66,7 @@ func tampered(tamper func(*http.Request, []byte) []byte, run func(t *testing.T, 
 	}
 }
 
-// misreadAsAnInstant has clients who take a lease that they cannot read for a millisecond.
+// misreadAsAnInstant simulates clients that read an unreadable lease as a millisecond.
 func misreadAsAnInstant(t *testing.T, seed uint64, w world) {
 	w.misread = func(body []byte) []byte {
 		return bytes.ReplaceAll(body, []byte(`{"S":"`+unreadable+`"}`), []byte(`{"S":"1"}`))
@@ -74,7 +74,7 @@ func misreadAsAnInstant(t *testing.T, seed uint64, w world) {
 	likewise(damage)(t, seed, w)
 }
 
-// deafToBreaks has clients that no row notifies of broken grants.
+// deafToBreaks simulates clients that are not notified of broken grants.
 func deafToBreaks(t *testing.T, seed uint64, w world) {
 	w.misread = func(body []byte) []byte {
 		return bytes.ReplaceAll(body, []byte(`"brokenGrants"`), []byte(`"unheard"`))
@@ -104,7 +104,8 @@ func TestSimulationCatchesBrokenPartsInOddWorlds(t *testing.T) {
 	)
 }
 
-// oneAfterTheOther is a CommitAndRelease that says what either has come to.
+// oneAfterTheOther does what CommitAndRelease does by a commit and a release, and joins
+// their errors.
 //
 //nolint:revive // the order of a method expression, as what it stands in for is one
 func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.TransactWriteItem, opts ...leasehold.ReleaseOption) error {
@@ -112,7 +113,7 @@ func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.Tr
 }
 
 func TestSimulationCatchesBrokenParts(t *testing.T) {
-	meeting := func(f fault, run simulation) simulation { // only this fault
+	meeting := func(f fault, run simulation) simulation { // with this fault alone
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
 			run(t, seed, w)
@@ -133,7 +134,7 @@ func TestSimulationCatchesClocksThatDifferByMoreThanIsDeclared(t *testing.T) {
 	)
 }
 
-// leaping is section, but for clocks that go ahead meanwhile.
+// leaping runs section while clocks jump ahead.
 func leaping(c *process, r *worker) {
 	if r.IntN(3) == 0 {
 		c.clocks.leap(upTo(r, 10*time.Second))
@@ -160,7 +161,7 @@ func TestSimulationCatchesABrokenElection(t *testing.T) {
 	)
 }
 
-// leadImpatiently campaigns again while its function still runs.
+// leadImpatiently does what Lead does, but campaigns again while its function still runs.
 func leadImpatiently(ctx context.Context, e *election.Election, value string, fn leads) error {
 	for {
 		term, err := e.Campaign(ctx, value)
@@ -180,7 +181,7 @@ func leadImpatiently(ctx context.Context, e *election.Election, value string, fn
 	}
 }
 
-// leadOnce takes the loss of a term for the end.
+// leadOnce does what Lead does, but returns when a term is lost.
 func leadOnce(ctx context.Context, e *election.Election, value string, fn leads) error {
 	term, err := e.Campaign(ctx, value)
 	if err != nil {
@@ -233,7 +234,8 @@ func TestPhilosophersOfBadMannersAreFound(t *testing.T) {
 	)
 }
 
-// oneByOne waits for each key in the order given while it holds the earlier ones.
+// oneByOne acquires the keys in the order given, and waits for each while it holds the
+// earlier ones.
 func oneByOne(releases bool) manners {
 	return func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
 		var locks []*leasehold.Lock
@@ -257,12 +259,12 @@ func oneByOne(releases bool) manners {
 	}
 }
 
-// unheard leaves out of a reply that a leader is asked to step down.
+// unheard removes from a reply that a leader is asked to step down.
 func unheard(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`"stepDown"`), []byte(`"unheard"`))
 }
 
-// askedOfAll has each request to step down name the grant that the record shows.
+// askedOfAll makes each request to step down name the grant that the record shows.
 func askedOfAll(body []byte) []byte {
 	var reply map[string]map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil {

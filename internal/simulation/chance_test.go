@@ -13,23 +13,24 @@ import (
 )
 
 // Every decision in a run comes from its seed, and never depends on an order that Go's
-// scheduler could change. The fate of a request is drawn for the goroutine on whose behalf
-// it is sent, for its operation and keys, and for how many such requests went before. Each
-// message arrives at an instant of its own: no two processes ever reach the table at once.
+// scheduler could change. What happens to a request is drawn for the goroutine on whose
+// behalf it is sent, for its operation and keys, and for how many such requests came
+// before. No two processes ever reach the table at one instant, as each message arrives at
+// an instant of its own.
 
-// drawn returns the chance of one thing in a run.
+// drawn returns the random numbers for one purpose in a run.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
 	return rand.New(rand.NewPCG(seed, h.Sum64()))
 }
 
-// upTo draws a time that no other is likely to equal.
+// upTo returns a random time that is unlikely to be drawn twice.
 func upTo(r interface{ Int64N(int64) int64 }, d time.Duration) time.Duration {
 	return time.Duration(r.Int64N(int64(d)))
 }
 
-// worker is one goroutine of a process, with chances of its own.
+// worker is one goroutine of a process, with random numbers of its own.
 type worker struct {
 	*rand.Rand
 	name     string
@@ -48,20 +49,21 @@ func newWorker(seed uint64, id ...any) *worker {
 
 type workerKey struct{}
 
-// ctx lets the network tell whose request it has.
+// ctx returns a context by which the network knows whose request it has.
 func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
 
 func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance draws for the client. Goroutines that draw at one instant draw different numbers:
-// two timers that fire at the same instant would run in an order that no seed fixes. So that
-// their order does not matter, each draws by its purpose and its worker.
+// chance returns a random number for the client. Goroutines that ask at one instant must
+// get different numbers, or their timers would fire at the same instant and run in an order
+// that no seed determines. The number depends on its purpose and on the worker, and not on
+// the order of the goroutines.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	if !strings.Contains(why, "/internal/renewals.") { // renewals draw under a mutex, and meet no other goroutine
+	if !strings.Contains(why, "/internal/renewals.") { // renewals ask under a mutex, and meet no other goroutine
 		why += c.oneAfterTheOther(why)
 	}
 	c.mu.Lock()
@@ -73,27 +75,28 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// oneAfterTheOther lets goroutines that one event has woken continue at instants of their
-// own, as when the turns of several keys are passed: a call draws before it checks its
-// turns, so the order in which the scheduler runs them does not matter. It returns the
-// worker whose call this goroutine works for.
+// oneAfterTheOther makes goroutines that one event has woken continue at different
+// instants, as when the turns of several keys are passed. A call asks for a random number
+// before it checks its turns, so the order in which the scheduler runs them does not
+// matter. It returns the worker on whose behalf this goroutine works.
 func (c *process) oneAfterTheOther(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // for example several releases of one call, whose time is over at one instant
+	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // for example several releases of one call whose time has ended
 		who += ", which has asked for " + asked
 	}
 	c.mu.Unlock()
-	if who != "" { // others meet nobody
+	if who != "" { // other goroutines are alone
 		time.Sleep(upTo(drawn(c.seed, "woken", c.id, why, who, time.Now()), time.Millisecond))
 		c.yield()
 	}
 	return who
 }
 
-// asksFor notes what this goroutine asks for, or asks for the one that has started it.
+// asksFor records what this goroutine requests, also on behalf of the goroutine that
+// started it.
 func (c *process) asksFor(asks string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -103,13 +106,13 @@ func (c *process) asksFor(asks string) {
 	}
 }
 
-// asking contains the last requests of a goroutine. The goroutines that it has started may
-// send at the instant at which it draws a chance, and at the same instant as each other:
-// the scheduler orders them. So a chance depends on the requests of earlier instants.
+// asking contains the last requests of a goroutine. Goroutines that it has started may send
+// at the instant at which it asks for a random number, in an order that the scheduler
+// decides. So that number depends only on requests of earlier instants.
 type asking struct {
-	latest  string // at the instant at: the greatest, if there are several
+	latest  string // of those at the instant at, the greatest
 	at      time.Time
-	earlier string // the latest before that instant
+	earlier string // the latest request before that instant
 }
 
 func (a asking) before(now time.Time) string {
@@ -126,7 +129,8 @@ func (a asking) and(asks string, now time.Time) asking {
 	return asking{asks, now, a.latest}
 }
 
-// goesAbout records on whose behalf this goroutine, and its children, call the client.
+// goesAbout records on whose behalf this goroutine, and those that it starts, call the
+// client.
 func (c *process) goesAbout(who string) {
 	self, _ := goroutine()
 	c.mu.Lock()
@@ -136,14 +140,14 @@ func (c *process) goesAbout(who string) {
 
 var goroutineNumber = regexp.MustCompile(`goroutine \d+`)
 
-// goroutine names the goroutine that asks, and the one that has started it.
+// goroutine returns the ids of this goroutine, and of the one that started it.
 func goroutine() (self, parent string) {
 	stack := make([]byte, 1<<16)
 	found := goroutineNumber.FindAll(stack[:runtime.Stack(stack, false)], -1)
 	return string(found[0]), string(found[len(found)-1])
 }
 
-// callers names the functions of the goroutine that asks for a chance.
+// callers returns the names of the functions of this goroutine.
 func callers() string {
 	var names strings.Builder
 	var pcs [64]uintptr
@@ -154,21 +158,21 @@ func callers() string {
 	return names.String()
 }
 
-// yield lets other goroutines go first now and then, as a busy machine does: in a world
-// that yields, where no chance comes from the seed.
+// yield lets other goroutines go first now and then, as on a busy machine, in worlds that
+// do so. It does not depend on the seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()
 	}
 }
 
-// Each process has instants of its own, a slot in every cycle.
+// Each process uses instants of its own, one slot in every cycle.
 const (
 	slot  = 100 * time.Nanosecond
 	cycle = (lastClient + 1) * slot
 )
 
-// after sleeps for about d, until an instant that is this process's own.
+// after sleeps for about d, until an instant of this process.
 func (c *process) after(d time.Duration, r *rand.Rand) {
 	until := time.Now().Add(d).Truncate(cycle).Add(cycle + time.Duration(c.id)*slot + upTo(r, slot))
 	time.Sleep(time.Until(until))

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// commitCall is one call of Commit or CommitAndRelease in a run. Its value is
-// in no other call.
+// commitCall is one call of Commit or CommitAndRelease in a run. No other call has its
+// value.
 type commitCall struct {
 	key, value, grant string
 	token             int64
@@ -24,7 +24,7 @@ type commitCall struct {
 	err               error
 }
 
-// begin enters a commit of lock, and returns the value it is to note.
+// begin records a commit under lock, and returns the value that it appends.
 func (c *process) begin(lock *leasehold.Lock) (*commitCall, string) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
@@ -41,13 +41,12 @@ func (c *process) end(call *commitCall, err error) {
 	call.done, call.err = true, err
 }
 
-// commit appends a value to the log of the lock's key: unconditionally, or on condition
-// that the log is as it was read, or on a condition that no longer holds. It leaves after
-// patience at most.
+// commit appends a value to the log of the lock's key: unconditionally, or if the log is as
+// it was read, or under a condition that no longer holds. It waits for patience at most.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
-	defer c.rest(r, 5) // a renewal that has waited for the commit goes first, in every run
+	defer c.rest(r, 5) // so that a renewal that has waited for the commit comes first in every run
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {
@@ -68,7 +67,7 @@ func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration
 	c.end(call, lock.Commit(c.asks(ctx, "commit"), []types.TransactWriteItem{write}))
 }
 
-// committed checks the changes of a transaction. c.mu is held.
+// committed checks the changes of a transaction. The caller must hold c.mu.
 func (c *checker) committed(r *request) {
 	for _, item := range lab.TransactItems(r.Body) {
 		if item.Update != nil && item.Update.TableName == "work" {
@@ -84,12 +83,12 @@ func (c *checker) committed(r *request) {
 	}
 }
 
-// appended holds a value that was noted against the lock's record.
+// appended checks that the record of the lock allowed a value to be appended.
 func (c *checker) appended(r *request, key string) {
 	was, now := c.logs[key], c.table.Log(key)
 	c.logs[key] = now
 	if len(now) == len(was) {
-		return // repeated under its token
+		return // repeated under its idempotency token
 	}
 	value := now[len(now)-1]
 	c.applies(r, key, "noted "+value)
@@ -113,13 +112,13 @@ func (c *checker) allStand(locks []*leasehold.Lock) bool {
 	return true
 }
 
-// stands reports whether the table shows a grant.
+// stands reports whether a grant is current according to the table.
 func (c *checker) stands(key, grant string, token int64) bool {
 	s := c.records[key]
 	return s != nil && !s.released && !c.isDead(s.session) && s.grant == grant && s.token == token
 }
 
-// ended enters the release that a transaction carried.
+// ended records the release in a transaction.
 func (c *checker) ended(r *request, key string) {
 	item := c.table.Item(key)
 	if item == nil {
@@ -134,8 +133,8 @@ func (c *checker) ended(r *request, key string) {
 	c.applies(r, key, fmt.Sprintf("%+v", s))
 }
 
-// settleCommits checks the results of commits against the final state of the tables. c.mu
-// is held.
+// settleCommits compares the results of commits with the final tables. The caller must hold
+// c.mu.
 func (c *checker) settleCommits() {
 	times := map[string]int{}
 	for _, log := range c.logs {

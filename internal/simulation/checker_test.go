@@ -20,54 +20,55 @@ import (
 )
 
 // checker watches a run from outside: what each process sends and receives, what the table
-// applies, the order of that, and what is believed when. Its reports have the numbers of the
-// list in docs/guarantees.md.
+// applies and in which order, and who trusts what and when. Its reports have the numbers of
+// the invariants in docs/guarantees.md.
 type checker struct {
 	mu       sync.Mutex
-	clocked  bool // records have an expiry by the wall clock
+	clocked  bool // records have an expiry time
 	began    time.Time
 	problems []string
 	tally    *tally
 	faults   []injected
-	history  history // all that was sent, applied and believed, for replaying a seed
-	deletes  bool    // some process deletes records on release: a repeated request may bring one back
+	history  history // everything that was sent, applied and believed, to compare runs of a seed
+	deletes  bool    // some process deletes records on release, so that a repeated request may bring one back
 
-	longest time.Duration                   // lease of any client
-	holdsOn bool                            // trust continues in an outage: it may outlast the lease
-	broken  map[string]bool                 // grants that an operator freed: trust in them is not checked
-	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of its request brings it back, and what its guard refused may land
+	longest time.Duration                   // the longest lease of any client
+	holdsOn bool                            // trust may outlast the lease, in an outage
+	broken  map[string]bool                 // grants that an operator broke: trust in them is not checked
+	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of the grant may bring it back, and commits that its guard refused may be applied
 	toldOf  map[string]time.Time            // when a Break of the grant returned nil
-	hears   time.Duration                   // within which each holder learns of a break; 0 if that is not promised
-	spoils  map[string]types.AttributeValue // the lease of each row that is damaged by hand
+	hears   time.Duration                   // the time in which each holder must learn of a break; 0 if that is not promised
+	spoils  map[string]types.AttributeValue // the original lease of each row that was damaged by hand
 
-	table    *lab.World               // the table that requests are applied to
-	records  map[string]*state        // by key, as the table has it
-	versions map[string]bool          // ever installed
-	pairs    map[[2]string]bool       // pairs of grant id and token, ever installed
-	terms    map[[2]string]int        // by owner and token, ever installed: the process
-	trusts   map[string]time.Time     // by grant: the latest instant that any installed attempt supports
-	handed   map[string]handed        // by grant, to the head of a line
-	joined   map[string]*process      // by the version of the entry that it has put in a line
+	table    *lab.World               // the engine's table
+	records  map[string]*state        // by key, as the table has them
+	versions map[string]bool          // versions that were ever applied
+	pairs    map[[2]string]bool       // pairs of grant id and token that were ever applied
+	terms    map[[2]string]int        // the process of each owner and token that were ever applied
+	trusts   map[string]time.Time     // by grant: the latest instant until which an applied attempt supports trust in it
+	handed   map[string]handed        // by grant, to the head of a queue
+	joined   map[string]*process      // the process that sent the join, by version of the entry
 	seen     map[seenBy]time.Time     // the first reply that showed it
-	ends     map[string]time.Time     // by version that says when its lease ends: until when it is trusted
+	ends     map[string]time.Time     // by version that has an end of its lease: until when it is trusted
 	arrived  map[string]time.Time     // by record: the last write of a process of the run
-	sessions map[string]*sessionState // by id
+	sessions map[string]*sessionState // sessions by id
 	beliefs  []*belief
 	over     map[[2]string]bool     // grants and tokens whose Release returned nil
-	commits  map[string]*commitCall // by value
+	commits  map[string]*commitCall // commits by value
 	logs     map[string][]string    // by key, as the table has them
-	worked   map[[2]string]bool     // by key and token: its work, to be done once, has ended well
-	writes   *writes                // for the models; nil without them
+	worked   map[[2]string]bool     // by key and token: work to be done once that has ended well
+	writes   *writes                // for the models; nil if they are not asked
 }
 
-// handed is a grant that the holder before has handed to the head of the record's line. The
-// head did not send it: it trusts it from a read that was sent before it was applied.
+// handed is a grant that the holder before has handed to the head of the record's queue.
+// The head has not sent it: it trusts the grant from a read that was sent before the
+// hand-over was applied.
 type handed struct {
 	applied time.Time
 	trust   time.Duration
 }
 
-// belief is the time in which a process believes in a grant.
+// belief is a time during which a process trusts a grant.
 type belief struct {
 	by         *process
 	lock       *leasehold.Lock
@@ -103,10 +104,10 @@ func (c *checker) first() string {
 	return c.problems[0]
 }
 
-// believes enters a lock that a process was given.
+// believes records that a process holds a lock.
 func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	if lock.Err() != nil {
-		return // it ended before it was notified
+		return // the lock ended before it was recorded
 	}
 	b := &belief{by: by, lock: lock, grant: lock.Record().Grant, began: time.Now()}
 	c.mu.Lock()
@@ -126,15 +127,15 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 	})
 }
 
-// sent records a request as it leaves.
+// sent records a request when it is sent.
 func (c *checker) sent(r *request) {
 	if c.clocked {
-		return // in that layout a renewal differs from one of native's
+		return // a renewal of that layout differs from one of native's
 	}
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	over := map[*belief]bool{} // not only at this very instant: requests cross
+	over := map[*belief]bool{} // one that ended at this very instant does not count: requests cross
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)
 	}
@@ -143,7 +144,7 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.manner == renews && errors.Is(err, core.ErrDetached): // it is to be resumed
+		case r.manner == renews && errors.Is(err, core.ErrDetached): // detached, to be resumed
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):
@@ -152,7 +153,7 @@ func (c *checker) sent(r *request) {
 	}
 }
 
-// newestBy returns the process that last believed in a grant. c.mu is held.
+// newestBy returns the process that last trusted a grant. The caller must hold c.mu.
 func (c *checker) newestBy(grant string) *process {
 	var by *process
 	for _, b := range c.beliefs {
@@ -163,11 +164,10 @@ func (c *checker) newestBy(grant string) *process {
 	return by
 }
 
-// believed returns what the process believes of the grants that the request's
-// condition names. A detached grant was resumed under the same id: its newest
-// belief counts.
+// believed returns the process's beliefs in the grants that the request's condition names.
+// If a grant was detached and resumed, the newest belief counts.
 func (c *checker) believed(r *request) []*belief {
-	if r.manner == reads || r.RenewsSession() { // a read may name broken grants, and holds none
+	if r.manner == reads || r.RenewsSession() { // a read may name broken grants, and is not sent by their holder
 		return nil
 	}
 	newest := map[string]*belief{}
@@ -183,8 +183,8 @@ func (c *checker) believed(r *request) []*belief {
 	return out
 }
 
-// applied has the table answer a request and checks the changes. One request is applied at
-// a time.
+// applied passes a request to the table and checks what it changed. Requests are applied
+// one at a time.
 func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*http.Response, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,10 +212,10 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 		key := in.Key["key"].S
 		var item attributeMap
 		switch {
-		case r.Op == "TransactWriteItems": // its reply does not contain what it wrote
+		case r.Op == "TransactWriteItems": // its reply does not contain what it has written
 			item = attributesOf(c.table.Item(key))
 			if before := c.records[key]; before != nil && item != nil && before.version == item.text("recordVersionNumber") {
-				continue // a copy of a transaction, which its token makes ineffective
+				continue // a copy of a transaction, which has no effect as its token was used
 			}
 		case part.Op == "UpdateItem":
 			item = attributes(res)
@@ -231,7 +231,7 @@ func (c *checker) applied(r *request, apply func() (*http.Response, error)) (*ht
 	return res, nil
 }
 
-// received enters what a reply shows the process.
+// received records what a reply shows to the process.
 func (c *checker) received(r *request, res *http.Response) {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -258,7 +258,7 @@ func (c *checker) received(r *request, res *http.Response) {
 	}
 }
 
-// releasedForGood enters a Release that returned nil.
+// releasedForGood records a Release that returned nil.
 func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -269,14 +269,14 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 	c.over[[2]string{grant, strconv.FormatInt(lock.Token(), 10)}] = !c.deletes
 }
 
-// supports returns until when a request, once applied, supports a belief in its grant, if
-// that is trusted for so long. A timer ends a belief: it is set by the clock of the process
-// and runs by the world's. So it fires late if that clock runs fast.
+// supports returns until when a request, once applied, supports a belief in its grant that
+// may last for trust. A timer ends the belief: it is set by the clock of the process and
+// runs by the world's. So it fires late if that clock runs fast.
 func (r *request) supports(trust time.Duration) time.Time {
-	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // for rounding
+	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // plus a bit for rounding
 }
 
-// finish holds the beliefs against each other, once all have ended.
+// finish checks the beliefs against each other, once all have ended.
 func (c *checker) finish() {
 	c.mu.Lock()
 	defer c.mu.Unlock()

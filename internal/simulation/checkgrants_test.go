@@ -13,11 +13,11 @@ type state struct {
 	token                 int64
 	lease                 time.Duration
 	released              bool
-	session               string // if the owner's name confirms it
-	by                    int    // id of the writer
+	session               string // set only if the owner's name confirms it
+	by                    int    // id of the process that wrote it
 }
 
-// changes enters the new state of a record.
+// changes records the new state of a record.
 func (c *checker) changes(r *request, key string, item attributeMap) {
 	c.notesEnds(r, item)
 	now := &state{
@@ -58,12 +58,12 @@ func (c *checker) applies(r *request, key, what string) {
 	c.history.enter("process %d, sent at %v: %s %s", r.by.id, r.at.Sub(c.began), key, what)
 }
 
-// check holds one change of a record against the invariants.
+// check checks one change of a record against the invariants.
 func (c *checker) check(r *request, key string, before, now *state, item attributeMap) {
 	pair := [2]string{now.grant, strconv.FormatInt(now.token, 10)}
 	if c.versions[now.version] && !now.released && !c.deletes {
-		// A late duplicate of a grant that meets a released record installs its
-		// version again, with a higher token: an attempt in doubt, which no client treats as held.
+		// A late copy of a grant that finds a released record writes its version again,
+		// with a higher token. No client treats such an attempt in doubt as held.
 		if now.version != now.grant || c.pairs[pair] {
 			c.note("2: version %s of %s came back", now.version, key)
 		}
@@ -98,8 +98,8 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		return // a renewal or a release
 	}
 
-	// A grant.
-	// A hand-over to the head of the queue has a version of its own, whoever the head is.
+	// This is a grant. A hand-over to the head of the queue has a version of its own,
+	// whichever client is the head.
 	if before != nil && r.manner == handsOver && now.version != now.grant {
 		c.handed[now.grant] = handed{time.Now(), now.lease - time.Duration(float64(now.lease)*float64(usualMargin)/float64(usualLease))}
 	}
@@ -122,13 +122,13 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 	}
 	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
-		return // handed over, or no longer trusted by its client
+		return // handed over by the holder, or no longer trusted by it
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {
 			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
 		}
-		return // its session is dead, or was its own and is over
+		return // its session is dead, or belongs to the taker and has ended
 	}
 	if watched, ok := c.watched(r, before.version); (!ok || watched < before.lease-time.Microsecond) && !c.isOver(r, before.version) {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)

@@ -7,20 +7,20 @@ import (
 
 // sessionState is a shared lease as the table has it.
 type sessionState struct {
-	by      *process // its process
+	by      *process // the process that has the session
 	version string
-	trust   time.Time // the latest instant that any installed renewal supports
+	trust   time.Time // the latest instant until which an applied renewal supports trust in it
 	dead    bool
 }
 
-// isDead reports whether the session of that id is marked dead: the keys of its locks are
-// free. c.mu is held.
+// isDead reports whether the session of that id is marked dead, so that its locks are free.
+// The caller must hold c.mu.
 func (c *checker) isDead(session string) bool {
 	s := c.sessions[session]
 	return s != nil && s.dead
 }
 
-// checkSession holds one change of a session's row against the invariants.
+// checkSession checks one change of a session's row against the invariants.
 func (c *checker) checkSession(r *request, id string, now *state, item attributeMap) {
 	s := c.sessions[id]
 	if s == nil {
@@ -31,7 +31,7 @@ func (c *checker) checkSession(r *request, id string, now *state, item attribute
 	s.version = now.version
 	c.applies(r, "session "+id, fmt.Sprintf("%+v dead %q", *now, item.text("dead")))
 	if before == now.version && item.text("dead") == "" {
-		return // notified of a break
+		return // a notice of a break
 	}
 	if item.text("kind") != "session" || now.version == "" || now.owner == "" || now.lease <= 0 {
 		c.note("10: session %s lacks an attribute: %v", id, item)

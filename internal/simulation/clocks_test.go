@@ -5,19 +5,19 @@ import (
 	"time"
 )
 
-// clocks are the clocks of one process. Two run at a rate of their own, and one of these
-// almost stops while the machine is suspended. (Almost: the timers of a bubble continue,
-// and one that fires too early by that clock is set again, for the rest.) The wall clock is
-// set at random.
+// clocks are the clocks of one process. Two of them run at a rate of their own, and one of
+// these almost stops while the machine is suspended. (Almost, because the timers of a
+// bubble continue, and one that fires too early by that clock is set again.) The wall clock
+// is set at random.
 type clocks struct {
 	rate  float64
 	began time.Time
 
 	mu            sync.Mutex
-	ahead         time.Duration // the clock that runs on
-	wall          time.Duration // the wall clock is so much ahead
-	slept         time.Duration // before the last suspend
-	since, asleep time.Time     // the last suspend, and its end
+	ahead         time.Duration // the clock that does not stop in suspend
+	wall          time.Duration // how far the wall clock is ahead
+	slept         time.Duration // time in suspends before the last one
+	since, asleep time.Time     // beginning and end of the last suspend
 }
 
 func (k *clocks) read() (mono, boot time.Duration) {
@@ -28,7 +28,7 @@ func (k *clocks) read() (mono, boot time.Duration) {
 	return time.Duration(k.rate * float64(now.Sub(k.began)-k.stoodStill(now))), boot
 }
 
-// stoodStill is for how long until now. k.mu is held.
+// stoodStill returns how long the clock has stopped until now. The caller must hold k.mu.
 func (k *clocks) stoodStill(now time.Time) time.Duration {
 	if now.After(k.asleep) {
 		now = k.asleep
@@ -57,7 +57,7 @@ func (k *clocks) jump(d time.Duration) {
 	k.ahead += d
 }
 
-// leap has both clocks go ahead by d: none does.
+// leap moves both clocks ahead by d, which real clocks never do.
 func (k *clocks) leap(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -18,7 +18,7 @@ func closing(seed uint64) world {
 	}
 }
 
-// sectionBeforeClose is section, until another goroutine has closed the client.
+// sectionBeforeClose repeats section until another goroutine has closed the client.
 func (c *process) sectionBeforeClose(r *worker) {
 	if r.IntN(4) > 0 {
 		c.section(r)
@@ -32,10 +32,10 @@ func (c *process) sectionBeforeClose(r *worker) {
 		over()
 		if err == nil {
 			c.believes(c, lock)
-			c.commit(r, lock, time.Second) // it may be left in flight
+			c.commit(r, lock, time.Second) // the commit may be left in flight
 		}
 	}
-	began, most := time.Now(), 4*time.Second+100*time.Millisecond // or the release grace
+	began, most := time.Now(), 4*time.Second+100*time.Millisecond // at most a release and its grace
 	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {
 		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)

@@ -22,7 +22,7 @@ func TestOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
 	// An operation of the client itself: a renewal that is repeated until it succeeds, and
-	// the next.
+	// the next one.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
 	// The crash of a process counts once, for its operation in progress.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)

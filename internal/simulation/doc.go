@@ -19,74 +19,74 @@
 //
 // # A run
 //
-// Two or three clients, each as a process of its own would have, run over the
-// real SDK and the embedded engine in a bubble of virtual time:
+// Two or three clients, each as if in a process of its own, use the real SDK and the
+// embedded engine in a bubble of virtual time:
 //
 //	 0 s   goroutines of each process go through their workload
 //	10 s   faults stop; the goroutines come to an end
-//	16 s   what was delayed has arrived; a new client asks for every key (liveness)
-//	36 s   late copies have arrived; beliefs are held against each other
+//	16 s   what was delayed has arrived; a new client acquires every key (liveness)
+//	36 s   late copies have arrived; beliefs are compared with each other
 //
-// Everything that is sent, applied and believed is entered in a checker, which
-// notes what breaks one of the invariants of docs/guarantees.md, by their number.
+// A checker records everything that is sent, applied and believed, and reports what breaks
+// an invariant of docs/guarantees.md, by the number of the invariant.
 //
 // # The parts
 //
-//	seeds      how many, and which; TestSimulation and the others are the doors
+//	seeds      how many, and which; TestSimulation and the others run them
 //	scale      all worlds, until enough operations have met a fault
 //	tally      the operations, and how many met a fault
-//	faults     by name; which happen
+//	faults     their names, and which of them happen
 //	shrink     the fewest faults that make a seed fail
-//	request    what is asked for, read once
-//	world      what is odd about a run (type world), the run itself, its report
+//	request    one request of a process, decoded
+//	world      how a run differs from the usual one (type world), the run, its report
 //	process    one client: its machine, and the life of its goroutines
-//	clocks     run at a rate of their own, jump, and stop in suspend
-//	chance     draws everything from the seed
-//	network    loses, delays, repeats and refuses requests
-//	workloads  locks, once, groups, passing (on), hands (of an operator), closing, odd,
+//	clocks     the clocks of a process: their rates, their jumps, and suspends
+//	chance     random numbers, which all depend on the seed
+//	network    lost, delayed, repeated and refused requests
+//	workloads  locks, once, groups, passing, hands (of an operator), closing, odd,
 //	           outages, wallclock, vouched, semaphores, elections,
 //	           philosophers, load, everything
 //	checker    what was sent, applied and believed; sights, checkgrants, checksessions,
 //	           checkcommits
-//	liveness   what is free is granted in time once faults have stopped
-//	history    what happened, spelled so that two runs of a seed can be compared
-//	writes     what was sent to each key and what that did, for the models of proof/spec;
-//	           written hands it to them, and the history of variants that they refuse
+//	liveness   free keys are granted in time once faults have stopped
+//	history    what happened, as text, so that two runs of a seed can be compared
+//	writes     the writes of each key and their effects, for the models of proof/spec;
+//	           written passes them on, and also those of variants that models refuse
 //	broken     variants that are broken on purpose, by tamper or by workload
 //
 // # Why a seed can be replayed
 //
-// Nothing is drawn whose order the scheduler of Go could change, and each seed has
-// a thread to itself. The fate of a request depends on the seed, the goroutine
-// that sent it, its operation and keys, and how many such requests went before.
-// Two processes never reach the table at one instant, and no two requests are given
-// up at one. A worker's call begins at an instant of its own: never at that at which the
-// call before it returned. TestSeedGivesTheSameHistory holds that, with goroutines that
-// yield at random where they read the clock, draw, send and are answered.
+// No random number depends on an order that Go's scheduler could change, and each seed has
+// a thread to itself. What happens to a request depends on the seed, the goroutine that
+// sent it, its operation and keys, and how many such requests came before. Two processes
+// never reach the table at one instant, and no two requests are given up at one. The call
+// of a worker never begins at the instant at which its last call returned.
+// TestSeedGivesTheSameHistory checks all this, with goroutines that yield at random where
+// they read the clock, take a random number, send and receive.
 //
-// Where one event wakes several goroutines of a client, as when the turns of a group's
-// keys are passed, they meet in the client's memory before they ask for anything, and
-// the first has what there is. So each goes on at an instant that comes from the seed
-// and the worker whose call it goes about: it sleeps where the client draws a chance, as
-// every call does before it looks for its turns (process.oneAfterTheOther). A client
-// draws no chance under a mutex but in its queue of renewals: nobody sleeps there.
+// One event may wake several goroutines of a client, for example when the turns of a
+// group's keys are passed. The first of them to run would get what there is. So each
+// continues at an instant that depends on the seed and on its worker: it sleeps where the
+// client asks for a random number, which every call does before it looks for its turns
+// (process.oneAfterTheOther). The only place where a client asks for one under a mutex is
+// its queue of renewals: there no goroutine sleeps.
 //
 // # Adding a fault
 //
-// One that every network has is a case in process.faultOf and in process.meets (network). One of some
-// networks only is a field of troubles, drawn from fate.odd: so the seeds of the
-// other worlds go on as they did. One that gives up a promise says so in the
-// world that has it, and the checker asks about nothing else less. Each is given a
-// name (faults) and happens only if process.happens says so, for shrink to leave it out.
+// A fault of every network is a case in process.faultOf and in process.meets (network). A
+// fault of some networks is a field of troubles, decided by fate.odd, so that the seeds of
+// other worlds do not change. If a fault gives up a promise, its world says so, and the
+// checker still checks all others. Each fault has a name (faults), and happens only if
+// process.happens allows it, so that shrink can leave it out.
 //
 // # Adding a workload
 //
-// Write a section: what a goroutine does from asking for something to its end.
-// Tell the checker what is believed (believes), and what was released for good
-// (releasedForGood). Ask the client with operation or asks, which count it. Give its
-// world a function of the seed and a test that runs it, forSeeds(t, worldSeeds,
-// likewise(yourWorld)), and name that in TestSeedGivesTheSameHistory and in worlds. Then break what the workload
-// is about, and list the variant here.
+// Write a section: what a goroutine does from acquiring something to its end. Tell the
+// checker what is believed (believes), and what was released for good (releasedForGood).
+// Call the client with operation or asks, which count the call. Write a function that
+// returns the world of a seed and a test that runs it, forSeeds(t, worldSeeds,
+// likewise(yourWorld)), and add it to TestSeedGivesTheSameHistory and to worlds. Then break
+// what the workload is about, and list that variant here.
 //
 // # What it is known to find
 //

@@ -39,7 +39,7 @@ func simulateEveryElection(t *testing.T, seed uint64, watched world) {
 	simulateElections(t, seed, electionPlan{world: watched})
 }
 
-// electionPlan is a change of the simulation for its own tests.
+// electionPlan changes the simulation for tests of the simulation itself.
 type electionPlan struct {
 	world
 	lead    func(ctx context.Context, e *election.Election, value string, fn leads) error
@@ -49,7 +49,7 @@ type electionPlan struct {
 // leads is a function of Lead.
 type leads = func(context.Context, *leasehold.Lock) error
 
-// voter is one process of a run, that leads and observes.
+// voter is one process of a run, which leads and observes.
 type voter struct {
 	*process
 	plan   electionPlan
@@ -58,13 +58,13 @@ type voter struct {
 	resign chan struct{} // received from: while there are no faults
 
 	mu      sync.Mutex
-	running int             // functions of Lead
-	term    *leasehold.Lock // the last
-	shown   election.Leader // what observing has shown last
+	running int             // number of functions of Lead that run
+	term    *leasehold.Lock // the last term
+	shown   election.Leader // the leader that observing has shown last
 }
 
-// slowest is the rate of the slowest clock, and longestPoll the longest pause
-// between two looks.
+// slowest is the rate of the slowest clock, and longestPoll the longest pause between two
+// reads.
 const (
 	slowest     = 0.96
 	longestPoll = 2 * time.Second
@@ -140,7 +140,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 	})
 }
 
-// stand leads whenever it is elected.
+// stand leads whenever its process is elected.
 func (v *voter) stand(ctx context.Context) {
 	r := newWorker(v.seed, v.id)
 	v.rest(r, 20)
@@ -153,8 +153,8 @@ func (v *voter) stand(ctx context.Context) {
 	}
 }
 
-// isFirst reports whether an error of Lead is a refusal of its first campaign. Whether that
-// may end then, gaveUp has found out.
+// isFirst reports whether Lead has returned because its first campaign was refused. gaveUp
+// has checked whether that campaign may end then.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -173,7 +173,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case <-ctx.Done():
 			v.checkAsked(ctx, term)
 			if r.IntN(2) == 0 {
-				v.rest(r, 15_000) // it does not notice
+				v.rest(r, 15_000) // it does not notice the end of its context
 			}
 			return context.Cause(ctx)
 		case <-v.resign:
@@ -183,7 +183,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		p := r.IntN(100)
 		select {
 		case <-v.quit:
-			p = 100 // faults have stopped
+			p = 100 // the faults have stopped
 		default:
 		}
 		switch {
@@ -228,8 +228,8 @@ func (v *voter) asks(ctx context.Context) {
 	}
 }
 
-// checkAsked holds the word that this process is asked to step down against the record, as
-// long as its term lasts: nobody else can have been asked since.
+// checkAsked checks in the record that this process was asked to step down. As long as its
+// term lasts, no later leader can have been asked.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -241,7 +241,7 @@ func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	}
 }
 
-// mustStepDown asks the leader, who ends its work first.
+// mustStepDown asks the leader, which ends its work first.
 func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
 	defer cancel()
@@ -251,7 +251,8 @@ func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	}
 }
 
-// resigns ends a term, unless its leader has taken a request for its own and ends it itself.
+// resigns makes the leader end its term. The leader may also take another request for this
+// one, and end the term itself.
 func (v *voter) resigns(term *leasehold.Lock) {
 	if term == nil {
 		return
@@ -262,7 +263,7 @@ func (v *voter) resigns(term *leasehold.Lock) {
 	}
 }
 
-// dies is a crash that the run needs.
+// dies crashes the process at a time that the test chooses.
 func (v *voter) dies() {
 	v.process.mu.Lock()
 	defer v.process.mu.Unlock()
@@ -276,7 +277,8 @@ func (v *voter) watch(ctx context.Context) {
 	}
 }
 
-// watches observes once. again: its first look was refused.
+// watches observes until the sequence ends. again reports whether its first read was
+// refused.
 func (v *voter) watches(ctx context.Context) (again bool) {
 	shown := false
 	for l, err := range v.plan.observe(ctx, v.e) {
@@ -317,8 +319,8 @@ func (v *voter) leadsNow() *leasehold.Lock {
 	return v.term
 }
 
-// awaitLeader waits until a live process leads in another term than the last,
-// for as long as that may take.
+// awaitLeader waits until a live process leads in another term than last, however long that
+// takes.
 func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	lease := float64(usualLease) / slowest
 	most := time.Duration(lease) + longestPoll + 100*time.Millisecond
@@ -333,7 +335,7 @@ func awaitLeader(s *run, voters []*voter, last *leasehold.Lock) *voter {
 	return nil
 }
 
-// checkView checks that a live process is shown the leader.
+// checkView checks that a live process observes the leader.
 func (v *voter) checkView(leader *voter) {
 	term := leader.leadsNow()
 	if term == nil || v.isDead() {
@@ -346,8 +348,7 @@ func (v *voter) checkView(leader *voter) {
 	}
 }
 
-// checkTerms holds the terms against each other, in the order in which they
-// began.
+// checkTerms checks the terms in the order in which they began.
 func (s *run) checkTerms() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -25,7 +25,7 @@ func TestSimulationOfEverything(t *testing.T) { forSeeds(t, worldSeeds, simulate
 
 const (
 	electionKey = "e"
-	lifetimes   = 10 // the distance between the ids of a process and of its successors
+	lifetimes   = 10 // the difference between the ids of a process and its successors
 )
 
 func everything(seed uint64) world {
@@ -37,7 +37,7 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			cfg.SharedLease = shared && !moves // the old layout knows no sessions, and would wait for an hour
+			cfg.SharedLease = shared && !moves // the old layout has no sessions, and would wait for an hour
 			cfg.Retention = time.Second
 			if old && moves {
 				cfg.Layout, cfg.Retention = layout.AWSLabs{}, 0
@@ -99,7 +99,7 @@ func (s *run) live(id int) {
 	}
 }
 
-// closeAll closes every client that there ever was.
+// closeAll closes every client of the run.
 func (s *run) closeAll() {
 	for _, c := range s.all {
 		_ = c.client.Close(context.Background())
@@ -169,7 +169,7 @@ func (c *process) sectionOfEverything(r *worker) {
 	}
 }
 
-// putsDown holds a lock, and releases it in one of the manners that there are.
+// putsDown holds a lock, and ends it in one of the possible ways.
 func (c *process) putsDown(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -221,8 +221,8 @@ func (c *process) campaigns(r *worker) {
 	c.releases(r, term)
 }
 
-// pause stops the goroutines of the process for up to d, as far as others can tell: nothing
-// is sent or received, and no step is made. Requests in flight are sent when it is over.
+// pause pauses the process for up to d: nothing is sent or received, and no step is made,
+// as far as others can see. Requests in flight are sent after it.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {

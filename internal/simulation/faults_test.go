@@ -59,8 +59,8 @@ const (
 	misled    fault = "wrong advice on a queue"
 )
 
-// injected is a fault of a run. Its id is the same in every run of a seed, and in runs with
-// other faults, as long as the faulted operation takes place.
+// injected is a fault of a run. Its id is the same in every run of a seed, even with other
+// faults, if the faulted operation takes place.
 type injected struct {
 	id    string
 	fault fault
@@ -70,14 +70,14 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether the plan has a fault. Without a plan every fault happens.
+// happens reports whether a fault is to happen: all do, unless there is a plan.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.happensTo(f, to)
 }
 
-// happensTo is happens with s.mu held.
+// happensTo does what happens does. The caller must hold s.mu.
 func (s *run) happensTo(f fault, to string) bool {
 	h := fnv.New32a()
 	_, _ = fmt.Fprintln(h, f, to)

@@ -80,7 +80,7 @@ func (c *process) allOf(r *worker) {
 		// must not decide whether it precedes the release that follows.
 		time.Sleep(time.Microsecond)
 	}
-	if r.IntN(3) == 0 { // a request in flight must not land without it
+	if r.IntN(3) == 0 { // it must not be applied without the lock
 		c.releases(r, locks[len(locks)-1])
 		c.rest(r, 8000)
 	}
@@ -100,11 +100,11 @@ func (c *process) allOf(r *worker) {
 	}
 }
 
-// commitsAndReleases is a function like CommitAndRelease.
+// commitsAndReleases is a function with the signature of Group.CommitAndRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice enters a lock that it holds already, alone or together with the other key, and
-// may commit with the end of the inner handle.
+// twice acquires a lock again that it holds already, alone or together with the other key.
+// It may commit when it releases the inner handle.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
 func (c *process) twiceBy(r *worker, both commitsAndReleases) {
@@ -160,7 +160,8 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 	c.releases(r, lock)
 }
 
-// isReleased reports whether the table shows the lock's grant released by its holder.
+// isReleased reports whether the holder has released the lock's grant, according to the
+// table.
 func (c *process) isReleased(lock *leasehold.Lock) bool {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()

@@ -54,7 +54,7 @@ func breakingShared(_ uint64) world {
 	return world{shared: true, keeps: true, beside: breakLocks, work: (*process).sectionHeldForLong, hears: 2 * usualLease}
 }
 
-// heldFor is how long locks are held in sectionHeldForLong once faults have stopped.
+// heldFor is how long locks are held after the faults have stopped.
 const heldFor = time.Minute
 
 // sectionHeldForLong holds a lock until it is lost, or for a minute after the faults.
@@ -77,15 +77,15 @@ func (c *process) sectionHeldForLong(r *worker) {
 	}
 }
 
-// brokeAndTold enters a Break that returned nil.
+// brokeAndTold records a Break that returned nil.
 func (c *checker) brokeAndTold(grant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.toldOf[grant] = time.Now()
 }
 
-// checkHearing holds a belief in a grant that was broken against when its holder could
-// have heard of it: at any time after the faults, or after the break. c.mu is held.
+// checkHearing checks that the belief in a broken grant has ended soon after its holder
+// could learn of the break, or after the faults. The caller must hold c.mu.
 func (c *checker) checkHearing(b *belief) {
 	told, broken := c.toldOf[b.grant]
 	if !broken || c.hears == 0 {
@@ -100,8 +100,8 @@ func (c *checker) checkHearing(b *belief) {
 }
 
 // Records are deleted: by hand whatever they show, which gives up promise 2 of that grant,
-// and by TTL once they are released and their time has come. Both give up the order of
-// tokens against copies of old requests, and no other promise.
+// and by TTL once they are released and have expired. Both give up the order of tokens
+// against late copies of requests, and no other promise.
 func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
@@ -134,7 +134,7 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record, at the instant at which it is read.
+// deleteNow deletes a record at the same instant at which it reads it.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {
@@ -142,14 +142,14 @@ func (s *run) deleteNow(key string) {
 	}
 }
 
-// Rows of locks and of shared leases are damaged by hand, so that nobody can read how
-// long their lease is, and mended seconds later. Nothing is given up: a row that cannot
-// be read is of nobody who is dead.
+// Rows of locks and of shared leases are damaged by hand, so that their leases cannot be
+// read, and repaired seconds later. All promises hold: the holder of an unreadable row is
+// not dead.
 func TestSimulationOfDamage(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }
 
-// unreadable is a lease that no layout reads.
+// unreadable is a lease that no layout can read.
 const unreadable = "soon"
 
 func damageRows(_ *testing.T, s *run, r *worker) {
@@ -182,7 +182,7 @@ func damageRows(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// mended is a row as it would be if nobody had damaged it. c.mu is held.
+// mended returns a row as it was before it was damaged. The caller must hold c.mu.
 func (c *checker) mended(key string, item attributeMap) attributeMap {
 	if lease := c.spoils[key]; lease != nil && item.text("leaseDuration") == unreadable {
 		item["leaseDuration"] = attributesOf(map[string]types.AttributeValue{"is": lease})["is"]

@@ -26,8 +26,8 @@ func (h *history) enter(format string, args ...any) {
 	h.events = append(h.events, event{time.Since(h.began), fmt.Sprintf(format, args...)})
 }
 
-// lines spells the history with names instead of random ids, so it is the same for every
-// run of a seed. Events of one instant have no order.
+// lines returns the history as text, with names instead of random ids, so that it is the
+// same for every run of a seed. Events of one instant have no order.
 func (h *history) lines(names ids) []string {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b event) int {
@@ -43,10 +43,11 @@ func (h *history) lines(names ids) []string {
 	return lines
 }
 
-// ids names what is random by the order in which it first came.
+// ids are names for random strings, in the order in which they first appear.
 type ids map[string]string
 
-// shortOwner is an owner of the simulation as errors name it: with four characters of its id.
+// shortOwner matches an owner of the simulation as errors show it, with four characters of
+// its id.
 var shortOwner = regexp.MustCompile(`\btest/[a-z2-7]{4}\b`)
 
 func (n ids) in(text string) string {

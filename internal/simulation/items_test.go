@@ -22,7 +22,7 @@ func (m attributeMap) text(name string) string {
 	return s
 }
 
-// waiters are the versions of the entries of a line.
+// waiters returns the versions of the entries of a queue.
 func (m attributeMap) waiters() (versions []string) {
 	list, _ := m["waiters"]["L"].([]any)
 	for _, v := range list {
@@ -34,7 +34,7 @@ func (m attributeMap) waiters() (versions []string) {
 	return versions
 }
 
-// versionOf is the version of an entry of a line.
+// versionOf returns the version of an entry of a queue.
 func versionOf(entry map[string]any) string {
 	b, _ := entry["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -82,8 +82,7 @@ func attributesOf(item map[string]types.AttributeValue) attributeMap {
 	return m
 }
 
-// attributes reads the item that an update returned, and leaves the reply as
-// it was.
+// attributes returns the item in the reply to an update, and leaves the reply readable.
 func attributes(res *http.Response) attributeMap {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {

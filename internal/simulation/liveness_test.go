@@ -19,8 +19,8 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns when faults have stopped for a key: at from, unless a late copy of a
-// request has changed its record since, or renewed a session.
+// lastArrival returns when the last fault has affected a key: at from, or later if a late
+// copy of a request has changed its record, or renewed a session.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,13 +32,13 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 	return from
 }
 
-// checkLiveness asks for every key once the faults have stopped: a free lock is
-// taken within one longest poll, a dead holder's within its lease and a poll.
+// checkLiveness acquires every key after the faults have stopped: a free lock within one
+// longest poll, and a dead holder's lock within its lease and a poll.
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
-		// A lock of a live process is released by its own workers, which have returned; the
-		// lock of a dead process, or one that was given up, ends with its lease.
+		// Locks of live processes have been released by their workers, which have returned.
+		// The lock of a dead process, or a lock that was given up, ends with its lease.
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		began := time.Now()
 		asked, over := late.operation(ctx, "acquire")
@@ -46,7 +46,7 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The lease by the observer's clock, two longest polls, a round trip.
+		// The lease by the observer's clock, two longest polls and a round trip.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

@@ -15,15 +15,14 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The simulation of load: one client holds hundreds of locks, and for a while the table
-// accepts only so many writes a second, stops, or does not answer for some of the keys. No
-// lock is lost whose own requests are answered often enough, a table in trouble gets few
-// more requests than before, and two periods after the trouble the renewals are spread out
-// again.
+// The simulation of load: one client holds hundreds of locks. For a while the table limits
+// the writes per second, stops, or does not answer for some of the keys. A lock is not lost
+// if its own requests are answered often enough, a table in trouble gets few more requests
+// than before, and two periods after the trouble the renewals are spread out again.
 func TestSimulationOfLoad(t *testing.T) { forSeeds(t, loadSeeds, simulateLoad) }
 
 const (
-	loadSeeds  = 3 // one of each kind
+	loadSeeds  = 3 // one for each kind of trouble
 	loadLocks  = 300
 	loadLease  = 12 * time.Second
 	loadPeriod = loadLease / 4
@@ -40,14 +39,14 @@ type load struct {
 	began  time.Time
 	kind   string
 	stall  time.Duration
-	perSec int // writes that the table takes, while in trouble
+	perSec int // writes per second that the table accepts while in trouble
 	hung   func(key string) bool
 
 	mu    sync.Mutex
 	tally *tally
-	due   map[string]*operation // renewals and grants, by their request
+	due   map[string]*operation // renewals and grants, by their requests
 	asked map[string]int
-	taken map[int]int // writes by second
+	taken map[int]int // number of writes in each second
 	sent  []time.Duration
 }
 
@@ -59,7 +58,7 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 			seed: seed, began: time.Now(), tally: newTally(), due: map[string]*operation{}, asked: map[string]int{}, taken: map[int]int{},
 			kind:  []string{"throttled", "standing still", "hung for some keys"}[seed%3],
 			stall: time.Second + upTo(rng, time.Second),
-			// To be trusted a lock needs one renewal in a lease less its margin.
+			// To stay trusted a lock needs one renewal in the time for which it is trusted.
 			perSec: loadLocks/10 + 25 + rng.IntN(30),
 			hung:   func(key string) bool { return drawn(seed, "hung", key).IntN(3) == 0 },
 		}
@@ -92,7 +91,7 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 	})
 }
 
-// fault returns the table's treatment of one request.
+// fault returns what the table does with one request.
 func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	sent := newRequest(nil, r.Call)
 	key, at := sent.asks(), time.Since(l.began)
@@ -142,7 +141,7 @@ func (l *load) counts(r *request, f fault) {
 	}
 }
 
-// problem is the first promise that was not kept.
+// problem returns the first promise that was not kept, or "".
 func (l *load) problem(locks []*leasehold.Lock) string {
 	lost, hanging, first := 0, 0, error(nil)
 	for _, lock := range locks {
@@ -161,8 +160,9 @@ func (l *load) problem(locks []*leasehold.Lock) string {
 	before := len(l.between(loadTrouble-loadPeriod, loadTrouble))
 	most := before * 3 / 2
 	if hanging > 0 {
-		// A lock that is answered sends one request in a period. One that is not sends 3.7
-		// on average in the last period of its trust, if its pauses grow, and 5.3 if not.
+		// A lock whose requests are answered sends one in a period. One whose requests are
+		// not answered sends 3.7 on average in the last period of its trust if its pauses
+		// grow, and 5.3 if they do not.
 		most = len(locks) - hanging + hanging*9/2
 	}
 	for from := loadTrouble; from < loadMended; from += loadPeriod {

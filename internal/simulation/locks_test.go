@@ -22,7 +22,7 @@ func TestSimulationOfSharedLeases(t *testing.T) {
 
 func sharedLeases(_ uint64) world { return world{shared: true} }
 
-// section is one grant, from its asking to its end.
+// section acquires a lock, works under it and ends it.
 func (c *process) section(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -49,7 +49,7 @@ func (c *process) section(r *worker) {
 	for range r.IntN(3) {
 		c.rest(r, 3000)
 		change := r.IntN(7)
-		if c.shared && change == 2 { // cannot be detached
+		if c.shared && change == 2 { // it cannot be detached
 			change = 0
 		}
 		switch change {
@@ -79,7 +79,7 @@ func (c *process) section(r *worker) {
 		return
 	}
 	if r.IntN(3) == 0 {
-		c.commit(r, lock, time.Second) // it may be left in flight
+		c.commit(r, lock, time.Second) // the commit may be left in flight
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
 	defer cancel()

@@ -19,28 +19,27 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// troubles are the faults of a network besides losing, delaying, repeating and refusing
-// requests for a moment.
+// troubles are faults of a network besides lost, delayed, repeated and refused requests.
 type troubles struct {
-	refusals bool          // some requests are not allowed, whether or not they have landed
+	refusals bool          // some requests are denied, whether or not they were applied
 	noOld    bool          // a failed condition does not return the item
 	copies   time.Duration // how late the latest copies of requests are
-	keys     bool          // writes of some keys alone are throttled for seconds
+	keys     bool          // writes of single keys are throttled for seconds
 	table    bool          // everything is throttled for seconds
-	pauses   bool          // processes are paused just as they send something
+	pauses   bool          // processes are paused at the moment at which they send something
 
-	credentials bool // some are expired, and for seconds there are none
+	credentials bool // some credentials are expired, and for seconds there are none
 }
 
-// fate is the network's treatment of one request.
+// fate is what the network does with one request.
 type fate struct {
 	percent     int
-	odd         int           // the chance in 1000 of faults that only some networks have
-	late        time.Duration // the delay, if it is late
+	odd         int           // in thousandths: decides faults that only some networks have
+	late        time.Duration // the delay if the request is late
 	there, back time.Duration
-	rng         *rand.Rand    // draws its other faults
-	to          string        // names the request
-	heard       time.Duration // how long after the request was given up that is noticed
+	rng         *rand.Rand    // random numbers for its other faults
+	to          string        // describes the request
+	heard       time.Duration // how long it takes to notice that the request was given up
 }
 
 func (c *process) fateOf(ctx context.Context, sent *request) fate {
@@ -61,7 +60,7 @@ func (c *process) fateOf(ctx context.Context, sent *request) fate {
 	}
 }
 
-// Do is the network of the process.
+// Do sends a request over the network of the process.
 func (c *process) Do(r *http.Request) (*http.Response, error) {
 	c.yield()
 	defer c.yield()
@@ -95,7 +94,7 @@ func (c *process) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// changed is a reply with another body.
+// changed returns a reply with another body.
 func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -129,7 +128,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
-	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // a copy before this one was not
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // but not if an earlier copy was allowed
 		return deniedAfter
 	case mended || p < 60:
 		return none
@@ -161,14 +160,14 @@ func (c *process) faultOf(sent *request, f fate) fault {
 // meets applies the fault of a request on the network.
 func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	if sent.manner == commits {
-		f.late *= 3 // so that it outlives its grant now and then
+		f.late *= 3 // so that the copy sometimes outlives its grant
 	}
 	what, more := c.faultOf(sent, f), none
 	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {
 		what = cmp.Or(c.refused(), what)
 	}
 	switch what {
-	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // these may fail or not
+	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // whether these happen is decided elsewhere
 	case hotTable:
 		if !c.happens(what, fmt.Sprint("window ", int(c.window()))) {
 			what = none
@@ -179,8 +178,8 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		}
 	}
 	net := c.plan.net
-	// A refused commit is not copied: a copy could land, and the client does not promise to
-	// recognise a network that does so.
+	// A refused commit is not copied: the copy could be applied, and the client does not
+	// promise to recognise that.
 	refused := sent.manner == commits && (refusalCodes[what] != "" || net.table && slices.Contains([]fault{hotTable, expired, denied, throttledOnce, conflict}, what))
 	if net.copies > 0 && f.odd >= 900 && !refused {
 		if late := upTo(f.rng, net.copies); c.happens(repeatedMuch, f.to) {
@@ -210,7 +209,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		return c.refuse(ctx, f, lab.Refusal(400, refusalCodes[what]))
 	case expired:
 		return c.refuse(ctx, f, lab.Refusal(400, "ExpiredTokenException"))
-	case inPause: // it is sent when the process continues
+	case inPause: // the request is sent when the process continues
 		return pass(c.isPaused()+f.there, f.back)
 	case deniedAfter:
 		_, _ = pass(f.there, f.back)
@@ -223,7 +222,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	case resetAfter:
 		_, _ = pass(f.there, f.back)
 		return nil, lab.ErrReset
-	case requestLate: // perhaps too late for its caller
+	case requestLate: // perhaps after its caller has given it up
 		return pass(f.late, f.back)
 	case replyLate:
 		return pass(f.there, f.late)
@@ -240,7 +239,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	}
 }
 
-// throttled reports whether the key of a write is too hot just now.
+// throttled reports whether the key of a write is throttled at the moment.
 func (c *process) throttled(sent *request) bool {
 	keys := sent.keys
 	if sent.manner == reads || len(keys) == 0 || !slices.Contains(keyNames, keys[0]) {
@@ -251,13 +250,14 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current period. Troubles last for a whole period.
+// window returns the number of the current window of time. Troubles last for a whole
+// window.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether something is in trouble now, as it is in one window of n.
+// inTrouble reports whether something is in trouble now, which it is in one of n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
@@ -265,7 +265,7 @@ func (c *process) inTrouble(what string, n int) bool {
 // wallet is the credential provider of a process.
 type wallet process
 
-// Retrieve fails for seconds now and then.
+// Retrieve returns credentials, but fails for seconds now and then.
 func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c := (*process)(w)
 	who := fmt.Sprint("process ", c.id)
@@ -284,7 +284,7 @@ func (c *process) copied(late time.Duration, deliver func() (*http.Response, err
 	}()
 }
 
-// withoutOld takes from a reply the items that conditions have met.
+// withoutOld removes the old items from a reply to failed conditions.
 func withoutOld(res *http.Response) *http.Response {
 	if res.StatusCode == http.StatusOK {
 		return res
@@ -304,15 +304,15 @@ func withoutOld(res *http.Response) *http.Response {
 	})
 }
 
-// hang never answers. If two requests are given up at one instant, the client notices at
-// two: timers that fire at the same instant run in an order that no seed fixes.
+// hang never answers. Two requests that are given up at one instant end at two, as timers
+// that fire at the same instant run in an order that no seed determines.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)
 	return nil, ctx.Err()
 }
 
-// pass delivers a request, and its reply if that is still waited for.
+// pass delivers a request, and its reply if the sender still waits for it.
 func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, deliver func() (*http.Response, error)) (*http.Response, error) {
 	type reply struct {
 		res *http.Response
@@ -331,13 +331,13 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	case <-ctx.Done():
 		r.res, r.err = f.hang(ctx)
 	}
-	for d := c.isPaused(); d > 0; d = c.isPaused() { // it cannot be notified meanwhile
+	for d := c.isPaused(); d > 0; d = c.isPaused() { // a paused process does not receive it yet
 		time.Sleep(d + back)
 	}
 	return r.res, r.err
 }
 
-// refuse answers instead of the table. It returns nil if it resets the connection.
+// refuse answers in place of the table. It returns nil if it resets the connection.
 func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
 	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) {
 		if res == nil {

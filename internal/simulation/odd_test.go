@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// Worlds that are odd in one way each. If an oddity gives up a promise, the world says so,
-// and all others are still checked.
+// Each of these worlds is odd in one way. If an oddity gives up a promise, the world says
+// so, and all others are still checked.
 
-// worldSeeds are few of each: LEASEHOLD_SEEDS raises them.
+// worldSeeds is the default number of seeds of each world; LEASEHOLD_SEEDS raises it.
 const worldSeeds = 10
 
-// likewise is a simulation in worlds that may differ from seed to seed.
+// likewise returns a simulation whose world may differ from seed to seed.
 func likewise(of func(seed uint64) world) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		simulate(t, seed, of(seed).watchedAs(w))
@@ -55,7 +55,7 @@ func suspends(_ uint64) world {
 	return world{work: (*process).sectionWithSuspends}
 }
 
-// sectionWithSuspends is section, or a commit by a very patient caller, on a machine that
+// sectionWithSuspends runs section, or a commit by a very patient caller, on a machine that
 // may be suspended meanwhile.
 func (c *process) sectionWithSuspends(r *worker) {
 	if r.IntN(3) > 0 {
@@ -86,8 +86,8 @@ func (c *process) sectionWithSuspends(r *worker) {
 	}
 }
 
-// suspend has the process receive and send nothing for d, and wakes it without notice from
-// the clock that stops meanwhile.
+// suspend suspends the machine of a process for d: it sends and receives nothing, and one
+// of its clocks stops.
 func (c *process) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.asleepTil = time.Now().Add(d)

@@ -53,11 +53,11 @@ func onceBeforeClose(seed uint64) world {
 	return w
 }
 
-// task is the work of a worker that is to be done once under a key.
+// task is work that is to be done once under a key.
 type task struct {
 	key, label string
-	period     time.Duration // 0 if there is a label
-	asked      int64         // the start of the period by the process's wall clock, in milliseconds
+	period     time.Duration // 0 if the task has a label
+	asked      int64         // the start of the period in milliseconds, by the process's wall clock
 }
 
 const taskPeriod = 2 * time.Second
@@ -106,7 +106,7 @@ func (c *process) does(r *worker, checks bool) {
 		return
 	}
 	c.rest(r, 2000)
-	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // otherwise it says that the work is done, though it is not
+	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // the function returns nil, so the work counts as done even if it is not
 		return
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
@@ -138,7 +138,8 @@ func (c *process) does(r *worker, checks bool) {
 	}
 }
 
-// works enters that the work of a grant has ended well. Its mark may be applied from now on.
+// works records that the work under a grant has succeeded: its mark may be applied from now
+// on.
 func (c *checker) works(lock *leasehold.Lock) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -149,8 +150,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks a grant of a task: while the grant is current, the record's mark is the
-// one that its condition required.
+// isUndone checks the grant of a task: while it is current, the record must have the mark
+// that its condition required.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item := c.table.Item(what.key)
 	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
@@ -180,7 +181,7 @@ func (c *checker) markedForGood(lock *leasehold.Lock) {
 	}
 }
 
-// unmarkedForGood reads the record after a release that returned a loss.
+// unmarkedForGood checks the record after a release that returned a loss.
 func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	mark, _ := c.table.Item(lock.Key().Partition)["lastDone"].(*types.AttributeValueMemberM)
 	if mark != nil && lab.Number(mark.Value, "fencingToken") == fmt.Sprint(lock.Token()) {
@@ -198,7 +199,7 @@ func TestSimulationCatchesWorkThatIsDoneTwice(t *testing.T) {
 	)
 }
 
-// askingNothing weakens the condition of a grant, so that it holds although the work is
+// askingNothing weakens the condition of a grant, so that it holds even if the work is
 // done.
 func askingNothing(_ *http.Request, body []byte) []byte {
 	return regexp.MustCompile(`NOT ((#\d+)\.#\d+ (?:>|\\u003e)?= :\d+)`).ReplaceAll(body, []byte("NOT ($1 AND attribute_not_exists($2))"))

@@ -10,8 +10,7 @@ import (
 )
 
 // Clients keep their locks through outages. That gives up promise 2 while DynamoDB answers
-// that it is unavailable, and belief is not checked against leases; fenced writes stay
-// safe.
+// that it is unavailable, and trust is not checked against leases; fenced writes stay safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {
@@ -33,7 +32,7 @@ func outages(_ uint64) world {
 	}
 }
 
-// failFor has DynamoDB answer the process that it cannot, for up to d.
+// failFor makes DynamoDB answer the process that it is unavailable, for up to d.
 func (c *process) failFor(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(outage, r.trouble()) {

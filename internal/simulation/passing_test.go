@@ -10,15 +10,15 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Grants are laid down by one process and taken up by others, two at once. Nothing is
-// given up.
+// Grants are detached by one process and resumed by others, sometimes by two at once. All
+// promises hold.
 func TestSimulationOfPassingOn(t *testing.T) { forSeeds(t, worldSeeds, likewise(passingOn)) }
 
 func passingOn(_ uint64) world {
 	return world{work: (*process).sectionPassedOn}
 }
 
-// sectionPassedOn is a grant that others take up, or section.
+// sectionPassedOn runs section, or detaches a grant that others resume.
 func (c *process) sectionPassedOn(r *worker) {
 	if r.IntN(3) == 0 {
 		c.passOn(r)

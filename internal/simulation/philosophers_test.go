@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Twenty philosophers dine over twenty keys: each asks for some of them, in any
-// order. In every seed all who are alive when the faults stop must eat once more.
+// Twenty philosophers share twenty forks, which are keys. Each needs some of them, in any
+// order. In every seed all that are alive when the faults stop must eat once more.
 
 const (
 	philosopherSeeds  = 40
@@ -29,7 +29,7 @@ func simulatePhilosophers(t *testing.T, seed uint64, watched world) {
 	dine(t, seed, watched, acquireAll)
 }
 
-// manners are how a philosopher takes several keys.
+// manners are how a philosopher acquires several keys.
 type manners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error)
 
 func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {
@@ -50,7 +50,7 @@ func dine(t *testing.T, seed uint64, plan world, take manners) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
-		atOne := []int{1, 1, 4}[rng.IntN(3)] // client
+		atOne := []int{1, 1, 4}[rng.IntN(3)] // philosophers of one client
 		var clients []*process
 		for id := range philosophers / atOne {
 			clients = append(clients, s.newClient(id, rng))
@@ -115,7 +115,7 @@ func (p *philosopher) dine(r *worker) {
 	}
 }
 
-// forks picks some of the keys, in any order.
+// forks returns some of the keys, in any order.
 func forks(r *worker) []leasehold.Key {
 	var keys []leasehold.Key
 	for _, i := range r.Perm(philosophers)[:1+r.IntN(5)] {
@@ -124,8 +124,8 @@ func forks(r *worker) []leasehold.Key {
 	return keys
 }
 
-// meal is one group, from its asking to its end. It fails if it was not
-// granted.
+// meal acquires a group, works under it and releases it. It returns an error if the group
+// was not granted.
 func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.AcquireOption) error {
 	ctx, cancel := context.WithTimeout(r.ctx(), patience)
 	defer cancel()
@@ -134,7 +134,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		time.Sleep(time.Nanosecond) // a grant that came too late for an earlier call is given back in the instant in which this call returns
+		time.Sleep(time.Nanosecond) // a grant that came too late for an earlier call is released at the instant at which this call returns
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)
 		}
@@ -163,7 +163,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	return nil
 }
 
-// snack is one of several keys.
+// snack acquires one of several keys, and releases it.
 func (p *philosopher) snack(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()

@@ -18,27 +18,27 @@ type process struct {
 	id      int
 	client  *leasehold.Client
 	clocks  *clocks
-	rate    float64 // rate of its clocks
+	rate    float64 // rate of its clocks, where 1 is right
 	lease   time.Duration
-	shared  bool          // its locks are renewed as one
-	native  bool          // its layout
-	vouches time.Duration // bound of its wall clock; 0 for none
+	shared  bool          // its locks have a shared lease
+	native  bool          // its layout is native
+	vouches time.Duration // bound of its wall clock; 0 if there is none
 
-	asked map[string]uint64     // number of requests, by their description; checker.mu guards it
-	own   map[string]*operation // the client's own operations, by their description; checker.mu guards it
-	begun int                   // commits; checker.mu guards it
+	asked map[string]uint64     // number of requests, by their description; guarded by checker.mu
+	own   map[string]*operation // the client's own operations, by their description; guarded by checker.mu
+	begun int                   // number of commits; guarded by checker.mu
 
-	accepted bool // DynamoDB has answered it; checker.mu guards it
+	accepted bool // DynamoDB has answered it; guarded by checker.mu
 
 	mu        sync.Mutex
 	cutTil    time.Time // partitioned until then, or until the network is mended
 	asleepTil time.Time
-	outTil    time.Time // DynamoDB answers that it cannot
+	outTil    time.Time // until then DynamoDB answers that it is unavailable
 	pausedTil time.Time
 	drewAt    time.Time
-	draws     map[string]int    // number of draws at that instant, by their purpose
-	workers   map[string]string // the worker that a goroutine works for, by goroutine; empty for none
-	lastAsked map[string]asking // the last request, by goroutine
+	draws     map[string]int    // how many random numbers were drawn at one instant, by their purpose
+	workers   map[string]string // the worker on whose behalf a goroutine works, by goroutine; empty if there is none
+	lastAsked map[string]asking // the last request of each goroutine
 	dead      bool
 	closed    bool
 }
@@ -59,7 +59,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		cfg.PollMax = 2 * usualLease // the oldest reading by which a client marks a session dead
+		cfg.PollMax = 2 * usualLease // so that a client may mark a session dead by as old a reading as possible
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
 		s.mu.Lock()
@@ -70,11 +70,11 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 		s.plan.config(&cfg, rng)
 	}
 	if cfg.DeleteOnRelease {
-		cfg.Retention = 0 // no record is kept
+		cfg.Retention = 0 // no released record is kept
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.vouches = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
-	// Clock rates within the margin, together: a tenth.
+	// The rates of two clocks together stay within the margin of a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
 	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
@@ -99,8 +99,8 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 
 var keyNames = []string{"a", "b"}
 
-// work is one goroutine of a process: it goes through section after section
-// until the network is mended, or its process dies.
+// work runs one section after the other on a goroutine of the process, until the network is
+// mended or the process dies.
 func (c *process) work(r *worker, section func(*worker)) {
 	c.rest(r, 20)
 	for {
@@ -132,7 +132,8 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try returns how a process tries: every other one observes a holder that appears dead.
+// try returns the option with which the process tries to acquire: half of the processes
+// observe holders that appear dead.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
 		return leasehold.NoWait()
@@ -166,7 +167,7 @@ func (c *process) crash(r *worker) {
 	}
 }
 
-// jump suspends the machine for up to d at one instant.
+// jump suspends the machine for up to d, at one instant.
 func (c *process) jump(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(bootJumps, r.trouble()) {

@@ -19,7 +19,7 @@ func lines(seed uint64) world {
 }
 
 // The record's advice about its queue is wrong: whether the key was handed over, until when
-// no client is to join, and which clients wait. It is only advice, so all promises hold.
+// the queue is suspended, and which clients wait. It is only advice, so all promises hold.
 func TestSimulationOfWrongAdviceOnQueues(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }

@@ -17,18 +17,18 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// AWS refuses a process, or all of them, for a while in every world: its credentials have
-// expired or are unknown, or its access is denied. Promise 11 of docs/guarantees.md is
-// checked of every wait: none of a client that was accepted before ends by it.
+// In every world AWS refuses one process, or all of them, for a while: credentials have
+// expired or are unknown, or access is denied. Promise 11 of docs/guarantees.md is checked
+// for every wait: a refusal ends no wait of a client that was accepted before.
 
 const (
-	refusalWindow = 5 * time.Second // in which at most one refusal of a process begins, and one of all
+	refusalWindow = 5 * time.Second // at most one refusal of a process begins in it, and one of all processes
 	briefRefusal  = time.Second / 3
 	longRefusal   = 5 * time.Second // longer than the usual lease
 )
 
-// refusal returns how AWS refuses the process at an instant, none if it does not, and the
-// name of the refusal.
+// refusal returns how AWS refuses the process at an instant, or none if it does not, and
+// the name of the refusal.
 func (c *process) refusal(at time.Time) (what fault, name string) {
 	since := at.Sub(c.began)
 	for _, who := range []string{fmt.Sprint("process ", c.id), "everybody"} {
@@ -50,7 +50,7 @@ func (c *process) refusal(at time.Time) (what fault, name string) {
 	return none, ""
 }
 
-// refusalCodes are AWS's error codes meanwhile.
+// refusalCodes are AWS's error codes for each refusal.
 var refusalCodes = map[fault]string{
 	expiredAWhile: "ExpiredTokenException",
 	unknownAWhile: "UnrecognizedClientException",
@@ -67,8 +67,9 @@ func isRefused(body []byte) bool {
 	return false
 }
 
-// isRefusal reports whether an error is about refused credentials, or denied access. It
-// reads the message, which shows the reason even if the client received another code.
+// isRefusal reports whether an error is about refused credentials or denied access. It
+// reads the text of the error, which shows the reason even if the client received another
+// code.
 func isRefusal(err error) (refusal, denied bool) {
 	var api smithy.APIError
 	if !errors.As(err, &api) {
@@ -83,26 +84,26 @@ func isRefusal(err error) (refusal, denied bool) {
 	return false, false
 }
 
-// wait is a call that may wait. It may end by a denial until DynamoDB has answered a
-// request of it for the key.
+// wait is a call that may wait. A denial may end it until DynamoDB has answered a request
+// of the wait for the key.
 type wait struct { // checker.mu guards it
 	answered map[string]bool
 
-	// At the last refusal. A request that undoes something before the wait ends is answered
-	// too.
+	// The state at the last refusal. A request that undoes something before the wait ends
+	// is answered too.
 	answeredBefore map[string]bool
-	acceptedBefore bool // its process was
+	acceptedBefore bool // the process was accepted before
 }
 
 type waitKey struct{}
 
-// mayWait returns a context for a call that may wait.
+// mayWait returns the context for a call that may wait.
 func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply reveals of the process: its credentials are valid, and so
-// may be the wait that sent the request.
+// heardOf records what a reply proves: the credentials of the process are valid, and the
+// wait that sent the request has been answered.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -144,12 +145,12 @@ func (c *process) onEvent(ctx context.Context, e leasehold.Event) {
 	}
 }
 
-// gaveUp checks a wait that a refusal has ended, and not its context.
+// gaveUp checks a wait that ended by a refusal and not by its context.
 func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)
 	if !refusal || w == nil || ctx.Err() != nil || errors.Is(err, leasehold.ErrClosed) || strings.Contains(err.Error(), "gave up after") {
-		return // the last is a try
+		return // NoWait gives up after ten seconds
 	}
 	op := (*leasehold.OpError)(nil)
 	c.checker.mu.Lock()
@@ -162,7 +163,7 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired checks a lock that was lost because no renewal got through: without other faults
+// expired checks a lock that was lost because no renewal succeeded. Without other faults
 // the reason can only be a refusal that lasted too long.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // the longest pause between renewals, and a round trip
@@ -174,7 +175,7 @@ func (c *process) expired(lost *leasehold.LostError) {
 	c.violated("18: process %d has lost %v, which it could have renewed: %v", c.id, lost.Key, lost)
 }
 
-// refused returns how AWS refuses a request of the process now, none if it does not.
+// refused returns how AWS refuses a request of the process now, or none if it does not.
 func (c *process) refused() fault {
 	what, name := c.refusal(time.Now())
 	if what == none || !c.happens(what, name) {
@@ -218,7 +219,7 @@ func TestSimulationCatchesWaitThatRefusalEnds(t *testing.T) {
 	)
 }
 
-// misreading has clients take a refusal that passes for one that stays.
+// misreading simulates clients that take a temporary refusal for a lasting one.
 func misreading(code string) simulation {
 	return func(t *testing.T, seed uint64, w world) {
 		w.misread = func(body []byte) []byte {

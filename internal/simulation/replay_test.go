@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// A failing seed is of use because it fails again: two runs of a seed are alike under any
-// scheduling.
+// A failing seed is useful only if it fails again. So two runs of a seed must be the same,
+// however goroutines are scheduled.
 func TestSeedGivesTheSameHistory(t *testing.T) {
 	for name, run := range map[string]simulation{
 		"locks":           simulate,

@@ -19,7 +19,7 @@ type request struct {
 	givesUp bool // a grant
 }
 
-// manner is the operation of a request. It can only be read from the body, which is done
+// manner is the operation of a request. It is derived from the body, which is read only
 // once.
 type manner string
 
@@ -43,8 +43,9 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// Requests for a session's row and for a record that must exist are described like
-		// this, too: fates are drawn from the description, and seeds go on as they did.
+		// Requests for a session's row, and for a record that must exist, have this
+		// description too. Faults are drawn from the description, so a change would change
+		// all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants

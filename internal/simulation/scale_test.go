@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// worlds are all simulations by the names of their tests, and how many seeds of
-// each are run in how many rounds of TestSimulationAtScale.
+// worlds are all simulations by the names of their tests. For each there is a number of
+// seeds, run in one of so many rounds of TestSimulationAtScale.
 var worlds = []struct {
 	test         string
 	seeds, every uint64
@@ -56,11 +56,11 @@ var worlds = []struct {
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
 }
 
-// TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED
-// operations have met a fault, for as long as LEASEHOLD_FOR says, or until it is
-// interrupted. The seeds start at LEASEHOLD_FIRST, or where nobody has looked yet.
-// A seed has a thread to itself, so each processor has a process, a lane. Lanes take
-// turns at rounds.
+// TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED operations have
+// met a fault, for LEASEHOLD_FOR, or until it is interrupted. The seeds start at
+// LEASEHOLD_FIRST, or at the time of day, so that they are new. A seed needs a thread to
+// itself, so the test starts a process for each processor, called a lane. Lanes take turns
+// at rounds.
 func TestSimulationAtScale(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)
@@ -123,7 +123,7 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 		}
 		running.Go(func() {
 			lines := bufio.NewScanner(out)
-			lines.Buffer(nil, 1<<24) // a history is long
+			lines.Buffer(nil, 1<<24) // a line may be a whole history
 			for lines.Scan() {
 				if done := newTally(); !strings.HasPrefix(lines.Text(), "{") || json.Unmarshal(lines.Bytes(), done) != nil {
 					fmt.Println(lines.Text())
@@ -157,7 +157,7 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 	return all
 }
 
-// runLane runs rounds until one fails or the lane is ended, and writes its totals after
+// runLane runs rounds until one fails or the lane is ended, and prints its totals after
 // each.
 func runLane(t *testing.T, lane string) {
 	var i, of uint64
@@ -183,7 +183,7 @@ func runLane(t *testing.T, lane string) {
 	}
 }
 
-// A world that is missing from the runs at scale is hardly tried.
+// A world that is not listed would hardly be tried.
 func TestWorldsAreRunAtScale(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {

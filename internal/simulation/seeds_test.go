@@ -16,12 +16,13 @@ import (
 )
 
 const (
-	lockSeeds   = 200 // at scale there are more, here and of other worlds
+	lockSeeds   = 200 // at scale there are more, as of other worlds
 	recipeSeeds = 30  // seeds of each recipe
 )
 
-// tests runs each seed alone and on one thread, for it to be the same in every run. The
-// race detector has the scheduler pick goroutines at random, so there it may have more.
+// tests runs each seed alone and on one thread, so that it is the same in every run. The
+// race detector makes the scheduler pick goroutines at random anyway, so there it may use
+// more threads.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
@@ -34,12 +35,11 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs a seed. The world says who watches it; the rest of it is the
+// simulation runs a seed. watched has the hooks of the test; the rest of the world is the
 // simulation's own.
 type simulation func(t *testing.T, seed uint64, watched world)
 
-// forSeeds runs a simulation for as many seeds as LEASEHOLD_SEEDS asks for, count by
-// default.
+// forSeeds runs a simulation for as many seeds as LEASEHOLD_SEEDS says, or for count.
 func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
@@ -69,7 +69,7 @@ func forSeeds(t *testing.T, count uint64, run simulation) {
 	wg.Wait()
 }
 
-// reportShrunk fails with the fewest faults that make a seed fail.
+// reportShrunk reports the fewest faults with which a seed fails.
 func reportShrunk(t *testing.T, seed uint64, run simulation) {
 	s := shrink(t, seed, run, world{only: planned()})
 	if s.problem == "" {
@@ -83,8 +83,8 @@ func reportShrunk(t *testing.T, seed uint64, run simulation) {
 	t.Errorf("seed %d: %s\nwith %d faults of %d, above; again: %s", seed, ids{}.in(s.problem), len(s.faults), s.before, again(seed, door(t), idsOf(s.faults)))
 }
 
-// door is the test that runs a simulation: of the names of t, the last that is a
-// test's.
+// door returns the name of the test that runs a simulation: the last part of t's name that
+// is a test's.
 func door(t *testing.T) string {
 	name := ""
 	for part := range strings.SplitSeq(t.Name(), "/") {
@@ -95,7 +95,7 @@ func door(t *testing.T) string {
 	return name
 }
 
-// again is the command that runs a seed again.
+// again returns the command that runs a seed again.
 func again(seed uint64, test string, only []string) string {
 	plan := ""
 	if only != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// permits are the keys of a semaphore. A process counts some of them or all.
+// permits are the keys of a semaphore. Processes count different numbers of them.
 var permits = []leasehold.Key{{Partition: "s/0"}, {Partition: "s/1"}, {Partition: "s/2"}}
 
 func TestSimulationOfSemaphores(t *testing.T) {
@@ -24,19 +24,19 @@ func simulateSemaphores(t *testing.T, seed uint64, watched world) {
 	simulateSemaphore(t, seed, watched, acquirePermit)
 }
 
-// permitManners are how a process takes one of several permits.
+// permitManners are how a process acquires one of several permits.
 type permitManners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
 
 func acquirePermit(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	return c.AcquireAny(ctx, keys, opts...)
 }
 
-// sharer is a process that takes permits.
+// sharer is a process that uses permits.
 type sharer struct {
 	*process
-	n     int // permits that it counts
+	n     int // number of permits that it counts
 	take  permitManners
-	alone bool // has one goroutine
+	alone bool // it has one goroutine
 }
 
 func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners) {
@@ -70,7 +70,7 @@ func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners
 	})
 }
 
-// section is one permit, from its asking to its end.
+// section acquires one permit, works and releases it.
 func (p *sharer) section(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 12*time.Second))
 	defer cancel()
@@ -85,8 +85,8 @@ func (p *sharer) section(r *worker) {
 	first := r.IntN(p.n)
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
-	// A permit that is granted at the very instant at which its wait ends is given back at
-	// once, on another goroutine.
+	// A permit that is granted at the instant at which its wait ends is released at once,
+	// on another goroutine.
 	time.Sleep(time.Microsecond)
 	if held := len(p.client.Held()); p.alone && (err != nil && held > 0 || held > 1) {
 		p.violated("13: process %d asked for one permit and holds %d: %v", p.id, held, err)
@@ -111,8 +111,8 @@ func (p *sharer) section(r *worker) {
 	}
 }
 
-// checkPermitsLiveness asks for every permit once the faults have stopped: each
-// is granted within a lease, two longest polls and a round trip.
+// checkPermitsLiveness acquires every permit after the faults have stopped: each within a
+// lease, two longest polls and a round trip.
 func (s *run) checkPermitsLiveness(seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for i := range permits {

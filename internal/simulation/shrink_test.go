@@ -7,18 +7,18 @@ import (
 	"testing"
 )
 
-// shrunk contains the remaining faults of a failing seed.
+// shrunk is the result of shrinking: the remaining faults of a failing seed.
 type shrunk struct {
 	problem string
 	faults  []injected
-	before  int // faults
+	before  int // number of faults before
 	history []string
 }
 
-// shrink leaves out faults of a seed for as long as it breaks the same invariant: halves of
-// them first, then ever smaller parts (Zeller and Hildebrandt, "Simplifying and Isolating
-// Failure-Inducing Input", 2002). The result fails, and does not without any one of its
-// faults.
+// shrink leaves out faults of a seed as long as it breaks the same invariant: first halves
+// of them, then smaller and smaller parts (Zeller and Hildebrandt, "Simplifying and
+// Isolating Failure-Inducing Input", 2002). The result fails, and would not without any one
+// of its faults.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
@@ -45,10 +45,10 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		size := (len(left) + parts - 1) / parts
 		cut := false
 		for from := 0; from < len(left); from += size {
-			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // nil would be all
+			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // nil would mean all
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// A fault that was not met without the others is not needed either.
+				// A fault that did not happen without the others is not needed either.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}
@@ -75,8 +75,8 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// A plan of a few faults shows the cause. It must fail, need each of its faults, and be
-// repeatable.
+// A plan of a few faults shows the cause of a failure. It must fail, need each of its
+// faults, and be repeatable.
 func TestFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
@@ -85,7 +85,7 @@ func TestFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
 		s = shrink(t, seed, twice, world{})
 	}
 	t.Logf("seed %d: %d faults of %d: %v\n%s", seed, len(s.faults), s.before, s.faults, s.problem)
-	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 { // one reply that is lost, and a few that bring two processes together
+	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 { // one lost reply, and a few that bring two processes together
 		t.Errorf("%d faults are left of %d", len(s.faults), s.before)
 	}
 	needed := idsOf(s.faults)

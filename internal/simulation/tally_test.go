@@ -18,14 +18,14 @@ type tally struct {
 	Faults     map[fault]int
 	Runs       int
 	Violations int
-	Seeds      map[string][2]uint64 // the first and the last, by test
+	Seeds      map[string][2]uint64 // the first and the last seed, by test
 }
 
 func newTally() *tally {
 	return &tally{Operations: map[string]int{}, Faulted: map[string]int{}, Faults: map[fault]int{}, Seeds: map[string][2]uint64{}}
 }
 
-// operation is a call of a client, or an operation of the client itself: that lasts until
+// operation is a call of a client, or an operation of the client itself, which lasts until
 // one of its requests meets no fault.
 type operation struct {
 	what          string
@@ -34,9 +34,10 @@ type operation struct {
 
 type operationKey struct{}
 
-// operation counts what a process asks of its client with the context that it returns,
-// until over is called. It begins at an instant of its own: the end of one call may begin
-// an operation of the client itself, and no seed fixes which of two goroutines runs first.
+// operation counts a call of the client with the returned context, until over is called. It
+// begins at an instant of its own. Otherwise the end of one call could coincide with an
+// operation of the client itself, and no seed determines which of two goroutines runs
+// first.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
 	who, _ := ctx.Value(workerKey{}).(string)
 	c.goesAbout(who)
@@ -52,23 +53,24 @@ func (c *process) operation(ctx context.Context, what string) (of context.Contex
 	}
 }
 
-// asks is operation for calls that leave no requests behind.
+// asks does what operation does, for calls that leave no requests behind.
 func (c *process) asks(ctx context.Context, what string) context.Context {
 	of, _ := c.operation(ctx, what)
 	return of
 }
 
-// counts records a request and its fate. Requests of a dead process are not counted.
+// counts records a request and what happened to it. Requests of a dead process are not
+// counted.
 func (c *process) counts(ctx context.Context, r *request, f fault) {
 	c.checker.mu.Lock()
 	defer c.checker.mu.Unlock()
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	alone := o == nil || o.over
-	if f == inCrash && (alone || o.faulted) { // it counts as faulted once
+	if f == inCrash && (alone || o.faulted) { // a crash counts once for its operation
 		return
 	}
 	if f == inCrash || f == inPartition || f == inSuspend || f == inOutage || f == inPause {
-		c.tally.Faults[f]++ // others were entered as they happened
+		c.tally.Faults[f]++ // other faults were counted as they happened
 	}
 	if alone {
 		c.tally.alone(c.own, r, f)
@@ -82,7 +84,7 @@ func (c *process) counts(ctx context.Context, r *request, f fault) {
 	}
 }
 
-// of enters a request of an operation.
+// of counts a request of an operation.
 func (t *tally) of(o *operation, f fault) {
 	t.Requests++
 	if f != none && !o.faulted {
@@ -91,7 +93,7 @@ func (t *tally) of(o *operation, f fault) {
 	}
 }
 
-// alone records a request of the client itself. Requests that repeat a faulted one belong
+// alone counts a request of the client itself. A request that repeats a faulted one belongs
 // to the same operation.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
@@ -107,7 +109,7 @@ func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	t.of(o, f)
 }
 
-// total counts the runs of this process.
+// total adds up the runs of this process.
 var total = struct {
 	sync.Mutex
 	*tally
@@ -124,7 +126,7 @@ func (t *tally) enter(test string, seed uint64, violated bool) {
 	total.add(t)
 }
 
-// add counts what another tally counts.
+// add adds another tally to this one.
 func (t *tally) add(o *tally) {
 	for what, n := range o.Operations {
 		t.Operations[what] += n

@@ -51,7 +51,7 @@ func guardOnOwnerAlone(r *http.Request, body []byte) []byte {
 	return out
 }
 
-// guardedByOne leaves one check in a transaction.
+// guardedByOne removes all checks but one from a transaction.
 func guardedByOne(r *http.Request, body []byte) []byte {
 	checks := 0
 	return checking(r, body, func(string) bool { checks++; return checks == 1 })
@@ -65,7 +65,8 @@ func guardedByNoSession(r *http.Request, body []byte) []byte {
 	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
 }
 
-// checking leaves in a transaction the checks of keys that are kept.
+// checking removes the checks of keys from a transaction, except those for which keep
+// returns true.
 func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	var in map[string]any
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") || json.Unmarshal(body, &in) != nil {
@@ -85,7 +86,7 @@ func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	return out
 }
 
-// renewedWhateverItShows lets the condition of a renewal hold for any version.
+// renewedWhateverItShows makes the condition of a renewal hold for any version.
 func renewedWhateverItShows(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Renews, func(condition string) string {
 		return anyVersion.ReplaceAllString(condition, "($0 OR attribute_exists($1))")
@@ -94,35 +95,36 @@ func renewedWhateverItShows(r *http.Request, body []byte) []byte {
 
 var anyVersion = regexp.MustCompile(`(#?\w+) IN \([^)]*\)`)
 
-// takenOverWhateverItShows lets the condition of a grant that names versions hold for any.
+// takenOverWhateverItShows makes the condition of a takeover hold for any version.
 func takenOverWhateverItShows(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, func(condition string) string {
 		return anyVersion.ReplaceAllString(condition, "($0 OR attribute_exists($1))")
 	})
 }
 
-// namingOneAttempt has a release name the first of the versions that it may meet.
+// namingOneAttempt makes a release name only the first of the versions that the record may
+// show.
 func namingOneAttempt(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Releases, func(condition string) string {
 		return regexp.MustCompile(`(#\w+) IN \((:\w+), ([^)]*)\)`).ReplaceAllString(condition, "($1 IN ($2) OR $1 IN ($3) AND attribute_not_exists($1))")
 	})
 }
 
-// notLookingForItself lets a grant land on a record that shows its grant id.
+// notLookingForItself makes a grant succeed on a record that shows its own grant id.
 func notLookingForItself(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, func(condition string) string {
 		return regexp.MustCompile(`(#\w+) <> (:\w+)`).ReplaceAllString(condition, "($0 OR $1 = $2)")
 	})
 }
 
-// handedToAnybody lets the key be handed to a client that has left the queue.
+// handedToAnybody makes a release hand the key even to a client that has left the queue.
 func handedToAnybody(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.HandsOver, func(condition string) string {
 		return regexp.MustCompile(`(#\w+\[0\]) = :\w+`).ReplaceAllString(condition, "($0 OR attribute_exists($1))")
 	})
 }
 
-// respelled changes the conditions of updates that are such.
+// respelled changes the conditions of those updates for which is returns true.
 func respelled(r *http.Request, body []byte, is func(lab.Call) bool, change func(condition string) string) []byte {
 	var in map[string]any
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) || json.Unmarshal(body, &in) != nil {

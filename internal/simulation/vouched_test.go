@@ -21,15 +21,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Most clients have wall clocks with a bound of their own, which are wrong by all of it,
-// and are set while leases run. The clocks of the others show anything. Locks, shared
-// leases, queues: all promises hold.
+// Most clients have wall clocks with a bound, which are wrong by all of it and are set
+// while leases run. The clocks of the others show anything. There are locks, shared leases
+// and queues. All promises hold.
 func TestSimulationOfVouchedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(vouchedClocks(1))) }
 
 // mostVouched is the largest bound of a client of these worlds.
 const mostVouched = 500 * time.Millisecond
 
-// vouchedClocks returns worlds in which clocks are wrong by so many times their bound.
+// vouchedClocks returns worlds in which clocks are wrong by that many times their bound.
 func vouchedClocks(times float64) func(seed uint64) world {
 	return func(seed uint64) world {
 		return world{
@@ -58,8 +58,8 @@ func vouchedClocks(times float64) func(seed uint64) world {
 	}
 }
 
-// Clients with bounded clocks hand one key to the next in the queue, each after a moment,
-// and each of them takes it over if its lease has ended.
+// Clients with bounded clocks hand one key to the next in the queue, each after a moment. A
+// client takes the key over if the lease of the one before has ended.
 func TestSimulationOfQueuesAndVouchedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedLines))
 }
@@ -114,14 +114,14 @@ func (c *process) holdForAMoment(r *worker) {
 	}
 }
 
-// trust is for how long a request is trusted that begins a lease.
+// trust returns how long a request that begins a lease is trusted.
 func (r *request) trust(lease time.Duration) time.Duration {
 	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.vouches
 }
 
 // notesEnds records until when the versions that r has written are trusted, if they contain
-// an end. The end of a grant that is handed to the head of a queue is known to the head
-// alone. c.mu is held.
+// an end. Only the head of a queue knows the end of a grant that is handed to it. The
+// caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -132,14 +132,15 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take over a version that it has not watched for a lease:
-// both clocks are bounded, and the version is no longer trusted. c.mu is held.
+// isOver reports whether r may take over a version that it has not observed for a lease,
+// because both clocks are bounded and the version is no longer trusted. The caller must
+// hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.vouches > 0 && !r.at.Before(until)
 }
 
-// endOf is the version whose end an item says.
+// endOf returns the version that the lease end in an item is about.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -161,7 +162,8 @@ func TestSimulationCatchesClocksThatAreWrongByMoreThanIsVouched(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion has clients read an end as if it named the version that they see.
+// withEndsOfEveryVersion makes clients read an end as if it were about the version that
+// they see.
 func withEndsOfEveryVersion(body []byte) []byte {
 	var reply any
 	if !bytes.Contains(body, []byte("leaseEnds")) || json.Unmarshal(body, &reply) != nil {
@@ -175,7 +177,7 @@ func withEndsOfEveryVersion(body []byte) []byte {
 	return out
 }
 
-// claim has each end in a reply name the version beside it.
+// claim makes each end in a reply name the version beside it.
 func claim(v any) {
 	switch v := v.(type) {
 	case []any:
@@ -198,7 +200,7 @@ func claim(v any) {
 	}
 }
 
-// withAnEndForTheHead has a hand-over to the head of a line say when the lease ends.
+// withAnEndForTheHead makes a hand-over to the head of a queue contain an end of its lease.
 func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	var in map[string]any
 	call := lab.Call{Op: "UpdateItem", Body: body}

@@ -18,9 +18,9 @@ import (
 // wallSkew is the bound that clients assume for the difference of their wall clocks.
 const wallSkew = 300 * time.Millisecond
 
-// The layouts with an expiry by the wall clock, on networks as bad as all others. No client
-// believes longer than the record's expiry, less the declared skew, and no two at a time;
-// free and dead locks are granted in time.
+// The layouts with an expiry time, on networks as bad as all others. No client trusts its
+// lock longer than until the expiry less the declared skew, and no two clients at a time;
+// free locks and those of dead holders are granted in time.
 func TestSimulationOfLayoutsByTheClock(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -83,8 +83,8 @@ func TestSimulationOfSkewedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
 
-// skewedBy returns the simulation of a layout with an expiry by the wall clock, in
-// milliseconds, on machines whose clocks differ by at most skew.
+// skewedBy returns the simulation of a layout with an expiry time in milliseconds, on
+// machines whose clocks differ by at most skew.
 func skewedBy(skew time.Duration) simulation {
 	return func(t *testing.T, seed uint64, watched world) {
 		watched.skew = skew
@@ -92,7 +92,7 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is the most by which the wall clocks of two processes differ, unless a world says
+// mostSkew is how far the wall clocks of two processes may differ, unless a world says
 // otherwise.
 const mostSkew = 100 * time.Millisecond
 
@@ -172,14 +172,14 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	case ended-began >= lock.Record().Lease: // it is not repeated after that: the machine may have been suspended
+	case ended-began >= lock.Record().Lease: // not repeated after that, as the machine may have been suspended
 	default:
 		c.violated("0: release: %v", err)
 	}
 }
 
 // changesByTheClock records until when a request supports trust in its grant. The caller
-// holds c.mu.
+// must hold c.mu.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)
 	if r.Op != "UpdateItem" || item == nil {

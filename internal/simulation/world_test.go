@@ -17,26 +17,26 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// world is a change of the simulation for its own tests.
+// world describes how a simulation differs from the usual one.
 type world struct {
-	shared        bool                                     // clients renew one session for all their locks, or some of them do
+	shared        bool                                     // all clients, or some of them, have a shared lease
 	keeps         bool                                     // no client deletes records on release
-	leases        []time.Duration                          // leases of the clients by their ids; empty for usualLease
-	net           troubles                                 // besides the troubles of every network
-	skew          time.Duration                            // the most that two wall clocks may differ by
-	wall          func(*process, *rand.Rand) time.Duration // how far a wall clock is ahead; nil to use skew, or little
-	refusalsAlone bool                                     // nothing goes wrong but refusals for a while
-	believes      bool                                     // beyond the lease, in an outage
-	hears         time.Duration                            // within which holders learn of a break, once faults have stopped; 0 if some do not
-	forgets       bool                                     // clients observe the keys that they watch, and remember no others
+	leases        []time.Duration                          // leases of the clients by id; empty for usualLease
+	net           troubles                                 // faults besides those of every network
+	skew          time.Duration                            // how far two wall clocks may differ
+	wall          func(*process, *rand.Rand) time.Duration // returns how far a wall clock is ahead; nil to use skew, or a little
+	refusalsAlone bool                                     // refusals for a while are the only faults
+	believes      bool                                     // trust may outlast the lease, in an outage
+	hears         time.Duration                            // time in which holders learn of a break, once faults have stopped; 0 if some do not
+	forgets       bool                                     // clients remember only keys that they are observing
 	config        func(*leasehold.Config, *rand.Rand)
 	work          func(*process, *worker)               // the work of each goroutine; nil for section
-	beside        func(t *testing.T, s *run, r *worker) // runs beside the clients, until the network is repaired
-	tamper        func(*http.Request, []byte) []byte    // changes requests on their way
-	yields        bool                                  // goroutines run in any order at all
-	misread       func([]byte) []byte                   // changes replies on their way
-	report        func(problem string)                  // instead of failing the test
-	told          func(history []string)                // receives the events
+	beside        func(t *testing.T, s *run, r *worker) // runs beside the clients, until the network is mended
+	tamper        func(*http.Request, []byte) []byte    // changes requests in flight
+	yields        bool                                  // goroutines run in any order
+	misread       func([]byte) []byte                   // changes replies in flight
+	report        func(problem string)                  // called instead of failing the test
+	told          func(history []string)                // receives the history
 	wrote         func(key string, lines []string)      // receives the writes of each key, for the models
 	injected      func([]injected)                      // receives the faults
 	only          []string                              // ids of the faults that happen; nil for all
@@ -46,12 +46,12 @@ type world struct {
 const (
 	usualLease  = 4 * time.Second
 	usualMargin = usualLease / 10
-	faultsLast  = 10 * time.Second // while the network misbehaves
+	faultsLast  = 10 * time.Second // how long the network misbehaves
 
-	lastClient = 99 // the id of the one that asks for every key in the end
+	lastClient = 99 // id of the client that acquires every key in the end
 )
 
-// sim is one run.
+// run is one run of a world.
 type run struct {
 	*checker
 	w    *lab.World
@@ -59,8 +59,8 @@ type run struct {
 	plan world
 	quit chan struct{} // closed when the network is mended
 
-	clients []*process // set before the first of them does anything, or in everything; mu guards it there
-	all     []*process // every process that ever ran; mu guards it
+	clients []*process // set before any of them starts, except in "everything", where mu guards it
+	all     []*process // every process that ever ran; guarded by mu
 }
 
 // damaged is a record that no client may be granted.
@@ -111,8 +111,8 @@ func simulate(t *testing.T, seed uint64, plan world) {
 			}
 		}
 		if plan.shared {
-			// A grant that landed late under a live session blocks others for the hour in
-			// the record, but not once the session's client is closed.
+			// A late grant under a live session blocks others for the hour in its record,
+			// but not once the session's client is closed.
 			closeAll()
 		}
 		s.checkLiveness(t, seed)
@@ -126,7 +126,7 @@ func simulate(t *testing.T, seed uint64, plan world) {
 	})
 }
 
-// report prints the violations, and how to replay them.
+// report prints the violations, and how to run the seed again.
 func (s *run) report(t *testing.T, seed uint64) {
 	names := ids{}
 	test := door(t)

@@ -32,19 +32,19 @@ import (
 // "-" means no record.
 type writes struct {
 	lines map[string][]string     // by key
-	logs  map[string]int          // how long each is
-	asks  map[*request][]ask      // what requests ask for
+	logs  map[string]int          // length of each log
+	asks  map[*request][]ask      // the operations in each request
 	names map[string]string       // names of random ids
 	trust map[*belief]bool        // current beliefs, according to the history
-	known map[[2]string]bool      // attempts of keys that were entered
-	last  map[string]attributeMap // the contents of the table
+	known map[[2]string]bool      // attempts that were recorded, by key
+	last  map[string]attributeMap // the records as the table has them
 }
 
-// ask is a request's operation on one key.
+// ask is one operation of a request, on one key.
 type ask struct {
 	key, attempt, kind, lease, place, entry string
 	grants                                  []string
-	index                                   int // in its transaction
+	index                                   int // of the item in its transaction
 }
 
 func newWrites() *writes {
@@ -58,7 +58,7 @@ func (w *writes) enter(key, format string, args ...any) {
 	w.lines[key] = append(w.lines[key], fmt.Sprintf(format, args...))
 }
 
-// name is short, and the same in every run of a seed.
+// name returns a short name that is the same in every run of a seed.
 func (w *writes) name(id string) string {
 	if w.names[id] == "" {
 		w.names[id] = "#" + strconv.Itoa(len(w.names)+1)
@@ -85,7 +85,7 @@ func (w *writes) record(item attributeMap) string {
 	return fmt.Sprintf("%s %s %s%s", w.name(item.text("recordVersionNumber")), w.name(item.text("grantId")), state, w.namesOf(item.waiters()))
 }
 
-// wrote enters that a request leaves. c.mu is held.
+// wrote records that a request is sent. The caller must hold c.mu.
 func (c *checker) wrote(r *request) {
 	if c.writes == nil {
 		return
@@ -95,14 +95,14 @@ func (c *checker) wrote(r *request) {
 	w.asks[r] = asks
 	for _, a := range asks {
 		c.doubted(a.key)
-		if this := [2]string{a.key, a.attempt}; !w.known[this] { // else it is repeated under its token
+		if this := [2]string{a.key, a.attempt}; !w.known[this] { // otherwise the request repeats a transaction under its token
 			w.known[this] = true
 			w.enter(a.key, "sends %d %s %s %s %s %s%s", r.by.id, w.name(a.attempt), a.kind, a.lease, a.place, a.entry, w.namesOf(a.grants))
 		}
 	}
 }
 
-// met records the effect of a request's arrival. c.mu is held.
+// met records the effect of a request's arrival. The caller must hold c.mu.
 func (c *checker) met(r *request, res *http.Response) {
 	if c.writes == nil {
 		return
@@ -125,14 +125,14 @@ func (c *checker) met(r *request, res *http.Response) {
 			switch {
 			case fate == "applied" && a.kind == "guard" && w.logs[a.key] == logged,
 				fate == "applied" && a.kind != "guard" && (now.text("recordVersionNumber") == before.text("recordVersionNumber")):
-				continue // repeated under its token
+				continue // repeats a transaction under its token
 			}
 		}
 		w.enter(a.key, "meets %s %s %s", w.name(a.attempt), fate, w.record(now))
 	}
 }
 
-// heard enters what a reply shows of the records. c.mu is held.
+// heard records what a reply shows of the records. The caller must hold c.mu.
 func (c *checker) heard(r *request, status int, body []byte) {
 	if c.writes == nil || r.Op == "TransactWriteItems" {
 		return
@@ -154,7 +154,7 @@ func (c *checker) heard(r *request, status int, body []byte) {
 	}
 }
 
-// trusted enters a belief. c.mu is held.
+// trusted records a belief. The caller must hold c.mu.
 func (c *checker) trusted(b *belief) {
 	if c.writes == nil {
 		return
@@ -165,7 +165,7 @@ func (c *checker) trusted(b *belief) {
 	c.writes.enter(key, "believes %d %s", b.by.id, c.writes.name(b.grant))
 }
 
-// doubted enters the beliefs in a key that have ended. c.mu is held.
+// doubted records that beliefs in a key have ended. The caller must hold c.mu.
 func (c *checker) doubted(key string) {
 	for _, b := range c.beliefs {
 		if c.writes != nil && c.writes.trust[b] && b.lock.Key().Partition == key && b.lock.Err() != nil {
@@ -175,7 +175,7 @@ func (c *checker) doubted(key string) {
 	}
 }
 
-// failed reports whether a condition did not hold, of a transaction that of one item.
+// failed reports whether a condition failed; for a transaction, that of the item at index.
 func failed(res *http.Response, index int) bool {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -195,7 +195,7 @@ func failed(res *http.Response, index int) bool {
 	return strings.HasSuffix(out.Type, "ConditionalCheckFailedException")
 }
 
-// asksOf reads what a request asks of the keys of locks.
+// asksOf returns the operations of a request on the keys of locks.
 func (c *checker) asksOf(r *request) (asks []ask) {
 	add := func(key, kind string, body []byte, index int) {
 		if slices.Contains(keyNames, key) {
@@ -216,7 +216,7 @@ func (c *checker) asksOf(r *request) (asks []ask) {
 		return asks
 	}
 	kind, ok := map[string]string{"GetItem": "read", "UpdateItem": ""}[r.Op]
-	if !ok { // a read of a caller, under the lock
+	if !ok { // a caller's read under the lock
 		return nil
 	}
 	for _, key := range r.keys {
@@ -225,7 +225,7 @@ func (c *checker) asksOf(r *request) (asks []ask) {
 	return asks
 }
 
-// spelled is a write as it is spelled.
+// spelled is a decoded write.
 type spelled struct {
 	UpdateExpression, ConditionExpression string
 	ExpressionAttributeNames              map[string]string
@@ -255,7 +255,7 @@ func (s spelled) set(name string) string {
 	return v
 }
 
-// named are the grants that the condition names.
+// named returns the grants that the condition names.
 func (s spelled) named() (grants []string) {
 	for _, m := range isIn.FindAllStringSubmatch(s.ConditionExpression, -1) {
 		if s.ExpressionAttributeNames[m[1]] != "grantId" {

@@ -8,8 +8,8 @@ import (
 )
 
 // TestWritesAreHandedToTheModels writes the histories of seeds to the file that
-// LEASEHOLD_WRITES names, so that proof/spec can ask the models whether they allow them.
-// With LEASEHOLD_BROKEN they are the histories of a variant that is broken on purpose.
+// LEASEHOLD_WRITES names, so that proof/spec can check them against the models. With
+// LEASEHOLD_BROKEN they are the histories of a variant that is broken on purpose.
 func TestWritesAreHandedToTheModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {
@@ -35,7 +35,7 @@ func TestWritesAreHandedToTheModels(t *testing.T) {
 			}
 		}
 		if name != "" {
-			w.report = func(string) {} // it is the models that are asked
+			w.report = func(string) {} // the models find the violations
 		}
 		run(t, seed, w)
 	})
@@ -47,8 +47,8 @@ func TestWritesAreHandedToTheModels(t *testing.T) {
 	}
 }
 
-// written is the world whose histories the models are asked about: every other seed has
-// lines. Sessions have a model of their own, and the records of models are not deleted.
+// written runs the world whose histories are checked against the models: every other seed
+// has queues. Sessions have a model of their own, and the models delete no records.
 func written(t *testing.T, seed uint64, w world) {
 	likewise(func(seed uint64) world {
 		var plan world
@@ -61,8 +61,8 @@ func written(t *testing.T, seed uint64, w world) {
 	})(t, seed, w)
 }
 
-// brokenWrites are variants whose history the models refuse: requests without a rule, and
-// clocks.
+// brokenWrites are variants whose histories the models must refuse: requests that lack a
+// rule, and wrong clocks.
 var brokenWrites = map[string]simulation{
 	"a guard on the owner alone":                tampered(guardOnOwnerAlone, written),
 	"a new token for every request":             tampered(newTokenEveryTime, written),

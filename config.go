@@ -266,7 +266,15 @@ type connections struct {
 // the process was paused, all of them are renewed at once.
 const locksPerConnection = 10
 
+// idleConnections returns the size of db's pool; of several Regions, that of the smallest.
 func idleConnections(db DB) int {
+	if several, ok := db.(attempts.Regions); ok {
+		idle := math.MaxInt
+		for _, client := range several.Clients() {
+			idle = min(idle, idleConnections(client))
+		}
+		return idle
+	}
 	if sdk, ok := db.(interface{ Options() dynamodb.Options }); ok {
 		if pool, ok := sdk.Options().HTTPClient.(interface{ GetTransport() *http.Transport }); ok {
 			return pool.GetTransport().MaxIdleConnsPerHost

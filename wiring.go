@@ -94,18 +94,16 @@ func (w *waitFails) warn(ctx context.Context, c *Client, key Key, err error) {
 // regionNews reports, as an event and in the log, that requests now go to another Region,
 // or never will. It does not delay the request that noticed it.
 func (c *Client) regionNews(ctx context.Context, now attempts.RegionState) {
-	log := func(level slog.Level, message string, more ...slog.Attr) {
-		c.env.Log.LogAttrs(ctx, level, message, append([]slog.Attr{slog.String("region", now.Region), slog.String("table", c.cfg.Table)}, more...)...)
-	}
+	log := c.env.Log.With("region", now.Region, "table", c.cfg.Table)
 	c.env.Detach(func() {
 		switch {
 		case now.Stays != "":
-			log(slog.LevelWarn, "leasehold: no failover to another Region", slog.String("why", now.Stays))
+			log.WarnContext(ctx, "leasehold: no failover to another Region", "why", now.Stays)
 			return
 		case now.Left == nil:
-			log(slog.LevelInfo, "leasehold: requests go to the home Region again")
+			log.InfoContext(ctx, "leasehold: requests go to the home Region again")
 		case c.moved.isDue(c.env.Now()):
-			log(slog.LevelWarn, "leasehold: requests go to another Region", slog.Any("err", now.Left))
+			log.WarnContext(ctx, "leasehold: requests go to another Region", "err", now.Left)
 		}
 		c.emit(ctx, Event{Kind: EventRegion, Region: now.Region, Err: now.Left})
 	})

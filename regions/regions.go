@@ -85,8 +85,8 @@ func (d *DB) State(name string) attempts.RegionState {
 	return s
 }
 
-// Options returns the options of the home Region's client.
-func (d *DB) Options() dynamodb.Options { return d.clients[0].Options() }
+// Clients returns the clients, home's first. It is for leasehold itself.
+func (d *DB) Clients() []*dynamodb.Client { return d.clients }
 
 func (d *DB) now() time.Duration { return time.Since(d.began) }
 

@@ -79,6 +79,11 @@ func (w *world) process(home int, cfg leasehold.Config) (*regions.DB, *leasehold
 		})
 		clients = append(clients, w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Region = wire, names[n] }).Client)
 	}
+	return w.clientOf(clients, cfg)
+}
+
+func (w *world) clientOf(clients []*dynamodb.Client, cfg leasehold.Config) (*regions.DB, *leasehold.Client) {
+	w.T.Helper()
 	db := regions.New(clients[0], clients[1:]...)
 	onMachine := w.Connect(nil)
 	return db, w.ClientOf(struct {

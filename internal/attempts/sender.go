@@ -65,6 +65,7 @@ type Sender struct {
 // implements it.
 type Regions interface {
 	State(table string) RegionState
+	Clients() []*dynamodb.Client
 }
 
 // RegionState describes where the requests to a table go, and what is known about the

@@ -270,4 +270,10 @@ func TestDoctorAsksEachRegion(t *testing.T) {
 			t.Errorf("%s is not in %s", want, &p.stdout)
 		}
 	}
+	w.isDark[0].Store(true)
+	p = w.leasehold(t, "doctor")
+	p.ends(1)
+	if want := "fatal\ttable\tDescribeTable in us-east-1: "; !strings.Contains(p.stdout.String(), want) {
+		t.Errorf("%q is not in %s", want, &p.stdout)
+	}
 }

@@ -153,10 +153,9 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession enters how a grant ended and another began. An end and a beginning between the
-// same two reads may belong together: an expired lease was taken over, or a grant of the
-// same owner was handed over. Otherwise the key was free between them without being seen
-// so.
+// succession records how a grant ended and the next one began. If both happened between the
+// same two reads they may be one event: the key of an expired lease was taken over, or a
+// grant was handed over. Otherwise the key was free between them, and no read showed it.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -198,9 +197,10 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when next was granted, as far as reads
-// show. The next holder saw the last renewal before this page did. So the times in the
-// versions, by the clocks of both holders, decide. Without such times the lease as observed
-// decides. After a longer pause between two reads h may have renewed and released unseen.
+// show. The times in the two versions decide, by the clocks of both holders, as the next
+// holder saw the last renewal before this page did. Without such times the lease as
+// observed decides: after a long pause between two reads, h may have renewed and released
+// unseen.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
 		return true
@@ -215,7 +215,7 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // clocks differ a little
 }
 
-// conditions enters events of the record that do not concern its holder.
+// conditions records events of the key that do not concern its holder.
 func (c *change) conditions(before *Lock, now Lock) {
 	was := before != nil && before.Kind == holders.KindDamaged
 	switch {

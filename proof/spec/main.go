@@ -1,17 +1,15 @@
 //go:build linux
 
-// Command spec searches every state of the models of the protocol, which are the
-// *.pml beside it, within their bounds: each as it is, which must hold, and
-// without each of its rules, which must be refuted. Then it runs the simulation, and asks
-// history.h for an execution with the events of each of its histories. It prints what it
-// found.
+// Command spec checks the models of the protocol, the *.pml files in this directory, in every
+// state within their bounds. Each model must hold as it is, and must be refuted without any
+// one of its rules. Then it runs the simulation, and checks that the models allow each of
+// its histories (history.h). It prints the results.
 //
 //	go run .                       # the bounds of make check
 //	LEASEHOLD_BOUNDS=1 go run .    # one more attempt in each model
 //	LEASEHOLD_SEEDS=9000 go run .  # more seeds of the simulation
 //
-// It needs spin and a C compiler, and installs them from Debian's packages if it
-// may.
+// It needs spin and a C compiler. If it may, it installs them from Debian's packages.
 package main
 
 import (

@@ -56,11 +56,11 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	problems, err := table.Check(ctx, &known, table.Spec{Name: t.Table, Layout: t.Layout})
 	switch {
 	case errors.Is(err, leasehold.ErrTableNotFound):
-		return []Finding{failed("table", leasehold.ErrTableNotFound)}
+		return []Finding{t.undescribed(leasehold.ErrTableNotFound)}
 	case decide.Denied(err):
 		return []Finding{untold("table", "DescribeTable")}
 	case err != nil:
-		return []Finding{failed("table", err)}
+		return []Finding{t.undescribed(err)}
 	}
 	fits := true
 	for _, p := range problems {
@@ -89,6 +89,16 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 		what += ", made now"
 	}
 	return append([]Finding{{Check: "table", State: OK, What: what}}, replicas...)
+}
+
+// undescribed returns the finding of a table that could not be described, which with
+// --failover is in the home Region.
+func (t *Subject) undescribed(err error) Finding {
+	f := failed("table", err)
+	if len(t.Regions()) > 1 {
+		f.What = "DescribeTable in " + t.Home.Options().Region
+	}
+	return f
 }
 
 // untold returns the finding of a check that the caller has no permission for.

@@ -40,7 +40,7 @@ func open(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-func TestGooseOwnTestMigratesInOneProcess(t *testing.T) {
+func TestGooseMigratesInOneProcess(t *testing.T) {
 	for name, with := range map[string]func(*byname.Database) goose.ProviderOption{
 		"Locker":        func(d *byname.Database) goose.ProviderOption { return goose.WithLocker(d) },
 		"SessionLocker": func(d *byname.Database) goose.ProviderOption { return goose.WithSessionLocker(d) },
@@ -57,7 +57,7 @@ func TestGooseOwnTestMigratesInOneProcess(t *testing.T) {
 	}
 }
 
-func TestGooseOwnTestLockersExcludeEachOther(t *testing.T) {
+func TestGooseLockersExcludeEachOther(t *testing.T) {
 	env := locktest.New(t)
 	db := open(t, filepath.Join(t.TempDir(), "orders.db"))
 	locktesting.TestConcurrentLocking(t, db, func(t *testing.T) lock.Locker {

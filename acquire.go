@@ -17,7 +17,7 @@ import (
 // If ctx belongs to a lock of the same key, the error is ErrDeadlock, unless Reentrant is
 // given.
 //
-// In the native layout all waiting calls stand in one queue, in the key's record. The write
+// In the native layout all waiting calls are in one queue, in the key's record. The write
 // that releases the key grants it to the first of them, so TryAcquire is refused while
 // others wait. Such a grant has half of the former holder's lease (3 s to 10 s) until its
 // first renewal: call Lock.Renew first if the work counts back from Lock.TrustedUntil. In

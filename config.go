@@ -266,7 +266,7 @@ type connections struct {
 // the process was paused, all of them are renewed at once.
 const locksPerConnection = 10
 
-// idleConnections returns the size of db's pool; of several Regions, that of the smallest.
+// idleConnections returns the size of db's pool, or of the smallest pool of several Regions.
 func idleConnections(db DB) int {
 	if several, ok := db.(attempts.Regions); ok {
 		idle := math.MaxInt

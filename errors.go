@@ -216,7 +216,7 @@ type RecordError struct {
 	Key       Key
 	Attribute string                          // the attribute that cannot be read
 	Problem   string                          // why, for people
-	Item      map[string]types.AttributeValue // as it is stored
+	Item      map[string]types.AttributeValue // the item as stored
 
 	otherKind string // set if it is an undamaged item of another kind, with advice
 	advice    string // what to do; "" if it is damaged

@@ -121,8 +121,7 @@ func (g *Group) isOnce() bool { return g.locks[0].h.Once }
 // not deadlock. Options apply to every key, WithSortKey to keys without a sort key. A key
 // given twice counts once.
 //
-// It acquires one key after the other in sorted order, and renews those it has while it
-// waits for the next. If it loses one, it releases all and begins again. With NoWait the
+// It acquires one key after the other in sorted order, and renews its locks while it waits for the next. If it loses one, it releases all and begins again. With NoWait the
 // error is a *HeldError of the first key in that order with a live holder. After an error
 // no key is held: AcquireAll releases them before it returns, within Config.ReleaseGrace.
 //

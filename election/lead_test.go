@@ -258,7 +258,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if begun.Load() != 3 { // of the first client, of the other, and of the first again
+		if begun.Load() != 3 { // the first client's, the other's, and the first one's again
 			t.Errorf("%d functions begun", begun.Load())
 		}
 	})

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-// verdict tells whether requests to a table may leave the home Region.
+// verdict is the answer to the question whether requests to a table may leave the home Region.
 type verdict struct {
 	known bool
 	why   string // the reason that they may not; empty if they may

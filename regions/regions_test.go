@@ -374,7 +374,7 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 	regions.New(client, client)
 }
 
-// What a proxy answers to DescribeTable is no proof, whatever it says.
+// A proxy's answer to DescribeTable is no proof, whatever it says.
 func TestForeignDescriptionProvesNothing(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {

@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// verbs are what a process does with locks that needs no transaction. Each ends with nothing
+// verbs are uses of locks that need no transaction. Each ends with nothing
 // held.
 var verbs = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	"Acquire": func(ctx context.Context, c *leasehold.Client) error {
@@ -198,4 +198,3 @@ func TestFewIdleConnectionsOfAnyRegionAreLogged(t *testing.T) {
 		})
 	}
 }
-

@@ -74,7 +74,7 @@ type call struct {
 	parts   []*waiter     // one for each key, in the order given
 	waiters []*waiter     // the parts that the call is waiting for: all of them or, if all keys are wanted, one at a time
 	turns   chan turn     // receives turns in the local queues, if the call waits for several keys
-	delay   time.Duration // the first pause, in which other processes can go first
+	delay   time.Duration // the first pause, so that other processes can go first
 
 	requests int // number of requests sent so far
 	trouble  Trouble

@@ -33,7 +33,7 @@ type Keeper interface {
 	// GiveBack releases holdings whose caller has left, within the release grace.
 	GiveBack([]Holding)
 
-	// Shares reports whether the client's locks share one lease, that of a session.
+	// Shares reports whether the client's locks share the lease of a session.
 	Shares() bool
 
 	// Session returns the session for new grants, and begins one if there is none that is

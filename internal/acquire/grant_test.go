@@ -25,7 +25,7 @@ func TestTryDoesNotTrustFormerLivenessOfSession(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // as the session's own client does when it closes
+		w.write(session.Break(r, protocol.Break{Version: protocol.NewVersion()})) // the session's own client does this when it closes
 		c.one("job", noWait)
 	})
 }

@@ -14,8 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// A client that may write one key could try to keep the key's waiters busy by what it
-// stores there.
+// A client that may write one key could store something there that keeps the key's waiters busy.
 func TestWaiterReadsAtMostEvery25msOnAnyRecord(t *testing.T) {
 	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Keys is what one client knows of keys that it does not hold: who waits for them in this
+// Keys is one client's knowledge of keys that it does not hold: who waits for them in this
 // process, and which of its attempts may still be applied. The Acquirer and the Holds of a
 // client share it.
 type Keys struct {
@@ -78,8 +78,7 @@ func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
 
-// Freeing returns the write that frees a key granted to an attempt that was given up. What
-// the record contains is not known.
+// Freeing returns the write that frees a key granted to an attempt that was given up. The record's content is not known.
 func (k *Keys) Freeing(proto protocol.Protocol, hold protocol.Hold, deletes bool) *protocol.Write {
 	if deletes {
 		return proto.Delete(hold)

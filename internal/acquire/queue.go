@@ -17,7 +17,7 @@ import (
 // not show the grant, and lasts for the shorter of the lease in the record and its own
 // lease.
 
-// inQueue is what a waiter knows of the record's queue, and of its own entries there.
+// inQueue is a waiter's knowledge of the record's queue, and of its own entries there.
 type inQueue struct {
 	since      time.Time      // when the call began, by this client's wall clock
 	entries    []GrantAttempt // entries of this waiter: a release may grant it the key by any of them

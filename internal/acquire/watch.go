@@ -59,7 +59,7 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 			return Sight{}, err
 		}
 	}
-	// What counts is when the request was sent: the holder may have renewed while the reply
+	// The time of the request counts: the holder may have renewed while the reply
 	// was in flight. No client treats an attempt in doubt as held.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}

@@ -12,7 +12,7 @@ var ErrUnknownOutcome = errors.New("leasehold: outcome unknown")
 // A write outlives its caller, because the next write must know its outcome. So a request
 // in flight continues when its caller has no time left, and Close waits for it.
 
-// Sent is what a caller can ask about a write in progress.
+// Sent is a write in progress, as its caller sees it.
 type Sent interface {
 	// Answered reports whether every request so far has been answered. If so, a write whose
 	// time has ended returns at once, without another request.

@@ -35,8 +35,7 @@ func (s *Sender) Read(ctx context.Context, key protocol.Key) (protocol.Item, err
 	return out.Item, nil
 }
 
-// ReadAll reads the items of keys consistently, in as few requests as possible. It returns
-// the items, without those that do not exist, and the number of requests. The error is a
+// ReadAll reads the items of keys consistently, in as few requests as possible. It returns the items that exist, and the number of requests. The error is a
 // *Failure.
 func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol.Key]protocol.Item, int, error) {
 	items := make(map[protocol.Key]protocol.Item, len(keys))
@@ -71,7 +70,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 	return items, requests, nil
 }
 
-// errNoneRead is the error of a batch of which nothing was read. A single read would have
+// errNoneRead is the error of a batch that read nothing. A single read would have
 // been throttled.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 

@@ -66,8 +66,7 @@ type Operation[A Attempt] struct {
 	Within time.Duration
 
 	// Shows returns the attempt that a record shows. sent are the attempts that may have
-	// been applied, oldest first. The item is nil if there is no record. Shows returns
-	// false if the record shows none of them, or one that can no longer be used.
+	// been applied, oldest first. The item is nil if there is no record. Shows returns false if the record shows no attempt, or one that can no longer be used.
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the next attempt may be sent. It returns a function to call
@@ -88,7 +87,7 @@ type Operation[A Attempt] struct {
 }
 
 // Sequence holds the attempts of an operation that have had no answer. It is safe for
-// concurrent use. Its callers decide which of them sends the next attempt.
+// concurrent use. Its callers take turns at sending.
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
 	unanswered []A  // oldest first

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// costs is what an operation sends and consumes.
+// costs are the requests of an operation and the units that they consume.
 type costs struct {
 	requests int
 	lab.Units

@@ -34,7 +34,7 @@ func TestHeldLockCostsNoGoroutine(t *testing.T) {
 				w.Acquire(c, "first")
 				if n := goroutinesOf(func() {
 					for _, l := range w.AcquireMany(c, "job", lab.Crowd()) {
-						_ = l.Context() // which ends with the lock, and must not need a goroutine for that
+						_ = l.Context() // this context ends with the lock, and must not need a goroutine for that
 					}
 				}); n > strays {
 					t.Errorf("%d goroutines for %d locks", n, lab.Crowd())

@@ -60,7 +60,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
 		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
 		"1 min":                     {leased(time.Minute), 10 * time.Second},
-		"4 s of a session of locks": {shared, 3 * time.Second}, // and not half of the hour in their records
+		"4 s of a session of locks": {shared, 3 * time.Second}, // not half of the hour in their records
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

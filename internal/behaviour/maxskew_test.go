@@ -301,8 +301,7 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 	})
 }
 
-// A hand-over has a short lease, of which the possible difference of clocks must be
-// subtracted too.
+// A hand-over has a short lease, and the possible difference of clocks shortens it further.
 func TestHeadIsNotHandedKeyWithLittleTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -174,7 +174,7 @@ func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
 	})
 }
 
-// The period is that of the call: a client that waited beyond its end does not do the work
+// The time of the call decides the period: a client that waited beyond its end does not do the work
 // of the next period instead.
 func TestEveryUsesPeriodOfCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -84,7 +84,7 @@ type lined struct {
 	*lab.World
 	holder *leasehold.Client
 	lock   *leasehold.Lock
-	wire   *lab.Wire // of the holder
+	wire   *lab.Wire // the holder's
 	wires  []*lab.Wire
 	heads  []*leasehold.Client
 	got    []chan *leasehold.Lock
@@ -171,7 +171,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
 				t.Errorf("number %d sent %d grants", i, n)
 			}
-			if r := next.Record(); r.Version == r.Grant { // as a late copy of its join may make that grant again
+			if r := next.Record(); r.Version == r.Grant { // a late copy of its join may make that grant again
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
 			last = next

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Env is what the parts of one client share. It does not change after New.
+// Env is shared by the parts of one client. It does not change after New.
 type Env struct {
 	machine.Machine // clocks and random numbers
 	*Running
@@ -24,7 +24,7 @@ type Env struct {
 	Native   protocol.Native     // Proto if it has queues, marks and sessions; otherwise nil
 	Caps     layout.Capabilities // capabilities of the layout
 	Name     string              // the owner's name as the user gave it
-	Owner    string              // that name with the client's id, for grants without a session
+	Owner    string              // Name with the client's id, for grants without a session
 	Log      *slog.Logger
 
 	Lease            time.Duration // default lease of grants and sessions
@@ -72,7 +72,7 @@ type Errors interface {
 	Failed(op string, key protocol.Key, err error) error
 }
 
-// Listener receives reports of what happens. No mutex is held during its calls.
+// Listener receives reports. No mutex is held during its calls.
 type Listener interface {
 	Report(ctx context.Context, e Event)
 }
@@ -151,8 +151,7 @@ const defaultRetention = 7 * 24 * time.Hour
 
 // keepDead is how long the row of a dead session is kept before TTL may delete it, whatever
 // Retention is. The row has nothing of the caller's, and rejects requests that are applied
-// late. Those are late by minutes; a week also covers a wall clock that is days behind,
-// with which TTL would delete too early.
+// late. Those are late by minutes; a week also covers a wall clock that is days behind, which would make TTL delete too early.
 const keepDead = 7 * 24 * time.Hour
 
 // DeadExpires returns the time from which TTL may delete the row of a session that is

@@ -13,7 +13,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Effect is what an answer proves about a write.
+// Effect is a write's effect, as far as an answer proves it.
 type Effect int
 
 // Values of Effect.
@@ -119,8 +119,7 @@ func refusedAs(m meaning, err error) bool {
 }
 
 // signedAtAWrongTime reports whether a request was refused because this machine's clock is
-// wrong, and the SDK has learned the right time from the answer, by which it signs the next
-// request. The SDK then marks the error as retryable.
+// wrong, and the SDK has learned the right time from the answer. It signs the next request by that time, and marks the error as retryable.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -156,7 +155,7 @@ func ServerSilent(err error) bool {
 
 // Accepted reports whether err, nil for success, shows that DynamoDB has accepted the
 // caller's credentials. A denial does not show it, as the credentials may be another
-// caller's. Nor does a server error, as it may come before credentials are checked.
+// caller's. A server error does not show it either, as it may come before credentials are checked.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:

@@ -14,8 +14,7 @@ type CommitReply struct {
 	Failed  []int                      // with GuardFailed: the indexes of the guards that failed
 }
 
-// ClassifyCommit interprets the error of a transaction with that many items, the last of
-// which are guards.
+// ClassifyCommit interprets the error of a transaction with that many items. The last ones are guards.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)

@@ -145,7 +145,7 @@ func TestFirstRenewalOfHandOverComesSoon(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
-		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // as little as clocks that differ may leave
+		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // clocks that differ may leave so little
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},
 	} {

@@ -20,8 +20,7 @@ func (i Instant) Add(d time.Duration) Instant {
 	return Instant{Mono: durations.Sum(i.Mono, d), Boot: durations.Sum(i.Boot, d)}
 }
 
-// Past reports whether either clock has reached until. A holder goes by the clock that is
-// further.
+// Past reports whether either clock has reached until. A holder uses the clock that is further ahead.
 func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
 // Remaining returns the time left until then, by the clock on which less is left.

@@ -61,7 +61,7 @@ func Scale(d time.Duration, f float64) time.Duration {
 	switch {
 	case d == 0:
 		return 0
-	case scaled >= math.MaxInt64: // as a float64, MaxInt64 is rounded up by one
+	case scaled >= math.MaxInt64: // MaxInt64 as a float64 is one more
 		return longest
 	case scaled <= math.MinInt64:
 		return shortest

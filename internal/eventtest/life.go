@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Life is the totals of what happened to a process.
+// Life is the totals of all events of a process.
 type Life struct {
 	Grants      map[string]int // by the adapters' word for how the key was acquired
 	Lost        map[leasehold.LostReason]int

@@ -51,7 +51,7 @@ type Commit struct {
 // Result is the outcome of a commit.
 type Result struct {
 	Step     decide.Step                // Committed, NotHeld, Cancelled, Rejected, GiveUp or Doubtful
-	Err      error                      // of the last request; if Cancelled, of the request whose writes failed
+	Err      error                      // error of the last request; if Cancelled, of the request whose writes failed
 	Writes   []types.CancellationReason // Cancelled: the reasons, one for each write
 	Failed   []FailedGuard              // NotHeld: at least one guard
 	Requests int

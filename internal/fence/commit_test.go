@@ -50,7 +50,7 @@ type event struct {
 // table is DynamoDB as a commit knows it: a guard, a write with a condition, and the
 // request that has used the token. It is also the network in between.
 type table struct {
-	attempts.DB // nil: only TransactWriteItems is called
+	attempts.DB // nil, as only TransactWriteItems is called
 
 	held, open bool // whether the conditions of the guard and of the write hold
 	used       string

@@ -21,7 +21,7 @@ import (
 // time.
 type request struct {
 	in     *dynamodb.TransactWriteItemsInput
-	guards int    // that many of the last items are guards
+	guards int    // number of guards, which are the last items
 	body   []byte // the bytes of the first attempt
 }
 

@@ -1,5 +1,4 @@
-// Package filefault tells what may be wrong with the file of a local store, whether that
-// passes by itself, and what to do about it. Packages that handle such errors share it:
+// Package filefault knows the faults of a local store's file: whether they pass by themselves, and what to do about them. Packages that handle such errors share it:
 // boltstore marks the lasting ones, the engine refuses requests with Code, which no client
 // repeats, and the command gives the advice.
 package filefault

@@ -29,11 +29,11 @@ type Holds struct {
 	failing  failing
 	resumes  indoubt.Attempts[string] // attempts to resume a grant, by its id
 	resuming resuming
-	result   error // of Close, for later calls of Close
+	result   error // the error of Close, for later calls
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]int
-	grants  int                // number of grants so far, by which locks are sorted
+	grants  int                // number of grants so far; locks are sorted by it
 	unfreed map[*Lock]struct{} // locks whose release has failed and is repeated by a timer
 }
 

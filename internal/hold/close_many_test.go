@@ -66,7 +66,7 @@ func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
 		locks  int
 		places int
 		takes  time.Duration
-		most   int // requests sent to it at a time; more than the limit, as those that hang lose their slots
+		most   int // requests sent to it at a time; more than the limit, as hanging ones lose their slots
 	}{
 		"128 at a time": {thousands, 128, 5 * time.Millisecond, 128},
 		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // if all were sent at once, half of them would time out

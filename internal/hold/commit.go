@@ -196,8 +196,7 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 
 // commitWithReleases sends writes and releases in one transaction. Where other handles
 // share a grant, a guard takes the place of the release. If the transaction was committed,
-// it ends all the releases; it also ends those of locks that turn out to be lost. The other
-// releases are told what the transaction may have written. now is set to the transaction in
+// it ends all the releases; it also ends those of locks that turn out to be lost. The other releases learn what the transaction may have written. now is set to the transaction in
 // progress.
 func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
 	fs := make([]*freeing, len(rs)) // nil for a grant that others share
@@ -239,7 +238,7 @@ func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []
 	return err
 }
 
-// notSent returns the error of a commit of which nothing was sent.
+// notSent returns the error of a commit that sent nothing.
 func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }

@@ -206,7 +206,7 @@ func TestCommitAndReleaseIsNotCutShortByEndOfLock(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
 		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute) // as the cause of a context that is bound to the lock
+			ctx, cancel := context.WithTimeout(ctx, time.Minute) // the cause of a context that is bound to the lock
 			defer cancel()
 			err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {

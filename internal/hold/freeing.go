@@ -30,7 +30,7 @@ func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 type freeing struct {
 	h             *Lock
 	hold          protocol.Hold   // the grant to free, without the attempts sent so far; a hand-over replaces it
-	record        protocol.Record // as the last write left it that is known to have been applied
+	record        protocol.Record // the record after the last write that is known to have been applied
 	mayHaveStored bool            // a later write without an answer may have stored something
 	sentInLease   bool            // the first write was sent before the lease had expired
 	reportsDone   bool            // a release reports that the work is done, and so do its repetitions

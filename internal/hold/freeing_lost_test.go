@@ -52,7 +52,7 @@ func TestReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 func TestReleaseOfLostLockRecognisesItsOwnDeletion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deletes bool
-		fate    lab.Fault // of the first release
+		fate    lab.Fault // the first release's
 		freed   bool
 	}{
 		"another's, after a refusal": {true, refuseReleases("AccessDeniedException"), false},

@@ -51,7 +51,7 @@ func guardsOf(rows []*row) []types.TransactWriteItem {
 	return guards
 }
 
-// GuardError tells the locks how a transaction of the caller's ended. Its items from first
+// GuardError reports to the locks how a transaction of the caller's ended. Its items from first
 // on were Guards.
 func (g *Group) GuardError(err error, first int) error {
 	var cancelled *types.TransactionCanceledException

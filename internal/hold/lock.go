@@ -24,7 +24,7 @@ type Lock struct {
 	session *session // the session whose lease is renewed instead of this grant's; nil if there is none
 	granted decide.Instant
 	dead    *protocol.Record // the dead holder that the key was taken over from; nil if there was none
-	first   *Handle          // of the call that acquired the lock; has its context values
+	first   *Handle          // the handle of the call that acquired the lock; has its context values
 	resumed bool             // Resume made the lock, in this process or an earlier one
 
 	unclaimed bool // resumed, but its caller does not have it yet; guarded by the client's mu

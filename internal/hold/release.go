@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Terms are what the caller of a release wants.
+// Terms are the wishes of a release's caller.
 type Terms struct {
 	Delete  bool // delete the record; otherwise it is kept, marked as released
 	Changes protocol.Changes

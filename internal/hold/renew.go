@@ -169,7 +169,7 @@ func (f *failing) add(r *row, err error) {
 		slog.Duration("remaining", remaining), slog.Int("locks", len(locks)), slog.Int("attempts", attempts), slog.Any("err", locks[worst]))
 }
 
-// renewed records that a lock was renewed. Once no renewal fails any more, it logs that.
+// renewed records that a lock was renewed. Once all renewals succeed again, it logs that.
 func (f *failing) renewed(r *row) {
 	f.mu.Lock()
 	_, failed := f.locks[r]

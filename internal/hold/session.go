@@ -27,8 +27,7 @@ const (
 	touchEvery = lockLease / 3
 )
 
-// UnderSession returns the timing of a record whose session is renewed instead. The margin
-// is that of the given timing.
+// UnderSession returns the timing of a record whose session is renewed instead. The margin stays as it is.
 func UnderSession(of lease.Timing) lease.Timing {
 	return lease.Timing{Lease: lockLease, Margin: of.Margin, Every: touchEvery}
 }

@@ -206,7 +206,7 @@ func TestGuardsHoldWhileGrantAndSessionAreCurrent(t *testing.T) {
 		if err := w.Transact(append(guards, lab.Note("a", "1"))...); err != nil || len(guards) != 2 {
 			t.Fatalf("%d guards: %v", len(guards), err)
 		}
-		lab.Elapse(time.Minute) // to count the renewals
+		lab.Elapse(time.Minute) // a minute's renewals are counted
 		if err := w.Transact(append(guards, lab.Note("a", "2"))...); err != nil {
 			t.Fatal(err)
 		}

@@ -16,14 +16,14 @@ import (
 )
 
 // transaction is one call of Commit or CommitAndRelease. It runs a fence.Commit under the
-// locks, and ends those whose guards failed.
+// locks, and ends the locks with failed guards.
 type transaction struct {
 	*fence.Commit
 	c      *Holds
 	ctx    context.Context // ends with the caller's context, or when the client closes
 	stop   context.CancelFunc
 	holds  []*Lock           // sorted by key
-	rows   []*row            // the rows that are guarded: those of holds and of their session
+	rows   []*row            // the guarded rows: the records of holds, and the row of their session
 	ended  func(*Lock) error // returns why no request may begin under a lock, or nil
 	losses []error           // for each of holds, its loss if the commit has found one
 }

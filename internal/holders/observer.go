@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// State tells whether a holder is alive. It is "" if the holder was not observed.
+// State is the state of a holder: live, dead or unknown. It is "" if the holder was not observed.
 type State string
 
 // Values of State.
@@ -29,7 +29,7 @@ type Observation struct {
 	Record leasehold.Record
 	State  State
 	Beat   liveness.Beat // what the state was decided from
-	Shared bool          // Beat is that of a session
+	Shared bool          // Beat is the session's
 	Gone   bool          // the record was deleted
 	Err    error         // an error of this record, or the one that ended the observation
 

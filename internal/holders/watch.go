@@ -96,7 +96,7 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 	return len(records), len(ids)
 }
 
-// read reads the subjects once, and settles those whose state is known then.
+// read reads the subjects once, and settles each whose state is known then.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
 	look := liveness.Reading{Asked: time.Now()}
 	items, err := w.rows(ctx, subjects)

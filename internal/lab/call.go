@@ -133,8 +133,7 @@ func (c Call) Reads() bool {
 // of clients and sessions.
 var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
 
-// Keys returns the keys that the request names, in order; those of sessions without their
-// ids.
+// Keys returns the keys that the request names, in order. Keys of sessions lack the ids.
 func (c Call) Keys() []string {
 	type key map[string]struct{ S string }
 	type named struct{ Key key }

@@ -10,8 +10,7 @@ import (
 	"time"
 )
 
-// Fault is what the network does with one request: it may send it on once, never or twice,
-// and return any answer.
+// Fault is the network's way with one request: it may send it on once, never or twice, and return any answer.
 type Fault func(*Request) (*http.Response, error)
 
 // Request is a request in flight.

@@ -33,7 +33,7 @@ func (m *Meter) count(op string, res *http.Response) {
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	type capacity struct{ CapacityUnits float64 }
 	var one struct{ ConsumedCapacity capacity }
-	var perTable struct{ ConsumedCapacity []capacity } // of a transaction
+	var perTable struct{ ConsumedCapacity []capacity } // for a transaction
 	_, _ = json.Unmarshal(body, &one), json.Unmarshal(body, &perTable)
 	used := one.ConsumedCapacity.CapacityUnits
 	for _, c := range perTable.ConsumedCapacity {

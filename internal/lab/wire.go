@@ -11,8 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// Wire is the network between one client and the engine. It records all requests; a Fault
-// decides what becomes of each.
+// Wire is the network between one client and the engine. It records all requests; a Fault decides how each ends.
 type Wire struct {
 	Meter *Meter // nil to send requests without metering them
 

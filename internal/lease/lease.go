@@ -108,7 +108,7 @@ type Lease struct {
 	timing   Timing
 	manual   bool
 	until    decide.Instant
-	record   protocol.Record // as the last write left it that is known to have been applied
+	record   protocol.Record // the record after the last write that is known to have been applied
 	begun    bool            // a renewal has started since the last one that was applied
 	handed   time.Duration   // the short lease with which the key was handed over; 0 once a renewal was applied, or if it was not handed over
 	lastErr  error           // error of the last renewal
@@ -322,8 +322,7 @@ func (l *Lease) Duration() time.Duration {
 	return l.timing.Lease
 }
 
-// Versions returns the versions that the record may show: the last one known to have been
-// applied, and those of renewals without an answer. None is added after the lease has
+// Versions returns the versions that the record may show: the last one known to have been applied, and the versions of renewals without an answer. None is added after the lease has
 // ended.
 func (l *Lease) Versions() []string {
 	l.mu.Lock()

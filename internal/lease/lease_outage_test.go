@@ -18,7 +18,7 @@ func reset(*lab.Request) (*http.Response, error) {
 	return nil, lab.ErrReset
 }
 
-// heldThroughOutage returns a lock with HoldThroughOutage, on whose wire an outage begins.
+// heldThroughOutage returns a lock with HoldThroughOutage at the beginning of an outage.
 func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	w.T.Helper()
 	c, wire := w.Client(lab.OutageConfig())
@@ -27,7 +27,7 @@ func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	return lock, wire
 }
 
-func TestLockIsHeldThroughOutageOnlyOnRequest(t *testing.T) { // as awslabs' option to hold the lock on service unavailable
+func TestLockIsHeldThroughOutageOnlyOnRequest(t *testing.T) { // awslabs has this option: hold the lock on service unavailable
 	for name, hold := range map[string]bool{"on request": true, "by default": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -22,7 +22,7 @@ type Attempt struct {
 // ID returns the attempt's version.
 func (a Attempt) ID() string { return a.Version }
 
-// Changes are what a renewal changes besides the version.
+// Changes are the changes of a renewal besides the version.
 type Changes struct {
 	Lease  time.Duration // zero to keep it
 	Record protocol.Changes

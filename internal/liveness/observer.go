@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Observer has what one client has observed of holders. It is safe for concurrent use.
+// Observer has one client's observations of holders. It is safe for concurrent use.
 type Observer struct {
 	*core.Env
 	Records *observed.Versions

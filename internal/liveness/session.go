@@ -30,8 +30,7 @@ type Session struct {
 	deadAt time.Duration   // monotonic: when the session may be marked dead, if it is not renewed
 }
 
-// sessions are the sessions that an observer knows. If there are many, it drops those that
-// no caller has asked for in a while: a session's row is quickly read again.
+// sessions are the sessions that an observer knows. If there are many, it drops sessions that no caller has asked for in a while: a session's row is quickly read again.
 type sessions struct {
 	mu   sync.Mutex
 	byID map[string]*Session

@@ -12,7 +12,7 @@ import (
 
 // Queues are the queues of one client, by key. They are safe for concurrent use.
 //
-// C is the caller's type for what a waiter needs to be handed a key.
+// C is the caller's type for the data that a hand-over to a waiter needs.
 type Queues[C any, G grantType] struct {
 	handOvers        int           // the most hand-overs of a key in a row
 	pollMin, pollMax time.Duration // bounds of the pauses of other processes

@@ -128,7 +128,7 @@ func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 type Key struct{ Partition, Sort string }
 
 // String returns the partition key, followed by the sort key in parentheses if there is
-// one, for people. What could be misread in a line of text is quoted. If it has more than
+// one, for people. A part that could be misread in a line of text is quoted. If it has more than
 // 120 characters, the middle is left out.
 func (k Key) String() string {
 	name := visible.Word(k.Partition)

@@ -201,8 +201,7 @@ func spell(item protocol.Item) written {
 }
 
 // finds fails the test unless an item has all that the peer requires, as the peer spells
-// it. Any version will do if it stays the same. Codes of dynamo-dlm, and leasehold's in
-// their place, must have one form.
+// it. Any version will do if it stays the same. Codes of dynamo-dlm, and leasehold's codes, must have one form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {

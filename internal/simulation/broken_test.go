@@ -23,8 +23,8 @@ import (
 
 // broken is a variant of the product that breaks a promise.
 type broken struct {
-	name  string   // as in the package comment
-	finds []string // prefixes of violations, any of which it may show
+	name  string   // the name in the package comment
+	finds []string // prefixes of violations; it must show one
 	run   func(t *testing.T, seed uint64, w world)
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // Every decision in a run comes from its seed, and never depends on an order that Go's
-// scheduler could change. What happens to a request is drawn for the goroutine on whose
+// scheduler could change. The fate of a request is drawn for the goroutine on whose
 // behalf it is sent, for its operation and keys, and for how many such requests came
 // before. No two processes ever reach the table at one instant, as each message arrives at
 // an instant of its own.
@@ -110,7 +110,7 @@ func (c *process) asksFor(asks string) {
 // at the instant at which it asks for a random number, in an order that the scheduler
 // decides. So that number depends only on requests of earlier instants.
 type asking struct {
-	latest  string // of those at the instant at, the greatest
+	latest  string // the greatest of the requests at that instant
 	at      time.Time
 	earlier string // the latest request before that instant
 }
@@ -129,8 +129,7 @@ func (a asking) and(asks string, now time.Time) asking {
 	return asking{asks, now, a.latest}
 }
 
-// goesAbout records on whose behalf this goroutine, and those that it starts, call the
-// client.
+// goesAbout records on whose behalf this goroutine, and its children, call the client.
 func (c *process) goesAbout(who string) {
 	self, _ := goroutine()
 	c.mu.Lock()

@@ -19,8 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// checker watches a run from outside: what each process sends and receives, what the table
-// applies and in which order, and who trusts what and when. Its reports have the numbers of
+// checker watches a run from outside: what each process sends and receives, what the table applies and in which order, and when each process trusts a grant. Its reports have the numbers of
 // the invariants in docs/guarantees.md.
 type checker struct {
 	mu       sync.Mutex

@@ -35,7 +35,7 @@
 //	seeds      how many, and which; TestSimulation and the others run them
 //	scale      all worlds, until enough operations have met a fault
 //	tally      the operations, and how many met a fault
-//	faults     their names, and which of them happen
+//	faults     their names, and the ones that happen
 //	shrink     the fewest faults that make a seed fail
 //	request    one request of a process, decoded
 //	world      how a run differs from the usual one (type world), the run, its report
@@ -57,7 +57,7 @@
 // # Why a seed can be replayed
 //
 // No random number depends on an order that Go's scheduler could change, and each seed has
-// a thread to itself. What happens to a request depends on the seed, the goroutine that
+// a thread to itself. The fate of a request depends on the seed, the goroutine that
 // sent it, its operation and keys, and how many such requests came before. Two processes
 // never reach the table at one instant, and no two requests are given up at one. The call
 // of a worker never begins at the instant at which its last call returned.

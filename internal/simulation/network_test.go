@@ -31,7 +31,7 @@ type troubles struct {
 	credentials bool // some credentials are expired, and for seconds there are none
 }
 
-// fate is what the network does with one request.
+// fate is the network's way with one request.
 type fate struct {
 	percent     int
 	odd         int           // in thousandths: decides faults that only some networks have

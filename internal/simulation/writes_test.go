@@ -44,7 +44,7 @@ type writes struct {
 type ask struct {
 	key, attempt, kind, lease, place, entry string
 	grants                                  []string
-	index                                   int // of the item in its transaction
+	index                                   int // the index of the item in its transaction
 }
 
 func newWrites() *writes {
@@ -175,7 +175,7 @@ func (c *checker) doubted(key string) {
 	}
 }
 
-// failed reports whether a condition failed; for a transaction, that of the item at index.
+// failed reports whether a condition failed: in a transaction, the condition of the item at index.
 func failed(res *http.Response, index int) bool {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {

@@ -108,7 +108,7 @@ func (r *results) tables() string {
 	return b.String()
 }
 
-// comes returns the page's words for what a write sees of the trouble.
+// comes returns the page's words for the trouble that a write sees.
 func (x trouble) comes() string {
 	if x.vault != nil {
 		return "an error of the credential provider"

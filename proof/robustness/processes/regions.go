@@ -180,7 +180,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 		}
 		panic(http.ErrAbortHandler)
 	case dark == stopped:
-		<-over // and the request is served, though its client has gone
+		<-over // the request is served after its client has gone
 	case dark == slow:
 		wait(2 * time.Second)
 	case dark == sluggish:

@@ -60,7 +60,7 @@ var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *w
 	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
 }}
 
-// waits is a worker's longest wait for a lock.
+// waits returns the context of a wait for a lock, which ends after three leases at most.
 func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }

@@ -45,7 +45,7 @@ func plain(text string) string {
 	return checked.ReplaceAllString(lines.String(), "")
 }
 
-func TestGoOfPagesIsQuotedFromTestedFiles(t *testing.T) {
+func TestGoCodeInPagesIsQuotedFromTestedFiles(t *testing.T) {
 	t.Chdir(root)
 	var tested []string
 	for _, pattern := range sources {

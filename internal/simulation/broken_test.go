@@ -82,7 +82,7 @@ func deafToBreaks(t *testing.T, seed uint64, w world) {
 	likewise(breakingShared)(t, seed, w)
 }
 
-func TestSimulationCatchesABrokenCommit(t *testing.T) {
+func TestSimulationCatchesBrokenCommits(t *testing.T) {
 	areFound(t, 500,
 		broken{"a guard on the owner alone", []string{"invariant 4"}, tampered(guardOnOwnerAlone, simulate)},
 		broken{"a new token for every request", []string{"invariant 8"}, tampered(newTokenEveryTime, simulate)},
@@ -125,7 +125,7 @@ func TestSimulationCatchesBrokenParts(t *testing.T) {
 	)
 }
 
-func TestSimulationCatchesClocksThatDifferByMoreThanIsDeclared(t *testing.T) {
+func TestSimulationCatchesClocksBeyondDeclaredSkew(t *testing.T) {
 	areFound(t, 500,
 		broken{"clocks that differ by more than is declared", []string{"invariant 1:", "invariant 5:"}, skewedBy(3 * time.Second)},
 		broken{"a lease that is over before its watcher has seen it pass", []string{"invariant 1:", "invariant 7:"}, likewise(func(_ uint64) world {
@@ -143,7 +143,7 @@ func leaping(c *process, r *worker) {
 	}
 }
 
-func TestSimulationCatchesABrokenElection(t *testing.T) {
+func TestSimulationCatchesBrokenElections(t *testing.T) {
 	elections := func(plan electionPlan) func(*testing.T, uint64, world) {
 		return func(t *testing.T, seed uint64, w world) {
 			w.misread = plan.misread
@@ -200,7 +200,7 @@ func observeOnce(ctx context.Context, e *election.Election) iter.Seq2[election.L
 	}
 }
 
-func TestSemaphoresOfBadMannersAreFound(t *testing.T) {
+func TestSimulationCatchesBrokenSemaphores(t *testing.T) {
 	taking := func(take permitManners) func(*testing.T, uint64, world) {
 		return func(t *testing.T, seed uint64, w world) { simulateSemaphore(t, seed, w, take) }
 	}
@@ -224,7 +224,7 @@ func forgotten(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, _
 	return nil, errors.New("forgotten")
 }
 
-func TestPhilosophersOfBadMannersAreFound(t *testing.T) {
+func TestSimulationCatchesBrokenPhilosophers(t *testing.T) {
 	dining := func(take manners) func(*testing.T, uint64, world) {
 		return func(t *testing.T, seed uint64, w world) { dine(t, seed, w, take) }
 	}

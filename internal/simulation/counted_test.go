@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestOperationIsFaultedOnceHoweverManyFaultsItMeets(t *testing.T) {
+func TestOperationWithSeveralFaultsCountsOnce(t *testing.T) {
 	c := &process{run: &run{checker: newChecker()}, own: map[string]*operation{}, workers: map[string]string{}, lastAsked: map[string]asking{}}
 	sends := func(ctx context.Context, op string, faults ...fault) {
 		r := newRequest(c, lab.Call{Op: op, Body: []byte(`{"Key":{"key":{"S":"a"}}}`)})

@@ -17,7 +17,7 @@ import (
 
 // Work is done once for each label, or in each period. Some of it fails, and some of its
 // processes die in the middle.
-func TestSimulationOfWorkThatIsDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
+func TestSimulationOfWorkDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
 
 func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }
 
@@ -36,7 +36,7 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 
 // Clients are closed while others of their goroutines do work once: Close releases their
 // locks, and a later release returns whether the mark is stored.
-func TestSimulationOfClosingAmongWorkThatIsDoneOnce(t *testing.T) {
+func TestSimulationOfClosingAmongWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
 
@@ -189,7 +189,7 @@ func (c *checker) unmarkedForGood(lock *leasehold.Lock) {
 	}
 }
 
-func TestSimulationCatchesWorkThatIsDoneTwice(t *testing.T) {
+func TestSimulationCatchesWorkDoneTwice(t *testing.T) {
 	areFound(t, 200,
 		broken{"a grant that does not ask what was done", []string{"invariant 17: process granted"}, tampered(askingNothing, likewise(once))},
 		broken{"a mark of work that failed", []string{"invariant 17:"}, likewise(func(seed uint64) world {

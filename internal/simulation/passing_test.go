@@ -12,7 +12,7 @@ import (
 
 // Grants are detached by one process and resumed by others, sometimes by two at once. All
 // promises hold.
-func TestSimulationOfPassingOn(t *testing.T) { forSeeds(t, worldSeeds, likewise(passingOn)) }
+func TestSimulationOfDetachAndResume(t *testing.T) { forSeeds(t, worldSeeds, likewise(passingOn)) }
 
 func passingOn(_ uint64) world {
 	return world{work: (*process).sectionPassedOn}

@@ -77,7 +77,7 @@ func idsOf(faults []injected) []string {
 
 // A plan of a few faults shows the cause of a failure. It must fail, need each of its
 // faults, and be repeatable.
-func TestFailingSeedIsCutDownToTheFaultsThatItNeeds(t *testing.T) {
+func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
 	for !strings.HasPrefix(s.problem, "invariant 8:") {

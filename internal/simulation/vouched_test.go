@@ -24,7 +24,7 @@ import (
 // Most clients have wall clocks with a bound, which are wrong by all of it and are set
 // while leases run. The clocks of the others show anything. There are locks, shared leases
 // and queues. All promises hold.
-func TestSimulationOfVouchedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(vouchedClocks(1))) }
+func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(vouchedClocks(1))) }
 
 // mostVouched is the largest bound of a client of these worlds.
 const mostVouched = 500 * time.Millisecond
@@ -60,7 +60,7 @@ func vouchedClocks(times float64) func(seed uint64) world {
 
 // Clients with bounded clocks hand one key to the next in the queue, each after a moment. A
 // client takes the key over if the lease of the one before has ended.
-func TestSimulationOfQueuesAndVouchedClocks(t *testing.T) {
+func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedLines))
 }
 
@@ -80,7 +80,7 @@ func vouchedLines(seed uint64) world {
 
 // Work is done once by clients with bounded clocks: a waiter takes over from a holder that
 // died in the middle, and does the work again.
-func TestSimulationOfVouchedClocksAndWorkThatIsDoneOnce(t *testing.T) {
+func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedOnce))
 }
 
@@ -150,7 +150,7 @@ func (m attributeMap) endOf() string {
 	return protocol.VersionOfHex(hex.EncodeToString(raw[8:]))
 }
 
-func TestSimulationCatchesClocksThatAreWrongByMoreThanIsVouched(t *testing.T) {
+func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 	found := []string{"invariant 1:", "invariant 7:", "invariant 11:"}
 	areFound(t, 500,
 		broken{"clocks that are wrong by more than MaxSkew", found, likewise(vouchedClocks(8))},

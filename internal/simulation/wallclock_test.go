@@ -21,7 +21,7 @@ const wallSkew = 300 * time.Millisecond
 // The layouts with an expiry time, on networks as bad as all others. No client trusts its
 // lock longer than until the expiry less the declared skew, and no two clients at a time;
 // free locks and dead holders' locks are granted in time.
-func TestSimulationOfLayoutsByTheClock(t *testing.T) {
+func TestSimulationOfLayoutsWithExpiry(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
 

@@ -57,7 +57,7 @@ func TestNarrowHalvesUncertaintyWithEachReply(t *testing.T) {
 	})
 }
 
-func TestHonestSkewIsTwiceErrorOfClock(t *testing.T) {
+func TestSkewToSetIsTwiceErrorOfClock(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},

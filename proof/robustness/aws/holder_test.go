@@ -111,7 +111,7 @@ func TestHolderContinuesRenewingOnceCauseIsGone(t *testing.T) {
 	})
 }
 
-func TestWaitGoesOnThroughTroubleThatPasses(t *testing.T) {
+func TestWaitOutlivesTemporaryTrouble(t *testing.T) {
 	for kind, config := range configs {
 		for _, x := range troubles {
 			t.Run(kind+"/"+x.name, func(t *testing.T) {

@@ -100,7 +100,7 @@ func TestSimulationCatchesBrokenPartsInOddWorlds(t *testing.T) {
 		broken{"holders without break notices", []string{"invariant 16:"}, deafToBreaks},
 		broken{"commits that look at no session, while closing", []string{"invariant 4"}, tampered(guardedByNoSession, likewise(closing))},
 		broken{"a damaged row that is read as an instant", []string{"invariant 7:", "invariant 11:"}, misreadAsAnInstant},
-		broken{"a grant that is resumed whatever it shows", []string{"invariant"}, tampered(renewedWhateverItShows, likewise(passingOn))},
+		broken{"a grant that is resumed whatever it shows", []string{"invariant"}, tampered(renewedWhateverItShows, likewise(detaching))},
 	)
 }
 

@@ -43,8 +43,8 @@
 //	clocks     the clocks of a process: their rates, their jumps, and suspends
 //	chance     random numbers, which all depend on the seed
 //	network    lost, delayed, repeated and refused requests
-//	workloads  locks, once, groups, passing, hands (of an operator), closing, odd,
-//	           outages, wallclock, vouched, semaphores, elections,
+//	workloads  locks, once, groups, detach, hands (of an operator), closing, odd,
+//	           outages, wallclock, boundedclocks, semaphores, elections,
 //	           philosophers, load, everything
 //	checker    what was sent, applied and believed; sights, checkgrants, checksessions,
 //	           checkcommits

@@ -15,14 +15,14 @@ import (
 // process is one process of a run.
 type process struct {
 	*run
-	id      int
-	client  *leasehold.Client
-	clocks  *clocks
-	rate    float64 // rate of its clocks, where 1 is right
-	lease   time.Duration
-	shared  bool          // its locks have a shared lease
-	native  bool          // its layout is native
-	vouches time.Duration // bound of its wall clock; 0 if there is none
+	id        int
+	client    *leasehold.Client
+	clocks    *clocks
+	rate      float64 // rate of its clocks, where 1 is right
+	lease     time.Duration
+	shared    bool          // its locks have a shared lease
+	native    bool          // its layout is native
+	wallBound time.Duration // bound of its wall clock; 0 if there is none
 
 	asked map[string]uint64     // number of requests, by their description; guarded by checker.mu
 	own   map[string]*operation // the client's own operations, by their description; guarded by checker.mu
@@ -73,7 +73,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 		cfg.Retention = 0 // no released record is kept
 	}
 	cfg.OnEvent = c.onEvent
-	c.shared, c.native, c.vouches = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
+	c.shared, c.native, c.wallBound = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
 	// The rates of two clocks together stay within the margin of a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}

@@ -12,14 +12,14 @@ import (
 
 // Grants are detached by one process and resumed by others, sometimes by two at once. All
 // promises hold.
-func TestSimulationOfDetachAndResume(t *testing.T) { forSeeds(t, worldSeeds, likewise(passingOn)) }
+func TestSimulationOfDetachAndResume(t *testing.T) { forSeeds(t, worldSeeds, likewise(detaching)) }
 
-func passingOn(_ uint64) world {
-	return world{work: (*process).sectionPassedOn}
+func detaching(_ uint64) world {
+	return world{work: (*process).sectionDetached}
 }
 
-// sectionPassedOn runs section, or detaches a grant that others resume.
-func (c *process) sectionPassedOn(r *worker) {
+// sectionDetached runs section, or detaches a grant that others resume.
+func (c *process) sectionDetached(r *worker) {
 	if r.IntN(3) == 0 {
 		c.passOn(r)
 	} else {

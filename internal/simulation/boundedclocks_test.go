@@ -24,24 +24,24 @@ import (
 // Most clients have wall clocks with a bound, which are wrong by all of it and are set
 // while leases run. The clocks of the others show anything. There are locks, shared leases
 // and queues. All promises hold.
-func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(vouchedClocks(1))) }
+func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(boundedClocks(1))) }
 
-// mostVouched is the largest bound of a client of these worlds.
-const mostVouched = 500 * time.Millisecond
+// mostBound is the largest bound of a client of these worlds.
+const mostBound = 500 * time.Millisecond
 
-// vouchedClocks returns worlds in which clocks are wrong by that many times their bound.
-func vouchedClocks(times float64) func(seed uint64) world {
+// boundedClocks returns worlds in which clocks are wrong by that many times their bound.
+func boundedClocks(times float64) func(seed uint64) world {
 	return func(seed uint64) world {
 		return world{
 			shared: seed%5 == 0, forgets: seed%2 == 0,
 			config: func(cfg *leasehold.Config, rng *rand.Rand) {
 				if rng.IntN(4) > 0 {
-					cfg.MaxSkew = time.Millisecond + upTo(rng, mostVouched).Truncate(time.Millisecond)
+					cfg.MaxSkew = time.Millisecond + upTo(rng, mostBound).Truncate(time.Millisecond)
 				}
 			},
 			wall: func(c *process, rng *rand.Rand) time.Duration {
-				wrong := time.Duration(times * float64(c.vouches))
-				if c.vouches == 0 {
+				wrong := time.Duration(times * float64(c.wallBound))
+				if c.wallBound == 0 {
 					wrong = 10 * time.Second
 				}
 				return upTo(rng, 2*wrong) - wrong
@@ -65,7 +65,7 @@ func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
 }
 
 func vouchedLines(seed uint64) world {
-	w := vouchedClocks(1)(seed)
+	w := boundedClocks(1)(seed)
 	w.shared = false
 	w.config = func(cfg *leasehold.Config, rng *rand.Rand) {
 		cfg.MaxSkew = time.Millisecond + upTo(rng, 100*time.Millisecond).Truncate(time.Millisecond)
@@ -85,7 +85,7 @@ func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
 }
 
 func vouchedOnce(seed uint64) world {
-	w := vouchedClocks(1)(seed)
+	w := boundedClocks(1)(seed)
 	w.keeps = true
 	usual := w.work
 	w.work = func(c *process, r *worker) {
@@ -116,7 +116,7 @@ func (c *process) holdForAMoment(r *worker) {
 
 // trust returns how long a request that begins a lease is trusted.
 func (r *request) trust(lease time.Duration) time.Duration {
-	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.vouches
+	return lease - time.Duration(float64(lease)*float64(usualMargin)/float64(usualLease)) - r.by.wallBound
 }
 
 // notesEnds records until when the versions that r has written are trusted, if they contain
@@ -137,7 +137,7 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 // hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
-	return ok && r.by.vouches > 0 && !r.at.Before(until)
+	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
 // endOf returns the version that the lease end in an item is about.
@@ -153,10 +153,10 @@ func (m attributeMap) endOf() string {
 func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 	found := []string{"invariant 1:", "invariant 7:", "invariant 11:"}
 	areFound(t, 500,
-		broken{"clocks that are wrong by more than MaxSkew", found, likewise(vouchedClocks(8))},
+		broken{"clocks that are wrong by more than MaxSkew", found, likewise(boundedClocks(8))},
 		broken{"ends that are believed of every version", found, func(t *testing.T, seed uint64, w world) {
 			w.misread = withEndsOfEveryVersion
-			likewise(vouchedClocks(1))(t, seed, w)
+			likewise(boundedClocks(1))(t, seed, w)
 		}},
 		broken{"a hand-over to the head that says an end", found, tampered(withAnEndForTheHead, likewise(vouchedLines))},
 	)

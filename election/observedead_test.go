@@ -43,7 +43,7 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestEndedSessionHasNoLeader(t *testing.T) {
+func TestLeaderOfEndedSessionIsNotYielded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true

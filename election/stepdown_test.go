@@ -377,7 +377,7 @@ func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
 	})
 }
 
-func TestStepDownReachesLeaderWhoseGrantHadNoReply(t *testing.T) {
+func TestStepDownReachesLeaderGrantedWithoutReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())

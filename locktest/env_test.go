@@ -69,7 +69,7 @@ func TestLockLeftHeldIsReportedByName(t *testing.T) {
 	})
 }
 
-func TestReleasedLockIsNoLeak(t *testing.T) {
+func TestReleasedLockIsNotLeak(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
@@ -100,7 +100,7 @@ func TestReleasedLockIsNoLeak(t *testing.T) {
 	}
 }
 
-func TestLocksHeldByEnvAreNoLeak(t *testing.T) {
+func TestLocksHeldByEnvAreNotLeaks(t *testing.T) {
 	inBubble(t, func(_ *testing.T, env *locktest.Env) {
 		env.Hold("held")
 		env.Steal("stolen")

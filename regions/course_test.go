@@ -117,7 +117,7 @@ func TestCourseChoosesRegionByOutcomes(t *testing.T) {
 	}
 }
 
-func TestRequestFromBeforeMoveCausesNoMove(t *testing.T) {
+func TestRequestFromBeforeMoveDoesNotCauseMove(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)

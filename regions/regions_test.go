@@ -346,7 +346,7 @@ func TestProbeIsAStronglyConsistentRead(t *testing.T) {
 	})
 }
 
-func TestDBOfOneRegionDescribesNoTable(t *testing.T) {
+func TestDBOfOneRegionDoesNotDescribeTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		wire := w.Wire()
 		home := w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Region = wire, names[0] }).Client

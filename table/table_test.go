@@ -226,7 +226,7 @@ func (d *describing) becomeStrong() {
 	d.ttl.TimeToLiveStatus = types.TimeToLiveStatusDisabled
 }
 
-func TestCreateTurnsNoTTLOnInStrongTable(t *testing.T) {
+func TestCreateDoesNotTurnOnTTLOfStrongTable(t *testing.T) {
 	db := describing{
 		table: &types.TableDescription{
 			TableStatus:            types.TableStatusActive,
@@ -242,7 +242,7 @@ func TestCreateTurnsNoTTLOnInStrongTable(t *testing.T) {
 	}
 }
 
-func TestCheckOfNoTableIsErrTableNotFound(t *testing.T) {
+func TestCheckOfMissingTableIsErrTableNotFound(t *testing.T) {
 	_, err := table.Check(t.Context(), newDB(t), table.Spec{Name: "locks"})
 	if !errors.Is(err, leasehold.ErrTableNotFound) || !strings.Contains(err.Error(), "locks") {
 		t.Errorf("check: %v", err)

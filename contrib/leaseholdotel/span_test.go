@@ -200,7 +200,7 @@ func TestFailedCommitShowsItsError(t *testing.T) {
 	})
 }
 
-func TestReleaseOfLostLockShowsNoSecondHold(t *testing.T) {
+func TestReleaseOfLostLockDoesNotCountHoldTwice(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

@@ -157,7 +157,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	})
 }
 
-func TestCommitCountsByOutcome(t *testing.T) {
+func TestCommitsAreCountedByOutcome(t *testing.T) {
 	rig := newRig(t)
 	unknown := &leasehold.OpError{Op: "commit", Err: fmt.Errorf("%w: %w", leasehold.ErrUnknownOutcome, &leasehold.LostError{})}
 	for _, err := range []error{nil, &leasehold.CommitError{}, &leasehold.LostError{}, unknown, errors.New("AccessDeniedException")} {

@@ -173,7 +173,7 @@ func TestCountersStartAtZero(t *testing.T) {
 	}
 }
 
-func TestCommitCountsByOutcome(t *testing.T) {
+func TestCommitsAreCountedByOutcome(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	unknown := &leasehold.OpError{Op: "commit", Err: fmt.Errorf("%w: %w", leasehold.ErrUnknownOutcome, &leasehold.LostError{})}

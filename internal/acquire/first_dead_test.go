@@ -104,7 +104,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 	}
 }
 
-func TestWrongClockDelaysOrRefusesTryButLosesNoLock(t *testing.T) {
+func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

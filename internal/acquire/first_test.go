@@ -53,7 +53,7 @@ func TestDeadHolderIsTakenOverOneLeaseAfterFirstRead(t *testing.T) {
 	})
 }
 
-func TestDelayBetweenClockReadsMakesNoTakeoverTooEarly(t *testing.T) {
+func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 	by := layout.DynamoDLM{NoSlots: true}
 	inWorldOf(t, by, func(t *testing.T, w *world) {
 		w.client("dead").one("job")
@@ -407,7 +407,7 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 	})
 }
 
-func TestUnansweredGrantOfSeveralIsResolvedFirst(t *testing.T) {
+func TestAcquireAnyResolvesUnansweredGrantBeforeOthers(t *testing.T) {
 	for name, then := range map[string]error{"at once": nil, "through throttling": &types.ProvisionedThroughputExceededException{}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -576,7 +576,7 @@ func TestThrottledBatchReadIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWithTurnSendsNoBatchRead(t *testing.T) {
+func TestAcquireAnyWithLocalTurnDoesNotReadAllKeys(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("a")
 		c := w.client("me")

@@ -297,7 +297,7 @@ func TestThrottledKeyDoesNotBlockOtherKeys(t *testing.T) {
 	})
 }
 
-func TestFailureOfOneKeyRepeatsOthersNoMoreOften(t *testing.T) {
+func TestFailingKeyDoesNotCauseMoreReadsOfOthers(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
 		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // keys are read together
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },

@@ -30,7 +30,7 @@ func TestTryDoesNotTrustFormerLivenessOfSession(t *testing.T) {
 	})
 }
 
-func TestGrantRequestEndsWhenGrantWouldNoLongerBeTrusted(t *testing.T) {
+func TestGrantRequestIsGivenUpWhenGrantWouldBeUntrusted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))

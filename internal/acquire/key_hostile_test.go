@@ -103,7 +103,7 @@ func TestWaiterReadsAtMostEvery25msOnAnyRecord(t *testing.T) {
 
 // Anyone who may write the rows of shared leases can end each of them, and keep a dead one
 // alive. No content of such a row does more than that.
-func TestForgedSessionRowCausesNoExtraRequests(t *testing.T) {
+func TestForgedSessionRowDoesNotCauseExtraRequests(t *testing.T) {
 	id := "abcdefghijklmnopqrstuvwxyz"
 	mallory := lab.Str("mallory/" + id)
 	for name, forged := range map[string]map[string]types.AttributeValue{

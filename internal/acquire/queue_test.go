@@ -56,7 +56,7 @@ func TestKeyHandedOverAndBrokenBeforeRejectionIsNotHeld(t *testing.T) {
 	})
 }
 
-func TestHeadThatReplacesItsGrantKeepsQueueOfOthers(t *testing.T) {
+func TestHeadThatReplacesItsGrantKeepsOthersQueued(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")

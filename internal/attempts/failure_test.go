@@ -54,7 +54,7 @@ func clientOf(w *lab.World, p *provider, cfg leasehold.Config) *leasehold.Client
 	return w.ClientOf(w.Connect(nil, func(o *dynamodb.Options) { o.Credentials = p }), cfg)
 }
 
-func TestBriefLackOfCredentialsEndsNoCall(t *testing.T) {
+func TestCallsSurviveBriefLackOfCredentials(t *testing.T) {
 	type calls = func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
 	for name, do := range map[string]calls{
 		"acquire": func(ctx context.Context, c *leasehold.Client, _ *leasehold.Lock) error {
@@ -172,7 +172,7 @@ func TestClientWithoutCredentialsFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestCredentialServersErrorIsNoDynamoDBOutage(t *testing.T) {
+func TestCredentialServersErrorIsNotDynamoDBOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.OutageConfig())

@@ -138,7 +138,7 @@ func senderTo(t *testing.T, body string) *Sender {
 }
 
 // The server returns one item of a batch, and reports the whole batch as unread.
-func TestBatchThatMakesNoProgressIsEnded(t *testing.T) {
+func TestBatchReadWithoutProgressFails(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError

@@ -237,7 +237,7 @@ func play(n *network, s *Sender, course []fate) string {
 	return ""
 }
 
-func TestSequenceEndsUnansweredWhenAConditionCouldNameNoMore(t *testing.T) {
+func TestSequenceEndsWhenConditionIsFull(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = slices.Repeat([]fate{dropped}, 1000)
@@ -354,7 +354,7 @@ func TestThrottlingAndConflictsAreReported(t *testing.T) {
 	})
 }
 
-func TestRecordIsReadFromEngineThatReturnsNoItem(t *testing.T) {
+func TestRecordIsReadIfEngineOmitsItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.put("base")

@@ -183,7 +183,7 @@ func TestDataAndAttributesSurviveUnlessTheyAreReplaced(t *testing.T) {
 	})
 }
 
-func TestDamagedRecordIsNeverTakenForFree(t *testing.T) {
+func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, change := range map[string]map[string]types.AttributeValue{

@@ -197,7 +197,7 @@ func TestAcquireAnySkipsOrSharesKeyOfItsContext(t *testing.T) {
 	})
 }
 
-func TestNoWaitAnyTakesOverKeyOfDeadSession(t *testing.T) {
+func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		held := w.AcquireAll(holder, leasehold.Keys("x", "y"))
@@ -267,7 +267,7 @@ func TestAcquireAnyPassesSessionThatCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestNoWaitAnyReportsSilenceAfterFreedKey(t *testing.T) {
+func TestAcquireAnyNoWaitReportsSilenceAfterFreedKey(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },

@@ -214,7 +214,7 @@ func TestSecondCloseWaitsNoLongerThanItsContext(t *testing.T) {
 	})
 }
 
-func TestCloseAtTheInstantOfAGrantLeavesNoLockBehind(t *testing.T) {
+func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
 	// The scheduler decides which comes first, so both are tried often.
 	for range 2 {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -295,7 +295,7 @@ func TestCloseWaitsForUndoInProgress(t *testing.T) {
 	})
 }
 
-func TestClosingClientSharesNoGrant(t *testing.T) {
+func TestClosingClientDoesNotShareGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		closed := make(chan error, 1)

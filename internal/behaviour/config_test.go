@@ -153,7 +153,7 @@ func refuse(code string) lab.Fault {
 	}
 }
 
-func TestContentionIsNoErrorForWaiter(t *testing.T) { // in dynamolock it is one
+func TestWaiterDoesNotFailUnderContention(t *testing.T) { // in dynamolock it is one
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -300,7 +300,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	})
 }
 
-func TestRetentionIsRefusedWhereNoReleasedRecordCouldExpire(t *testing.T) {
+func TestRetentionIsRefusedIfRecordsAreNotKept(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
 		cfg := lab.ConfigOf("locks", l)
 		cfg.Retention = time.Hour

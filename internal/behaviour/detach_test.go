@@ -85,7 +85,7 @@ func TestReleasedHandleDetachesNothing(t *testing.T) {
 	})
 }
 
-func TestDetachedGrantNamesRenewalsThatHadNoAnswer(t *testing.T) {
+func TestDetachedGrantContainsUnansweredRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

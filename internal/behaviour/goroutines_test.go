@@ -26,7 +26,7 @@ func goroutinesOf(fn func()) int {
 const strays = 5
 
 // Goroutines cost memory: a few kilobytes each, for as long as a lock is held.
-func TestHeldLockCostsNoGoroutine(t *testing.T) {
+func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 		t.Run(kind, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -367,7 +367,7 @@ func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
 
 // The holder has renewed since it was handed the key, so the others in the queue may be
 // alive as well.
-func TestTakeoverFromRenewedHolderSuspendsNoQueue(t *testing.T) {
+func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
 	for name, before := range map[string]time.Duration{"that was handed the key": 2 * time.Second, "that was granted it": 0} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -542,7 +542,7 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 }
 
 // The head has changed, and the record cannot be decoded: the grant may still be current.
-func TestHandOverOfDamagedRecordIsNoRelease(t *testing.T) {
+func TestHandOverOfDamagedRecordIsNotReportedAsRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.leave[0]()

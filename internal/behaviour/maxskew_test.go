@@ -242,7 +242,7 @@ func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 	}
 }
 
-func TestMarginSeparatesClocksThatAreWrongByMaxSkew(t *testing.T) {
+func TestMarginCoversClocksThatAreWrongByMaxSkew(t *testing.T) {
 	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each declares more than its clock is wrong
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })

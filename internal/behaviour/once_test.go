@@ -37,7 +37,7 @@ func isDone(t *testing.T, err error, label string) *leasehold.DoneError {
 	return done
 }
 
-func TestOnceIsNotDoneAgain(t *testing.T) {
+func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

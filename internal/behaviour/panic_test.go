@@ -18,7 +18,7 @@ func panicOf(fn func()) (value any) {
 	return nil
 }
 
-func TestPanicInOnEventLeavesNoLockWithoutAHandle(t *testing.T) {
+func TestPanicInOnEventReleasesLock(t *testing.T) {
 	for name, acquire := range map[string]func(context.Context, *leasehold.Client) error{
 		"Acquire": func(ctx context.Context, c *leasehold.Client) error { _, err := c.Acquire(ctx, "job"); return err },
 		"AcquireAll": func(ctx context.Context, c *leasehold.Client) error {

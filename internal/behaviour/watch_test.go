@@ -114,7 +114,7 @@ func TestWatchObservesOneSortKey(t *testing.T) {
 	})
 }
 
-func TestWatchReportsEachThrottledReadAndNoOther(t *testing.T) {
+func TestWatchReportsExactlyTheThrottledReads(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault              lab.Fault
 		throttled, failing int // number of reports of each kind

@@ -71,7 +71,7 @@ func TestBusyFileEndsCommandAtItsLimit(t *testing.T) {
 	}
 }
 
-func TestBusyFileIsWaitedForUntilItIsFree(t *testing.T) {
+func TestCommandWaitsUntilBusyFileIsFree(t *testing.T) {
 	t.Parallel()
 	for name, wait := range map[string][]string{"for ever": nil, "-w": {"-w", "25s"}} {
 		t.Run(name, func(t *testing.T) {

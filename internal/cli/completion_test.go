@@ -24,7 +24,7 @@ func TestCompletionOffersOnlyWordsThatShellsReadLiterally(t *testing.T) {
 	}
 }
 
-func TestCompletionOffersNoHostileNamesOfTable(t *testing.T) {
+func TestCompletionDoesNotOfferHostileNamesFromTable(t *testing.T) {
 	dir := t.TempDir()
 	vars := map[string]string{"HOME": dir, "LEASEHOLD_FILE": filepath.Join(dir, "locks.db"), "AWS_EC2_METADATA_DISABLED": "true"}
 	for _, key := range append([]string{"plain/1", "plain/2"}, hostileNames...) {

@@ -31,7 +31,7 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 
 // These are the lines that overlap with themselves: cron mails the output of a line,
 // whatever its exit code.
-func TestCrontabSkippedTurnSendsNoMail(t *testing.T) {
+func TestCrontabDoesNotMailSkippedTurn(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
 	if len(lines) < 4 {

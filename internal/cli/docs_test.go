@@ -216,7 +216,7 @@ func reads(t *testing.T, script string, in place) {
 	}
 }
 
-func TestShellLinesOfTheGuidesRun(t *testing.T) {
+func TestShellCommandsInGuidesRun(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	for _, f := range fences(documents(t, guides...)) {
@@ -238,7 +238,7 @@ func TestShellLinesOfTheGuidesRun(t *testing.T) {
 	}
 }
 
-func TestShellLineRulesOfTheGuidesMatchBlocks(t *testing.T) {
+func TestShellCommandRulesMatchGuideBlocks(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range treatments {
@@ -252,7 +252,7 @@ func TestShellLineRulesOfTheGuidesMatchBlocks(t *testing.T) {
 
 var commandTyped = regexp.MustCompile(`(?m)^ *(?:leasehold|go|make|git|docker|kubectl|aws) `)
 
-func TestCommandsInTheGuidesAreMarkedAsShellLines(t *testing.T) {
+func TestCommandsInGuidesAreMarkedAsShell(t *testing.T) {
 	t.Parallel()
 	for _, f := range fences(documents(t, guides...)) {
 		if f.language == "" && commandTyped.MatchString(f.text) {
@@ -341,7 +341,7 @@ func TestHeldCheckInTroubleDoesNotReportFree(t *testing.T) {
 
 var crontabTime = regexp.MustCompile(`^(?:\S+ ){5}`)
 
-func TestCrontabLinesOfTheGuidesRun(t *testing.T) {
+func TestCrontabLinesInGuidesRun(t *testing.T) {
 	t.Parallel()
 	ran := 0
 	for _, f := range fences(documents(t, guides...)) {

@@ -279,7 +279,7 @@ func TestDoctorEndsWithoutAnswers(t *testing.T) {
 	}
 }
 
-func TestServerOtherThanDynamoDBIsNamed(t *testing.T) {
+func TestDoctorReportsServerOtherThanDynamoDB(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -100,7 +100,7 @@ func TestElectAfterOutageDoesNotWaitForItself(t *testing.T) {
 
 // After a signal to end, elect starts no other CMD, even if the first CMD ignored the
 // signal until its term was lost.
-func TestElectStartsNoCMDAfterEndingSignalOnAnyTable(t *testing.T) {
+func TestElectDoesNotStartCMDAfterSignalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",

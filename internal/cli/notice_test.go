@@ -26,7 +26,7 @@ func TestUnnamedStoreIsReportedByEveryCommand(t *testing.T) {
 	}
 }
 
-func TestDoctorReportsUnnamedStoreOnlyInItsTable(t *testing.T) {
+func TestDoctorReportsUnnamedStoreInItsTable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, dir, bare(dir), "doctor")

@@ -25,7 +25,7 @@ func withoutReader(t *testing.T, dir string, env []string, args ...string) (stde
 	return p.stderr.String(), code
 }
 
-func TestReaderThatClosesStdoutIsNoErrorOnAnyTable(t *testing.T) {
+func TestClosedStdoutReaderIsNotAnErrorOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)

@@ -163,7 +163,7 @@ func TestStoreBehindUnreadableDirectoryOpens(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-func TestRootFollowsNoPlantedLink(t *testing.T) {
+func TestRootDoesNotFollowPlantedLink(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE/made" link; ln -s "$ELSEWHERE/made" k.prom`)
@@ -182,7 +182,7 @@ func TestRootFollowsNoPlantedLink(t *testing.T) {
 
 // The owner of a file matters as much as the target of a link, since the owner can read and
 // change the file.
-func TestRootUsesNoPlantedFileInSharedDirectory(t *testing.T) {
+func TestRootDoesNotUsePlantedFileInSharedDirectory(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`touch events grant k.prom; echo 0123456789abcdef0123456789abcdef >token; chmod 600 token; mkdir dir; mkfifo fifo; ln -s /dev/full device`)

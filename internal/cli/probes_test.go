@@ -135,7 +135,7 @@ func TestUsedProbeAddressIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	first.ends(128 + int(syscall.SIGTERM))
 }
 
-func TestProbeAnswerSendsNoRequest(t *testing.T) {
+func TestProbeAnswerDoesNotSendRequest(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {

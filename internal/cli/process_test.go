@@ -212,7 +212,7 @@ func TestSignalThatEndsCMDIsInExitCodeOnAnyTable(t *testing.T) {
 	dead(t, child, "the signal did not reach CMD's group")
 }
 
-func TestLockedMetricsFileDelaysNoRunOnAnyTable(t *testing.T) {
+func TestLockedMetricsFileDoesNotDelayRunOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	f, err := os.Create(filepath.Join(dir, "m.prom"))
@@ -229,7 +229,7 @@ func TestLockedMetricsFileDelaysNoRunOnAnyTable(t *testing.T) {
 	p.said("the metrics could not be written to m.prom: ")
 }
 
-func TestCommandToTypeHasNoTerminalSequencesOnAnyTable(t *testing.T) {
+func TestCommandToTypeOmitsTerminalSequencesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)

@@ -169,7 +169,7 @@ func TestAcquireEndsIfServerHangsBeforeGrantIsWritten(t *testing.T) {
 	}
 }
 
-func TestDeniedActionIsNamed(t *testing.T) {
+func TestErrorNamesDeniedAction(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")

@@ -71,7 +71,7 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 	}
 }
 
-func TestRootCreatesNoStoreInForeignHome(t *testing.T) {
+func TestRootDoesNotCreateStoreInForeignHome(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a process with another user's home")
 	}

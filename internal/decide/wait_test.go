@@ -64,7 +64,7 @@ func TestHolderLooksDeadALeaseAfterItsRecordWasWritten(t *testing.T) {
 	}
 }
 
-func TestNoTakeoverBeforeVersionIsUnchangedForLease(t *testing.T) {
+func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		v := View{
 			Known: true, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond,
@@ -88,7 +88,7 @@ func TestNoTakeoverBeforeVersionIsUnchangedForLease(t *testing.T) {
 	})
 }
 
-func TestNoTakeoverByTheClockBeforeExpirySkewAndAStepHavePassed(t *testing.T) {
+func TestTakeoverByClockWaitsForExpirySkewAndStep(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
 		expires time.Duration // after wall

@@ -119,7 +119,7 @@ func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 	})
 }
 
-func TestHangingReleaseDelaysNoOther(t *testing.T) {
+func TestHangingReleaseDoesNotDelayOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 40 { // these are trusted for less than the others
@@ -205,7 +205,7 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 	})
 }
 
-func TestCloseLeavesLocksItHasNoTimeForToTheirLeases(t *testing.T) {
+func TestCloseWithoutTimeLeavesLocksToTheirLeases(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 200 {

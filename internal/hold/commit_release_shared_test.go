@@ -47,7 +47,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 	return s.inner.CommitAndRelease(ctx, lab.Writes(lab.Note("a", value)), opts...)
 }
 
-func TestLandedCommitOfSharedHandleReturnsNoError(t *testing.T) {
+func TestAppliedCommitOfSharedHandleSucceeds(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	for name, between := range map[string]func(s *sharedGrant){ // between the applied commit and its reply
 		"nothing":                  func(*sharedGrant) {},
@@ -200,7 +200,7 @@ func TestCommitOfSharedHandleThatFailedReleasesTheHandle(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitOfHandleDelaysNoOther(t *testing.T) {
+func TestUnansweredCommitDoesNotDelayOtherHandles(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Cut)

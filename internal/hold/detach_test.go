@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestResumeIsAcceptedAfterHundredsThatHadNoAnswer(t *testing.T) {
+func TestResumeSucceedsAfterHundredsOfUnansweredOnes(t *testing.T) {
 	for name, unanswered := range map[string]lab.Fault{
 		"none of them arrived": func(*lab.Request) (*http.Response, error) {
 			return nil, lab.ErrReset
@@ -205,7 +205,7 @@ func TestResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
 	})
 }
 
-func TestResumedKeyHasItsLocalQueue(t *testing.T) {
+func TestResumedKeyQueuesLocalCallers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -227,7 +227,7 @@ func TestResumedKeyHasItsLocalQueue(t *testing.T) {
 	})
 }
 
-func TestResumedLockOutsideQueueEndsNoTurn(t *testing.T) {
+func TestResumedLockOutsideQueueDoesNotEndTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -284,7 +284,7 @@ func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 }
 
 // While the queue is suspended, the goroutine that has the turn requests the key itself.
-func TestResumedLockPassesNoOtherTurnOn(t *testing.T) {
+func TestResumedLockDoesNotPassOthersTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))

@@ -144,7 +144,7 @@ func TestGroupIsReleasedAfterAnyCommitOutcome(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseSendsNoReleaseOfLostLock(t *testing.T) {
+func TestCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 	for _, keys := range [][]leasehold.Key{leasehold.Keys("x"), leasehold.Keys("x", "y")} {
 		t.Run(fmt.Sprintf("%d locks", len(keys)), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

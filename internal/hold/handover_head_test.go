@@ -246,7 +246,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 	}
 }
 
-func TestGoroutinesGoOnAtOnceIfNoProcessWaits(t *testing.T) {
+func TestGoroutinesContinueAtOnceIfNoProcessWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))

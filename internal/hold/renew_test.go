@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewalUnderASharedLeaseHasNoLeaseOfItsOwn(t *testing.T) {
+func TestRenewUnderSharedLeaseRejectsOwnLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

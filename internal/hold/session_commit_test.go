@@ -227,7 +227,7 @@ func TestGuardsHoldWhileGrantAndSessionAreCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardOfAnotherLockEndsNoLock(t *testing.T) {
+func TestFailedGuardOfAnotherLockDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -296,7 +296,7 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 	})
 }
 
-func TestHangingCommitDelaysNoOtherLock(t *testing.T) {
+func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -324,7 +324,7 @@ func TestHangingCommitDelaysNoOtherLock(t *testing.T) {
 	})
 }
 
-func TestCommitOfGoneCallerDelaysNoOtherOfItsSession(t *testing.T) {
+func TestCommitOfGoneCallerDoesNotDelayItsSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")

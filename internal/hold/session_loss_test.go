@@ -92,7 +92,7 @@ func TestLockIsLostBeforeItIsNotifiedOfSessionEnd(t *testing.T) {
 	})
 }
 
-func TestFirstLookAtEndedSessionReportsNoOtherLock(t *testing.T) {
+func TestFirstReadOfEndedSessionReportsOneLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var asleep atomic.Int64
 		cfg := lab.SharedConfig()

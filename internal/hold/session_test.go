@@ -122,7 +122,7 @@ func TestExpiryWarningComesOncePerShortageOfSession(t *testing.T) {
 	})
 }
 
-func TestSessionWhoseCreationHadNoAnswerIsNeverUsed(t *testing.T) {
+func TestSessionCreatedWithoutAnswerIsNotUsed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
@@ -171,7 +171,7 @@ func TestSessionThatRanOutIsMarkedDeadByTheNext(t *testing.T) {
 	})
 }
 
-func TestGrantIsWaitedForNoLongerThanItsSessionIsTrusted(t *testing.T) {
+func TestGrantRequestEndsWithTrustInItsSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second

@@ -237,7 +237,7 @@ func TestCloseReportsNothingOfSessionLostBefore(t *testing.T) {
 	}
 }
 
-func TestGrantThatIsAnsweredAfterItsClientHasClosedIsNoLoss(t *testing.T) {
+func TestGrantAnsweredAfterCloseIsNotReportedAsLoss(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease: %v", shared), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -30,7 +30,7 @@ func (c empty) Do(r *http.Request) (*http.Response, error) {
 	return reply, nil
 }
 
-func TestBatchWithoutResponsesIsErrorAndNoHolderIsGone(t *testing.T) {
+func TestBatchWithoutResponsesIsErrorForEveryHolder(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	proto, err := records.Of(layout.Native{})

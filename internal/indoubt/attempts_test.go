@@ -87,7 +87,7 @@ func TestAttemptThatIsAddedAgainCountsFromThen(t *testing.T) {
 	}
 }
 
-func TestSettledAttemptIsForgottenAndNoOther(t *testing.T) {
+func TestSettleForgetsOneAttempt(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"x", "y"}, 0)
 	a.Add("b", []string{"x"}, 0)

@@ -82,7 +82,7 @@ func TestRepeatedRequestGoesAfterUnsentRequests(t *testing.T) {
 	})
 }
 
-func TestWaitThatEndsTakesNoSlot(t *testing.T) {
+func TestEndedWaitDoesNotTakeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
 		leave, _ := l.Take(t.Context())
@@ -104,7 +104,7 @@ func TestWaitThatEndsTakesNoSlot(t *testing.T) {
 }
 
 // Otherwise, requests that were never sent would be given a slot that was never freed.
-func TestHeadThatLeavesQueueFreesNoSlot(t *testing.T) {
+func TestHeadThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
 		leave, _ := l.Take(t.Context())

@@ -235,7 +235,7 @@ func ttlOn(t *testing.T, w *lab.World) {
 
 // A native release leaves an expiry on the record. Layouts that share its table remove the
 // expiry with each grant, so TTL may be on while both run: it never deletes a held record.
-func TestMovingBackFromNativeTTLDeletesNoHeldRecord(t *testing.T) {
+func TestMovingBackFromNativeTTLSparesHeldRecords(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

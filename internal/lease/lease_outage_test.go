@@ -69,7 +69,7 @@ func TestOutageEndingInAnothersGrantIsLoss(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterOutageReportsNoSuccess(t *testing.T) {
+func TestReleaseAfterOutageDoesNotReportSuccess(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock, wire := heldThroughOutage(w)
 		other, _ := w.Client(lab.OutageConfig())
@@ -97,7 +97,7 @@ func TestSilenceDoesNotCountAsOutage(t *testing.T) {
 	})
 }
 
-func TestFreeingAfterOutageReportsNoSuccess(t *testing.T) {
+func TestFreeingAfterOutageDoesNotReportSuccess(t *testing.T) {
 	for name, free := range map[string]func(ctx context.Context, g *leasehold.Group) (commit, release error){
 		"a release of all": func(ctx context.Context, g *leasehold.Group) (error, error) {
 			return nil, g.Release(ctx)

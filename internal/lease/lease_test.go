@@ -408,7 +408,7 @@ func TestRenewalNamesThoseWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-func TestLeaseEndsIfRecordShowsNoAttemptOfItsHolder(t *testing.T) {
+func TestLeaseEndsIfRecordShowsOtherVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.overwrite("another's")
@@ -557,7 +557,7 @@ func TestRenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
 	})
 }
 
-func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
+func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 	for name, takes := range map[string]func(w *world, turn chan struct{}){
 		"another renewal": func(w *world, _ chan struct{}) {
 			w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
@@ -595,7 +595,7 @@ func TestRenewalThatWaitsForAnotherWriteKeepsNoOtherLeaseWaiting(t *testing.T) {
 	}
 }
 
-func TestLossOfRenewingProcessIsNoPause(t *testing.T) {
+func TestLossOfRenewingProcessIsNotCalledPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })

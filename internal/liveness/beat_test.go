@@ -51,7 +51,7 @@ func TestExpiryTimeOfTheRecordCounts(t *testing.T) {
 	}
 }
 
-func TestMissingRowIsNoRenewalAndRestartsObservation(t *testing.T) {
+func TestMissingRowRestartsObservation(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: time.Hour}
 	b := by.Next(liveness.Beat{}, r, at(0))
 	b = by.Next(b, protocol.NoRow(lease), at(time.Minute))
@@ -66,7 +66,7 @@ func TestMissingRowIsNoRenewalAndRestartsObservation(t *testing.T) {
 	}
 }
 
-func TestBoundedClockUsesTheEarlierEndOfTwoRules(t *testing.T) {
+func TestBoundedClockUsesEarlierOfTwoDeadlines(t *testing.T) {
 	r := protocol.Record{Version: "v", Lease: lease, LeaseEnds: start.Add(5 * time.Second)}
 	for name, c := range map[string]struct {
 		by    liveness.Rule

@@ -161,7 +161,7 @@ func TestRecordWithExpiryIsDeadThenByWallClock(t *testing.T) {
 	}
 }
 
-func TestKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
+func TestFreeKeyIsForgotten(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	item := w.grant(key, "one")
@@ -179,7 +179,7 @@ func TestKeyThatIsFreeHasNoHolderAndIsForgotten(t *testing.T) {
 	}
 }
 
-func TestUnreadableItemIsErrorAndNoHolder(t *testing.T) {
+func TestUnreadableItemIsError(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	odd := protocol.Item{"key": &types.AttributeValueMemberS{Value: "job"}, "owner": &types.AttributeValueMemberN{Value: "1"}}
@@ -188,7 +188,7 @@ func TestUnreadableItemIsErrorAndNoHolder(t *testing.T) {
 	}
 }
 
-func TestRenewalIsNoNewGrant(t *testing.T) {
+func TestRenewalIsNotNewGrant(t *testing.T) {
 	for _, tc := range []struct {
 		what   string
 		before *protocol.Record

@@ -167,7 +167,7 @@ func TestSessionReadIsSharedByAllWaiters(t *testing.T) {
 	}
 }
 
-func TestFailedReadMakesNoSessionDead(t *testing.T) {
+func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()

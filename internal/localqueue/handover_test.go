@@ -80,7 +80,7 @@ func TestQueueHandOversAreUnlimited(t *testing.T) {
 	}
 }
 
-func TestTurnsPassedInQueueHaveNoDelay(t *testing.T) {
+func TestTurnsPassedInQueueAreNotDelayed(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})

@@ -238,7 +238,7 @@ func TestTurnOfEndedGrantIsPassedOn(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantOutOfTurnTakesNoOtherTurn(t *testing.T) {
+func TestGrantOutOfTurnDoesNotTakeOthersTurn(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)

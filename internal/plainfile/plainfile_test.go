@@ -158,7 +158,7 @@ func TestForeignLinkIsFollowedOnlyInClosedDirectory(t *testing.T) {
 }
 
 // A directory can be planted as well as a link.
-func TestRootGoesThroughNoPlantedDirectory(t *testing.T) {
+func TestRootDoesNotPassThroughPlantedDirectory(t *testing.T) {
 	const refused = "is a directory of user 54321, in one that others may write to"
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "", sticky: refused, 0o777: refused} {
 		dir, _ := place(t, mode)
@@ -171,7 +171,7 @@ func TestRootGoesThroughNoPlantedDirectory(t *testing.T) {
 	}
 }
 
-func TestOpenFollowsNoLinkSwappedInMeanwhile(t *testing.T) {
+func TestOpenDoesNotFollowLinkSwappedInMeanwhile(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	file, other := filepath.Join(dir, "file"), filepath.Join(elsewhere, "file")
 	theirs, err := os.Stat(other)

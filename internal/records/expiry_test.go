@@ -113,7 +113,7 @@ func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
 	})
 }
 
-func TestTTLCollectsNoHeldRecord(t *testing.T) {
+func TestTTLSparesHeldRecords(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		ttl := b.Schema().TTL
 		h, held := b.hold()
@@ -150,7 +150,7 @@ func TestTTLCollectsNoHeldRecord(t *testing.T) {
 // TTL uses DynamoDB's clock, and only the layouts that rely on the wall clock have a
 // declared skew. The SDK corrects the time of its signatures, so a machine with a wrong
 // clock is not refused.
-func TestTTLCollectsNoHeldRecordThoughItsHoldersClockIsDaysSlow(t *testing.T) {
+func TestTTLSparesHeldRecordOfClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
 			return // a clock that is off by more than MaxSkew is excluded

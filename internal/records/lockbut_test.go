@@ -8,7 +8,7 @@ import (
 )
 
 // While a fleet moves, each layout reads rows of native.
-func TestRowOfOtherKindIsNoLockWithHiddenAttribute(t *testing.T) {
+func TestLockButRejectsRowOfOtherKind(t *testing.T) {
 	rows := map[string]protocol.Item{
 		"a shared lease": with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")}),
 	}

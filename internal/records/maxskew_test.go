@@ -87,7 +87,7 @@ func TestPlainClientNeitherWritesNorReadsALeaseEnd(t *testing.T) {
 	}
 }
 
-func TestHandOverToHeadStoresNoLeaseEnd(t *testing.T) {
+func TestHandOverToHeadDoesNotStoreLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	h, _ := b.hold()
 	p := b.Protocol.(protocol.Native)
@@ -100,7 +100,7 @@ func TestHandOverToHeadStoresNoLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
+func TestLockUnderSharedLeaseDoesNotStoreLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Session = protocol.ClientID(owner)
@@ -110,7 +110,7 @@ func TestLockUnderASharedLeaseHasNoEndOfItsOwn(t *testing.T) {
 	}
 }
 
-func TestLeaseOfMoreThanCenturyStoresNoEnd(t *testing.T) {
+func TestLeaseOfMoreThanCenturyDoesNotStoreEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour

@@ -277,7 +277,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 }
 
 // Before or after, a table may belong to native.
-func TestAdviceOnQueueDisturbsNoOtherLayout(t *testing.T) {
+func TestOtherLayoutsIgnoreAdviceOnQueue(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b, _ := newBench(t, l)

@@ -162,7 +162,7 @@ func TestGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
 	})
 }
 
-func TestFreeRowThatIsNoLockIsNotGranted(t *testing.T) {
+func TestFreeRowOfOtherKindIsNotGranted(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)
@@ -174,7 +174,7 @@ func TestFreeRowThatIsNoLockIsNotGranted(t *testing.T) {
 	})
 }
 
-func TestGrantIDOfAnyTypeFreesNoHeldRecord(t *testing.T) {
+func TestGrantIDOfAnyTypeDoesNotFreeHeldRecord(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, exists := range []bool{false, true} {

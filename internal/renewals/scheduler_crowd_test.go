@@ -26,7 +26,7 @@ func hanging(prefix string) lab.Fault {
 	}
 }
 
-func TestHangingRenewalsLoseNoOtherLock(t *testing.T) {
+func TestHangingRenewalsDoNotLoseOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		hung := w.AcquireMany(c, "hangs", lab.Crowd())
@@ -52,7 +52,7 @@ func TestHangingRenewalsLoseNoOtherLock(t *testing.T) {
 	})
 }
 
-func TestDueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
+func TestDueRenewalNeedsNoGoroutineUntilItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		w.AcquireMany(c, "job", lab.Crowd())
@@ -67,7 +67,7 @@ func TestDueRenewalCostsNoGoroutineUntilItIsSent(t *testing.T) {
 	})
 }
 
-func TestQueuedRenewalDelaysNoCommit(t *testing.T) {
+func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 200)
@@ -196,7 +196,7 @@ func takes(perSecond int) lab.Fault {
 	}
 }
 
-func TestThrottlingSlowsRenewalsButLosesNoLocks(t *testing.T) {
+func TestThrottlingSlowsRenewalsWithoutLosingLocks(t *testing.T) {
 	const n = 500 // 100 renewals a second, and 28 that keep all trusted
 	for _, perSecond := range []int{60, 40} {
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
@@ -225,7 +225,7 @@ func TestThrottlingSlowsRenewalsButLosesNoLocks(t *testing.T) {
 	}
 }
 
-func TestThrottledPartitionLosesNoOtherLock(t *testing.T) {
+func TestThrottledPartitionDoesNotLoseOtherLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var locks []*leasehold.Lock
@@ -278,7 +278,7 @@ func TestLossWhileRenewalQueuesIsNotCalledPause(t *testing.T) {
 	})
 }
 
-func TestFailingRenewalWithDataDelaysNoPlainRenewals(t *testing.T) {
+func TestFailingRenewalWithDataDoesNotDelayPlainOnes(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -331,7 +331,7 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews o
 	})
 }
 
-func TestHungRenewalDelaysNoOther(t *testing.T) {
+func TestHangingRenewalDoesNotDelayOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")

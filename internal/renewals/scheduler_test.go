@@ -142,7 +142,7 @@ func TestUnansweredRenewalsTakeHalfOfSlots(t *testing.T) {
 	})
 }
 
-func TestLeaseWaitingForOwnWriteTakesNoSlot(t *testing.T) {
+func TestLeaseWaitingForItsOwnWriteDoesNotTakeSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // due after 3 s

@@ -108,7 +108,7 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	}
 }
 
-func TestPlanOfNoFaultsHasNone(t *testing.T) {
+func TestEmptyPlanCausesNoFaults(t *testing.T) {
 	t.Setenv("LEASEHOLD_PLAN", "")
 	var met []injected
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})

@@ -140,7 +140,7 @@ func TestGuardAdmitsOnlyOwnPages(t *testing.T) {
 	}
 }
 
-func TestRemoteGuardAdmitsAddressesButNoNames(t *testing.T) {
+func TestRemoteGuardAdmitsAddressesButNotHostNames(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by its address: %d", got.StatusCode)
 	}

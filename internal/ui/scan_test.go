@@ -458,7 +458,7 @@ func TestLateAnswerShowsHolderAtTimeOfRequest(t *testing.T) {
 	})
 }
 
-func TestSlowPageIsDisconnectedAndDelaysNoOther(t *testing.T) {
+func TestSlowPageIsDisconnectedWithoutDelayingOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse((backlog + 60) * time.Second)

@@ -303,7 +303,7 @@ func TestWaitForBusyFileEndsWithRequest(t *testing.T) {
 	}
 }
 
-func TestFileThatIsNoStoreIsRefused(t *testing.T) {
+func TestFileOtherThanStoreIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)

@@ -131,7 +131,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 	return stored(t, client, "a")
 }
 
-func TestKillDuringWriteLosesNoWriteAndLeavesNoneHalf(t *testing.T) {
+func TestKillDuringWriteKeepsWritesWhole(t *testing.T) {
 	for kind := range writes {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()

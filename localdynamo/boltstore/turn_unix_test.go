@@ -198,7 +198,7 @@ func TestProcessInLoopDoesNotStarveOthers(t *testing.T) {
 	}
 }
 
-func TestKilledHolderOfFileLockBlocksNoProcess(t *testing.T) {
+func TestKilledHolderOfFileLockDoesNotBlockOthers(t *testing.T) {
 	path, client := newFile(t)
 	holder := exec.Command("flock", path, "sleep", "300")
 	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

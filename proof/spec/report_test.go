@@ -40,7 +40,7 @@ func TestFinishedSearchConfirmsOrRefutesModel(t *testing.T) {
 	}
 }
 
-func TestUnfinishedSearchGivesNoVerdict(t *testing.T) {
+func TestUnfinishedSearchIsInconclusive(t *testing.T) {
 	failing := strings.Replace(summary, "errors: 0", "errors: 1", 1)
 	for name, out := range map[string]string{
 		"no output":       "",

@@ -71,7 +71,7 @@ func TestProbesOnLoopbackAcceptOnlyOwnNames(t *testing.T) {
 	}
 }
 
-func TestSilentProbeKeepsNoConnection(t *testing.T) {
+func TestSilentProbeConnectionIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := pipes{make(chan net.Conn), make(chan struct{})}
 		began := time.Now()

@@ -335,7 +335,7 @@ func TestOddNamesAndTagsAreReadUnchanged(t *testing.T) {
 	})
 }
 
-func TestSpecRefusedByCreateMakesNoTemplate(t *testing.T) {
+func TestSpecRefusedByCreateIsRefusedForTemplates(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},

@@ -166,7 +166,7 @@ func TestPeerIsInstalledAtStatedVersion(t *testing.T) {
 	}
 }
 
-func TestMissingToolIsNamedWithHowToGetIt(t *testing.T) {
+func TestMissingToolErrorSaysHowToGetIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	for _, c := range []struct {

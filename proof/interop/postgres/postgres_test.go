@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestPostgresHasPinnedVersionAndListensOnNoPort(t *testing.T) {
+func TestPostgresHasPinnedVersionAndUsesNoPort(t *testing.T) {
 	pool := Run(t)
 	for setting, want := range map[string]string{"server_version": Version, "listen_addresses": ""} {
 		var got string
@@ -94,7 +94,7 @@ func hold() {
 	select {}
 }
 
-func TestMissingNodeIsNamedWithHowToGetIt(t *testing.T) {
+func TestMissingNodeErrorSaysHowToGetIt(t *testing.T) {
 	t.Setenv("PATH", t.TempDir())
 	t.Setenv("LEASEHOLD_ENGINES", t.TempDir())
 	_, err := Install(t.Context())

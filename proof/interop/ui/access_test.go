@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-func TestTokenLeavesTheAddressBarAndIsNoCookie(t *testing.T) {
+func TestTokenLeavesAddressBarAndIsNotCookie(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	if !strings.Contains(p.url, "#token=") {

@@ -342,7 +342,7 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 // An attacker takes the port of an open page. Nothing that it receives is of use after a restart
 // with the same secret, and the page does not show its text.
-func TestServerThatTakesPortOfOpenPageLearnsNoSecret(t *testing.T) {
+func TestServerThatTakesPortOfOpenPageLearnsNothing(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}

@@ -203,7 +203,7 @@ func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageWithoutAnswerShowsBannerAndNoHolderExpiring(t *testing.T) {
+func TestPageWithoutAnswerShowsBannerAndFreezesLeases(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")

@@ -11,7 +11,7 @@ import (
 
 func says(e Event, words string) bool { return strings.Contains(e.Text, words) }
 
-func TestFullDiskBreaksNoLockInAFile(t *testing.T) {
+func TestFullDiskDoesNotBreakLocksInFile(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6
 	d := mountDisk(t)

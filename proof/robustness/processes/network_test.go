@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-func TestNetworkFaultsBreakNoLock(t *testing.T) {
+func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 8
 	toxics := []toxic{
@@ -76,7 +76,7 @@ func TestNetworkFaultsBreakNoLock(t *testing.T) {
 
 // DynamoDB Local is left out: it has been seen to lose a write that it had
 // acknowledged 5 ms before it was killed. No lock is safe on such a server.
-func TestServerRestartBreaksNoLock(t *testing.T) {
+func TestServerRestartDoesNotBreakLocks(t *testing.T) {
 	t.Parallel()
 	const lease, workers = time.Second, 6
 	e := engines.Dynoxide.In(t.TempDir())

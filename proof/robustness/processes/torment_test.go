@@ -17,9 +17,9 @@ func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 // Processes that wait in the record's queue are killed and paused there, and as its head:
 // handed the key while they are paused, or just before they die.
-func TestKillAndPauseBreakNoLockInQueue(t *testing.T) {
+func TestKillAndPauseDoNotBreakLocksInQueue(t *testing.T) {
 	t.Parallel()
-	const scenes, workers, atATime = 5, 8, 4 // the same number of scenes as in TestKillAndPauseBreakNoLock
+	const scenes, workers, atATime = 5, 8, 4 // the same number of scenes as in TestKillAndPauseDoNotBreakLocks
 	const longest = 2 * time.Second
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)
 	scene := func(i int, name string, prepare func(t *testing.T) *crew) {
@@ -57,7 +57,7 @@ func TestKillAndPauseBreakNoLockInQueue(t *testing.T) {
 	})
 }
 
-func TestKillAndPauseBreakNoLock(t *testing.T) {
+func TestKillAndPauseDoNotBreakLocks(t *testing.T) {
 	t.Parallel()
 	const scenes, workers, atATime = 5, 8, 4
 	kills, pauses := count(t, killsVariable), count(t, pausesVariable)

@@ -203,7 +203,7 @@ func TestVerifyNamesBrokenPromise(t *testing.T) {
 	}
 }
 
-func TestPartialLineLeftByKillCorruptsNoOtherLine(t *testing.T) {
+func TestPartialLineLeftByKillDoesNotCorruptOthers(t *testing.T) {
 	events, torn := parse([]byte("\n{\"at\":1,\"kind\":\"asked\"}\n{\"at\":2,\"ki\n{\"at\":3,\"kind\":\"lost\"}"))
 	if torn != 1 || len(events) != 2 || events[1].At != 3 {
 		t.Errorf("%d torn, %v", torn, events)

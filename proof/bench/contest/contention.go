@@ -19,20 +19,24 @@ import (
 // section is a client's wait for the key, and the section if the key was granted.
 type section struct {
 	client    int
-	due       time.Time // when it should begin
-	granted   time.Time // zero if not granted before the end
+	lasts     time.Duration // how long the key is held
+	due       time.Time     // when it should begin
+	granted   time.Time     // zero if not granted before the end
 	releasing time.Time
 }
 
 // contend plays clients that contend for one key: first in a closed loop, where each client
 // acquires again at once, and then in an open loop, where sections are due at a fixed rate.
+// Between them, 16 clients play a closed loop with sections of random length, because pauses
+// that suit equal sections may leave the key idle after others.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
 	if clients > 16 { // each client needs some sections: in 6 s it had three or four, and the start counted most
 		closedFor, openFor, starts = 12*time.Second, 4*time.Second, 7*time.Second
 	}
-	return Scenario{
+	random := clients == 16
+	s := Scenario{
 		Name: name, clients: clients, kind: contending, takes: closedFor + openFor + starts,
 		Tables: []Table{
 			{
@@ -50,10 +54,22 @@ func contend(clients int) Scenario {
 				return nil, err
 			}
 			closed, err := s.contention(closedFor, "closed", func(key string, end time.Time, note func(section)) error {
-				return each(f.clients, func(i int, c *client) error { return comeBack(ctx, i, c, key, end, note) })
+				return each(f.clients, func(i int, c *client) error { return comeBack(ctx, i, c, equal, key, end, note) })
 			})
 			if err != nil {
 				return nil, err
+			}
+			figures := map[string]Figures{name + "-closed": closed.closedLoop(clients)}
+			if random {
+				uneven, err := s.contention(closedFor, "random", func(key string, end time.Time, note func(section)) error {
+					return each(f.clients, func(i int, c *client) error {
+						return comeBack(ctx, i, c, exponential(s.round, i), key, end, note)
+					})
+				})
+				if err != nil {
+					return nil, err
+				}
+				figures[name+"-random"] = uneven.closedLoop(clients)
 			}
 			opened, err := s.contention(openFor, "open", func(key string, end time.Time, note func(section)) error {
 				due := arrivals(time.Now(), end, clients, s.round)
@@ -64,12 +80,28 @@ func contend(clients int) Scenario {
 			if err != nil {
 				return nil, err
 			}
-			return map[string]Figures{
-				name + "-closed": closed.closedLoop(clients),
-				name + "-open":   opened.openLoop(),
-			}, nil
+			figures[name+"-open"] = opened.openLoop()
+			return figures, nil
 		},
 	}
+	if random {
+		s.takes += closedFor
+		s.Tables = slices.Insert(s.Tables, 1, Table{
+			Name: name + "-random", Title: fmt.Sprintf("%d clients, closed loop, sections of random length", clients), Columns: contention, limit: sectionLimit,
+			Note: fmt.Sprintf("As before, but sections last %v on average: their lengths are distributed exponentially.", hold),
+		})
+	}
+	return s
+}
+
+// equal returns the length of sections that are all equal.
+func equal() time.Duration { return hold }
+
+// exponential returns a function that returns random lengths of sections, whose mean is
+// hold. They are the same for all contenders of a round.
+func exponential(round, client int) func() time.Duration {
+	random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
+	return func() time.Duration { return time.Duration(random.ExpFloat64() * float64(hold)) }
 }
 
 // localLine runs callers of one client that contend for one key.
@@ -91,7 +123,7 @@ func localLine(callers int) Scenario {
 			}
 			played, err := s.contention(window, "local", func(key string, end time.Time, note func(section)) error {
 				return each(make([]struct{}, callers), func(i int, _ struct{}) error {
-					return comeBack(ctx, i, f.clients[0], key, end, note)
+					return comeBack(ctx, i, f.clients[0], equal, key, end, note)
 				})
 			})
 			if err != nil {
@@ -109,14 +141,14 @@ func sectionLimit(roundTrip float64) Figures {
 }
 
 // comeBack contends in a closed loop.
-func comeBack(ctx context.Context, i int, c *client, key string, end time.Time, note func(section)) error {
+func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration, key string, end time.Time, note func(section)) error {
 	for {
 		due := time.Now()
 		left := end.Sub(due)
 		if left <= 0 {
 			return nil
 		}
-		granted, err := pass(ctx, section{client: i, due: due}, c, key, end, note)
+		granted, err := pass(ctx, section{client: i, lasts: lasts(), due: due}, c, key, end, note)
 		if !granted || err != nil {
 			return err
 		}
@@ -143,7 +175,7 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {
-		one := section{client: i, due: at}
+		one := section{client: i, lasts: hold, due: at}
 		if !granted || !time.Now().Before(end) {
 			note(one)
 			continue
@@ -171,7 +203,7 @@ func pass(ctx context.Context, s section, c *client, key string, end time.Time, 
 	if err != nil {
 		return false, err
 	}
-	if err := sleepUntil(ctx, g.at.Add(hold)); err != nil {
+	if err := sleepUntil(ctx, g.at.Add(s.lasts)); err != nil {
 		return false, err
 	}
 	s.granted, s.releasing = g.at, time.Now()

@@ -12,7 +12,7 @@
 // # Which context ends when
 //
 //	passed to Acquire   bounds the wait; ending it later does nothing to the lock
-//	lock.Context()      ends with the lock; has the values of Acquire's context, not its end
+//	lock.Context()      ends with the lock; has the values of Acquire's context, not its cancellation
 //	lock.Bind(ctx)      ends with the lock or with ctx, whichever is first
 //	inside Do           Bind(ctx)
 //	passed to Release   bounds the wait for the reply, never below Config.ReleaseGrace

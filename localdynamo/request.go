@@ -145,7 +145,7 @@ func (req *request) member(r *reader, name string) {
 	}
 }
 
-// tableName returns the name in a table's ARN, or s if it is a name.
+// tableName returns the name in a table's ARN, or s itself if it is a name.
 func tableName(s string) string {
 	if arn, name, ok := strings.Cut(s, ":table/"); ok && strings.HasPrefix(arn, "arn:") {
 		return name

@@ -8,7 +8,7 @@ import (
 // maxItemSize is the largest size of an item, in bytes.
 const maxItemSize = 400 << 10
 
-// write is a write of one item, in any operation.
+// write is a write of one item, by itself or in a batch or transaction.
 type write struct {
 	table      string
 	key        option[item]

@@ -162,7 +162,7 @@ func TestCheckReportsEveryMismatch(t *testing.T) {
 		spoil  func(*describing)
 		layout layout.Layout
 		fatal  bool
-		want   string // empty if it fits
+		want   string // expected error; empty if the table fits the layout
 		about  string
 	}{
 		{name: "nothing", spoil: func(*describing) {}},

@@ -65,7 +65,7 @@ func (c *Acquirer) All(ctx context.Context, wants []*Want) (Result, error) {
 // when its context ends, and the call undoes what it has sent.
 type call struct {
 	c      *Acquirer
-	values context.Context // the caller's context without its end, for requests that continue after the caller has left
+	values context.Context // the caller's context without its cancellation, for requests that continue after the caller has left
 	ctx    context.Context // ends when the caller leaves
 	cancel context.CancelFunc
 	done   chan struct{} // closed when the call has a result

@@ -66,7 +66,7 @@ func (k *Keys) since(began decide.Instant) time.Duration {
 	return (k.Now().Mono - began.Mono).Round(100 * time.Millisecond)
 }
 
-// write sends w once, without a retry. values is a context that does not end.
+// write sends w once, without a retry. values is a context that is never cancelled.
 func (k *Keys) write(values context.Context, w *protocol.Write) {
 	k.Requests.Write(values, w, attempts.Limit)
 }

@@ -203,10 +203,7 @@ func (w *waiter) isSliver(a GrantAttempt) bool {
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
 }
 
-// queueEntry returns the waiter's entry as the record last showed it, or nil if it showed
-// none. If the join has not been seen in a record yet, it returns an entry at the head. A
-// write that wrongly names the entry as the head is rejected, and its reply shows where the
-// entry is.
+// queueEntry returns the waiter's entry as it was last read, or nil if the waiter was not in the queue. Between a join and the next read, it assumes that the entry is the head. If that is wrong, the write that names the entry is rejected, and the reply shows where the entry is.
 func (w *waiter) queueEntry() *protocol.QueueEntry {
 	place := w.queue.place
 	if w.queue.joining {

@@ -168,8 +168,7 @@ until test -s served; do kill -0 $pid || exit; sleep 0.01; done
 kill $pid; wait $pid
 `
 
-// aReader makes a directory with the programs of the guides, and returns an environment whose PATH
-// contains them and leasehold.
+// aReader makes a directory with the programs that the guides call, and returns an environment whose PATH has them and leasehold.
 func aReader(t *testing.T) (dir string, env []string) {
 	t.Helper()
 	dir = t.TempDir()

@@ -272,7 +272,7 @@ func TestDoctorAsksEachRegion(t *testing.T) {
 	}
 	w.isDark[0].Store(true)
 	p = w.leasehold(t, "doctor")
-	p.ends(1)
+	p.ends(2)
 	if want := "fatal\ttable\tDescribeTable in us-east-1: "; !strings.Contains(p.stdout.String(), want) {
 		t.Errorf("%q is not in %s", want, &p.stdout)
 	}

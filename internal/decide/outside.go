@@ -44,11 +44,7 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time between two reads of a grant of that age: half of the estimated
-// time until the front reaches the waiter. The front is assumed to move as fast as lately
-// or, after one read, as time passes: in a queue that neither grows nor shrinks all wait
-// equally long. A waiter that has waited for long, or is far from the front, reads rarely,
-// as there may be thousands.
+// pause returns the time until the next read of a grant of the given age: half of the estimated time until the front of the queue reaches the waiter. The front is assumed to move as fast as it did recently. After one read it is assumed to move one second per second, as in a queue of constant length, where all wait equally long. A waiter that has waited for long, or is far from the front, reads rarely, because there may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

@@ -28,8 +28,7 @@ func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
 }
 
-// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was
-// handed over with that lease. It counts from the read that shows the hand-over: a tenth of
+// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed over with the given lease. It counts from the read that shows the hand-over: a tenth of
 // the lease, and at most a third of the trust left. A shorter section needs no renewal. A
 // longer one has almost the whole hand-over lease for a renewal that is throttled.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {

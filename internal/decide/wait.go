@@ -36,8 +36,7 @@ const (
 	longestHandOver  = 10 * time.Second
 )
 
-// HandOverLease returns the lease of a key that a client with that lease hands to a waiter
-// of another client: half of it, from 3 s to 10 s, and never more than that lease. A dead
+// HandOverLease returns the lease with which a client hands a key to another client's waiter: half of its own lease, from 3 s to 10 s, and never more than its own lease. A dead
 // waiter blocks the key for that time, and the renewals of a live one may be throttled for
 // almost as long.
 func HandOverLease(lease time.Duration) time.Duration {
@@ -47,8 +46,7 @@ func HandOverLease(lease time.Duration) time.Duration {
 // suspensions is the number of leases for which a queue is suspended.
 const suspensions = 6
 
-// SuspendedUntil returns the time until which the queue of a record is suspended by a
-// client with that lease, whose clock shows wall. The client has taken the key over from a
+// SuspendedUntil returns the time until which a client with the given lease suspends a queue, if its clock shows wall. The client has taken the key over from a
 // dead waiter that was handed it. Other waiters may also be dead, and each would block the
 // key for a hand-over lease. A suspended queue hands the key to no waiter, so that dead
 // ones cost one hand-over lease in that time.
@@ -133,13 +131,12 @@ const (
 	Look                 // read the record after the pause
 )
 
-// lately is how old the last read may be for a takeover without another read. Where
+// lately is the age up to which a read is recent: then a takeover needs no other read. Where
 // thousands of waiters poll rarely, another client has mostly been first.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. u is uniform in [0,1).
-// Pauses grow with the age of the grant: see Pause. Once the holder is dead, a waiter that
-// has read the record lately writes the conditional takeover without another read.
+// Pauses grow with the age of the grant: see Pause. Once the holder is dead, a waiter that has read the record recently writes the conditional takeover without another read.
 func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	switch {
 	case !v.Known, v.Free:
@@ -185,12 +182,12 @@ func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns a pause that is short beside a grant of that age: a quarter of a second
+// soon returns a pause that is short beside the given age of a grant: a quarter of a second
 // until the age is five seconds, and a twentieth of the age from then on. A long wait
 // therefore polls rarely.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns the time between two reads of a grant of that age, a random time from half
+// Pause returns the time between two reads of a grant of the given age, a random time from half
 // to one and a half of a mean. The mean is the age, or soon(age) if that is less, within
 // low and high. Random pauses keep waiters apart; a wider range would make the mean wait
 // longer for as many reads. A waiter comes late by at most a tenth of a hold of five
@@ -203,7 +200,7 @@ func Pause(age, low, high time.Duration, u float64) time.Duration {
 // waiter reads so often, and the key is idle for half of the pause on average.
 const headPause = 250 * time.Millisecond
 
-// pause returns the time between two reads of a grant of that age. The head pauses for a
+// pause returns the time between two reads of a grant of the given age. The head pauses for a
 // tenth of the age, and a quarter of a second at most. Those behind it have more time. No
 // pause is random, as waiters in a queue do not race.
 func (p Position) pause(age time.Duration) time.Duration {

@@ -58,7 +58,7 @@ func granted(t *testing.T, locks *leasehold.Client) {
 	}
 }
 
-func TestSnippetElection(t *testing.T) {
+func TestElectionSnippetRuns(t *testing.T) {
 	locks := openLocks(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -89,7 +89,7 @@ func TestSnippetElection(t *testing.T) {
 	}
 }
 
-func TestSnippetSemaphore(t *testing.T) {
+func TestSemaphoreSnippetRuns(t *testing.T) {
 	ctx, locks, job, drawn := t.Context(), openLocks(t), "frame 7", ""
 	draw := func(ctx context.Context, job string) error {
 		drawn = job
@@ -109,7 +109,7 @@ func TestSnippetSemaphore(t *testing.T) {
 	}
 }
 
-func TestSnippetRWLock(t *testing.T) {
+func TestRWLockSnippetRuns(t *testing.T) {
 	ctx, locks := t.Context(), openLocks(t)
 	rw, err := rwlock.New(locks, "dataset/7", 8)
 	if err != nil {
@@ -131,7 +131,7 @@ func TestSnippetRWLock(t *testing.T) {
 	}
 }
 
-func TestSnippetEvery(t *testing.T) {
+func TestEverySnippetRuns(t *testing.T) {
 	ctx, locks, reports := t.Context(), openLocks(t), 0
 	report := func(ctx context.Context, _ *leasehold.Lock) error {
 		reports++
@@ -149,7 +149,7 @@ func TestSnippetEvery(t *testing.T) {
 	}
 }
 
-func TestSnippetTiming(t *testing.T) {
+func TestTimingSnippetRuns(t *testing.T) {
 	db := openDB(t, "locks", nil)
 	locks, err := leasehold.New(db, leasehold.Config{
 		Table:      "locks",
@@ -163,7 +163,7 @@ func TestSnippetTiming(t *testing.T) {
 	granted(t, locks)
 }
 
-func TestSnippetOnEvent(t *testing.T) {
+func TestOnEventSnippetRuns(t *testing.T) {
 	db := openDB(t, "locks", nil)
 	var lost atomic.Int64
 	locks, err := leasehold.New(db, leasehold.Config{Table: "locks", OnEvent: func(_ context.Context, e leasehold.Event) {
@@ -180,7 +180,7 @@ func TestSnippetOnEvent(t *testing.T) {
 	}
 }
 
-func TestSnippetMigrations(t *testing.T) {
+func TestMigrationSnippetsRun(t *testing.T) {
 	ctx, locks := t.Context(), openLocks(t)
 	var p provider
 	err := locks.Do(ctx, "migrate/orders", func(ctx context.Context, _ *leasehold.Lock) error {
@@ -201,7 +201,7 @@ func (p *provider) Up(ctx context.Context) (results []string, err error) {
 	return nil, ctx.Err()
 }
 
-func TestSnippetLayout(t *testing.T) {
+func TestLayoutSnippetRuns(t *testing.T) {
 	t.Run("dynamolock", func(t *testing.T) {
 		t.Setenv("LOCK_LAYOUT", "dynamolock")
 		db := openDB(t, "locks", layout.Dynamolock{})

@@ -65,7 +65,7 @@ func (h *heldKeys) has(holds []*Lock) bool {
 	return false
 }
 
-// newLockContext returns a context of h with the values of a context that does not end.
+// newLockContext returns a context of h with the values of the given one, which is never cancelled.
 func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
 	inner, end := context.WithCancelCause(values)
 	cancel := func(cause error) { end(core.Public(cause)) }

@@ -40,7 +40,7 @@ type freeing struct {
 
 	retry  *time.Timer // repeats a release that has failed; nil before that
 	pauses attempts.Pauses
-	until  decide.Instant // when repeating ends: the lease has freed the key. Under a session, which is renewed, each release has its own
+	until  decide.Instant // when repeating ends, because the lease has freed the key; set anew by each release under a session, which is renewed
 	sent   int            // requests since the last report
 
 	r *release // the release that may send now; guarded by h.mu

@@ -14,7 +14,7 @@ type Group struct {
 	ctx     *lockContext
 }
 
-// NewGroup returns a group whose context has the values of ctx, but not its end.
+// NewGroup returns a group whose context has the values of ctx, but not its cancellation.
 func NewGroup(ctx context.Context, handles []*Handle) Group {
 	g := Group{c: handles[0].h.c, handles: handles}
 	g.ctx, _ = bind(context.WithoutCancel(ctx), handles...)

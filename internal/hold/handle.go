@@ -62,8 +62,7 @@ func (l *Handle) TrustedUntil() time.Time {
 	return l.h.c.Wall().Add(left).Round(0)
 }
 
-// add adds l to the handles of the grant. Its context has the values of the given one,
-// which must not end.
+// add adds l to the handles of the grant. Its context has the values of the given one, which must never be cancelled.
 func (h *Lock) add(values context.Context, l *Handle) {
 	l.h = h
 	l.ctx, l.cancel = newLockContext(values, h)

@@ -24,7 +24,7 @@ type row struct {
 	owner string
 	grant string
 	token int64
-	ctx   context.Context // the caller's values, without its end
+	ctx   context.Context // the caller's context without its cancellation
 	proto protocol.Protocol
 	lease *lease.Lease
 }

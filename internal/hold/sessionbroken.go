@@ -66,8 +66,7 @@ func (s *session) memberOf(grant string) *Lock {
 	return nil
 }
 
-// check renews the records of locks, which ends the broken ones. The map has them by the
-// ids of their notices.
+// check renews the record of each lock. If the renewal is rejected, the lock was broken, and ends. The keys of the map are the ids of break notices.
 func (s *session) check(locks map[string]*Lock) {
 	if len(locks) == 0 {
 		return

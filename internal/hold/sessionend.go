@@ -25,7 +25,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 		return nil
 	}
 	if busy {
-		// The other locks have been freed one by one. Those in use keep their lease.
+		// Locks in use keep their lease until it expires. All others have been freed one by one.
 		s.end(core.ErrClosed)
 		return nil
 	}

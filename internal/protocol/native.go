@@ -60,9 +60,7 @@ const DefaultLease = 20 * time.Second
 // noRow is the version of a row that does not exist.
 const noRow = "none"
 
-// NoRow returns the record of a session whose row does not exist: TTL has deleted it long
-// after the session's death, or an operator has. Then its locks may still be trusted for up
-// to a lease. Only the observer's own configuration can tell how long that is.
+// NoRow returns the record of a session whose row does not exist. TTL deletes a row long after the session has died. An operator may delete it earlier, and then the session's locks may still be trusted for one lease. The row is gone, so the lease is the observer's own.
 func NoRow(lease time.Duration) Record { return Record{Version: noRow, Lease: lease} }
 
 // IsNoRow reports whether v is the version of a NoRow record.

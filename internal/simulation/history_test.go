@@ -27,7 +27,7 @@ func (h *history) enter(format string, args ...any) {
 }
 
 // lines returns the history as text, with names instead of random ids, so that it is the
-// same for every run of a seed. Events of one instant have no order.
+// same for every run of a seed. Events of one instant are sorted by their text.
 func (h *history) lines(names ids) []string {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b event) int {

@@ -16,7 +16,7 @@ type request struct {
 	at      time.Time
 	keys    []string
 	manner  manner
-	givesUp bool // a grant
+	givesUp bool // the request ends a grant of its sender
 }
 
 // manner is the operation of a request. It is derived from the body, which is read only

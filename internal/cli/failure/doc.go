@@ -1,9 +1,9 @@
 // Package failure tells the user what an error means: its exit code, its kind in JSON, and
 // one line of text with advice. It knows the errors of the library, of AWS and of the disk
-// beneath a local store. It knows no flag, no command and no stream: callers pass the place
-// of the locks.
+// of a local store. It does not depend on flags, commands or streams: callers say where the
+// locks are stored.
 //
-//	code.go   exit codes, the end of a wait, the kinds and the subjects of errors
-//	text.go   the text, without parts that the user has typed or that libraries add about themselves, and
-//	          the reason of a failed request; the advice about answers is in decide
+//	code.go   exit codes, kinds and subjects of errors, and how a wait ended
+//	text.go   the text, without the user's own input and the libraries' prefixes, and why a
+//	          request failed; the advice about DynamoDB's answers is in package decide
 package failure

@@ -200,8 +200,7 @@ func (w *wait) text(now time.Time) string {
 	return line
 }
 
-// allHeld collects the holders of a key's permits, or of several keys if one is
-// enough, that are seen during a wait. It is safe for concurrent use.
+// allHeld collects the holders that are seen during a wait for a permit, or for one of several keys. It is safe for concurrent use.
 type allHeld struct {
 	text  string          // the text if all are held
 	n     int             // number of keys or permits

@@ -125,7 +125,7 @@ func (in *Invocation) sayUnnamed(p store.Place) {
 	in.Say.Note("no table: using %s, %s (see --table)", in.Settings.Tilde(p.File), p.Scope())
 }
 
-// MakeFile creates the file of a named store unless it exists, and reports that.
+// MakeFile creates the file of a named store unless it exists. It tells the user if it has created the file.
 func (in *Invocation) MakeFile(path string) error {
 	abs, err := filepath.Abs(path)
 	if err != nil {

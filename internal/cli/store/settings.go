@@ -88,9 +88,7 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. It is an
-// error if both are set, unless an outer leasehold run set them: one may be a leftover, and
-// a guess could lock in the wrong store.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If both are set, it returns an error, as one may be left over, and a lock in the wrong store would be worse. Only an outer leasehold run may set both.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err

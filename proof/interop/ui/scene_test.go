@@ -270,7 +270,7 @@ func rowOf(key string) string {
 	return `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === ` + js(key) + `)`
 }
 
-// says is an expression that is true if the row of a key contains the words.
+// says returns an expression that is true if the row of a key contains the words.
 func says(key string, words ...string) string {
 	return js(words) + `.every((w) => ` + rowOf(key) + `.innerText.includes(w))`
 }

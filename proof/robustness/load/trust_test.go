@@ -19,7 +19,7 @@ var configs = map[string]func() leasehold.Config{"a lease each": lab.Config, "a 
 type held struct {
 	mu    sync.Mutex
 	locks map[string]*leasehold.Lock
-	least time.Duration // trust that was left when a renewal was answered
+	least time.Duration // shortest time for which a lock was still trusted when a renewal was answered
 	seen  int           // renewals
 }
 

@@ -15,7 +15,7 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 	const lease, workers = time.Second, 8
 	toxics := []toxic{
 		{"timeout", "upstream", map[string]int{"timeout": 0}},     // requests are never answered
-		{"timeout", "downstream", map[string]int{"timeout": 0}},   // requests are served, and never answered
+		{"timeout", "downstream", map[string]int{"timeout": 0}},   // requests are served but never answered
 		{"timeout", "downstream", map[string]int{"timeout": 300}}, // the connection is closed at last
 		{"reset_peer", "upstream", map[string]int{"timeout": 0}},
 		{"reset_peer", "downstream", map[string]int{"timeout": 20}},

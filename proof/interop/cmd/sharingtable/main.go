@@ -91,7 +91,7 @@ func show(in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// reason returns the text of a skipped test: it prints file, line and text.
+// reason returns the reason in the output of a skipped test, which has the form file:line: reason.
 func reason(printed string) string {
 	for line := range strings.Lines(printed) {
 		if _, text, ok := strings.Cut(line, "_test.go:"); ok {

@@ -99,8 +99,8 @@ func (r *request) wanted(c *Client) *acquire.Want {
 	return &r.Want
 }
 
-// granted emits the outcome of a call. If the client is closing, it releases what was
-// found, as Close may not have seen it.
+// granted emits the outcome of a call. If the client is closing, it releases the keys that
+// the call has acquired, as Close may not have seen them.
 func (c *Client) granted(ctx context.Context, began decide.Instant, found acquire.Result, err error) error {
 	if err != nil {
 		if err == ErrClosed { //nolint:errorlint // what wraps it names the key
@@ -119,7 +119,7 @@ func (c *Client) granted(ctx context.Context, began decide.Instant, found acquir
 		h := held.(*hold.Lock)
 		c.emitOr(ctx, Event{Kind: EventGranted, Key: h.Key(), Token: h.Token(), Took: took,
 			Requests: requests, TookOver: h.Dead() != nil, Local: found.Local}, undo)
-		requests = 0 // counted in the first event
+		requests = 0 // the first event counts the requests of the call
 	}
 	return nil
 }

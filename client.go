@@ -31,7 +31,7 @@ type Client struct {
 	leases      *lease.Leases
 	holds       *hold.Holds
 	waitFails   waitFails
-	moved       lineAMinute // limits log lines: while all Regions are down, requests keep moving
+	moved       lineAMinute // limits log lines, as requests keep moving between Regions while all of them are down
 	connections connections
 	waiting     atomic.Int64
 }

@@ -73,8 +73,8 @@ type Config struct {
 	MaxSkew time.Duration
 
 	// PollMax is the longest mean pause between two reads of a waiter, in a layout without
-	// a queue or while the queue is suspended. Young grants are polled from every 25 ms on.
-	// Each pause is random, by up to half of the mean. Default 500 ms.
+	// a queue or while the queue is suspended. Young grants are polled every 25 ms at
+	// first. Each pause is random, by up to half of the mean. Default 500 ms.
 	PollMax time.Duration
 
 	// DeleteOnRelease deletes the record on release. By default it is kept and marked
@@ -256,7 +256,8 @@ func checkDB(db DB, l layout.Layout) error {
 }
 
 // connections is the pool of idle connections of the SDK's HTTP client. A connection that
-// does not fit into it is closed after its request, and renewals wait for new ones.
+// does not fit into the pool is closed after its request, and renewals wait for new
+// connections.
 type connections struct {
 	idle int // size of the pool; math.MaxInt if unknown
 	said sync.Once

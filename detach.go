@@ -69,7 +69,7 @@ func (g *Grant) UnmarshalJSON(b []byte) error {
 }
 
 // leaseOfMs returns a lease from its milliseconds. It returns an error for a lease that is
-// too long for a Duration, which would otherwise overflow to another and perhaps short one.
+// too long for a Duration: it would overflow to another, perhaps short, lease.
 func leaseOfMs(ms int64) (time.Duration, error) {
 	if ms < 0 || ms > math.MaxInt64/int64(time.Millisecond) {
 		return 0, fmt.Errorf("leaseMs is %d: it must be from 0 to %d", ms, math.MaxInt64/int64(time.Millisecond))
@@ -83,7 +83,7 @@ func leaseOfMs(ms int64) (time.Duration, error) {
 // nothing is sent. A resumed lock cannot be released with MarkDone.
 func (l *Lock) Detach() (Grant, error) {
 	switch h := l.h.Lock(); {
-	case l.Err() != nil: // with the error of the handle
+	case l.Err() != nil: // returns the error of the handle
 	case h.UnderSession():
 		return Grant{}, l.c.cfg.unsupported("Detach together with SharedLease")
 	}

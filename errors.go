@@ -42,7 +42,7 @@ type HeldError struct {
 	Table  string
 	Key    Key
 	Holder Record // the record as last read
-	Err    error  // what ended the wait, and the last failed request, which match too; nil without a wait
+	Err    error  // why the wait ended, and the last failed request (both match); nil without a wait
 }
 
 func (e *HeldError) Error() string {
@@ -218,7 +218,7 @@ type RecordError struct {
 	Problem   string                          // why, for people
 	Item      map[string]types.AttributeValue // the item as stored
 
-	otherKind string // set if it is an undamaged item of another kind, with advice
+	otherKind string // description and advice for an undamaged item of another kind; empty otherwise
 	advice    string // what to do; "" if it is damaged
 }
 
@@ -226,7 +226,7 @@ func (e *RecordError) Error() string {
 	if e.otherKind != "" {
 		return fmt.Sprintf("leasehold: %v%s is %s", e.Key, inTable(e.Table), e.otherKind)
 	}
-	if e.Key == (Key{}) { // without a key there is no command to show the item by
+	if e.Key == (Key{}) { // without a key, no command can show the item
 		return fmt.Sprintf("leasehold: an item%s is not a lock of this layout: %s %s: %s",
 			inTable(e.Table), visible.Word(e.Attribute), visible.Message(e.Problem), decide.OtherSchema)
 	}
@@ -253,8 +253,7 @@ func (cfg *Config) unsupported(feature string) error {
 }
 
 // checkTransactions returns an error if the table is known to have no transactions. While
-// the Regions are still being asked for that, it waits for the answer, for a few seconds at
-// most.
+// the Regions are still being asked, it waits for their answer, for a few seconds at most.
 func (c *Client) checkTransactions(ctx context.Context) error {
 	several := c.env.Requests.Regions
 	if several == nil {

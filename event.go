@@ -22,7 +22,7 @@ const (
 )
 
 // Event reports one thing that has happened. Fields that do not apply are zero. Held can be
-// summed up: each grant's is in one event. So can Requests, but for EventThrottled: the
+// summed: each grant's is in one event. So can Requests, except in EventThrottled: the
 // event that ends the call has them.
 type Event struct {
 	Kind      EventKind

@@ -78,7 +78,7 @@ func ExampleLock_CommitAndRelease() {
 	// Output: charged
 }
 
-// A transaction that is put together elsewhere, guarded by the lock.
+// The lock guards a transaction that other code puts together.
 func ExampleLock_Guards() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -97,7 +97,7 @@ func ExampleLock_Guards() {
 	}
 	fmt.Println("while the lock is held:", transfer())
 
-	if err := locks.Break(ctx, lock.Record(), leasehold.BreakOptions{}); err != nil { // an operator, say
+	if err := locks.Break(ctx, lock.Record(), leasehold.BreakOptions{}); err != nil { // an operator does this, for example
 		log.Fatal(err)
 	}
 	fmt.Println("after that, lost:", errors.Is(transfer(), leasehold.ErrLost))

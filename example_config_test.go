@@ -28,7 +28,7 @@ func ExampleConfig_OnEvent() {
 		if e.Kind == leasehold.EventLost {
 			lost.Add(1)
 		}
-		if e.Kind != leasehold.EventThrottled { // in the event of the call as well
+		if e.Kind != leasehold.EventThrottled { // the event that ends the call counts these requests, too
 			requests.Add(int64(e.Requests))
 		}
 	}})
@@ -71,9 +71,9 @@ func ExampleConfig_OnEvent_credentials() {
 	defer locks.Close(ctx)
 }
 
-// Moving a fleet off dynamolock, or off the Java client, without a flag day:
-// the layout is configuration. First dynamolock (or awslabs), which shares the
-// table with the old clients; native once the last of them is gone.
+// A fleet moves off dynamolock, or off the Java client, without a flag day: the layout is
+// configuration. At first the layout is dynamolock (or awslabs), which shares the table
+// with the old clients. It becomes native once the last old client is gone.
 func Example_moveOffDynamolock() {
 	ctx := context.Background()
 	db := openDB(ctx) // dynamodb.NewFromConfig(cfg)
@@ -101,7 +101,7 @@ func Example_moveOffDynamolock() {
 	// native: every grant has a token: true
 }
 
-// A Java fleet whose table has names of its own. Calls without WithSortKey mean
+// This Java fleet has its own attribute names in its table. Calls without WithSortKey mean
 // shard 0.
 func Example_shareATableWithJava() {
 	ctx := context.Background()
@@ -131,8 +131,8 @@ func Example_shareATableWithJava() {
 	// error: <nil>
 }
 
-// Sharing a table with a service that uses python_dynamodb_lock. A feature that its records
-// do not have is an error before anything is sent.
+// This program shares a table with a service that uses python_dynamodb_lock. A feature that
+// such records do not have is an error before anything is sent.
 func Example_shareATableWithPython() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -166,10 +166,10 @@ func Example_shareATableWithPython() {
 	// true leasehold: layout python-dynamodb-lock in table DynamoDBLockTable, as configured, has no KeepOnRelease
 }
 
-// The stage in the middle of a move to another table: both locks, the old one
-// first, in every process. Processes of the previous stage hold only the
-// old one, and processes of the next stage only the new one. Tokens of two tables do not
-// compare: a fenced target keeps the greatest of each, and here checks both.
+// This is the middle stage of a move to another table: every process acquires both locks,
+// the old one first. Processes of the previous stage hold only the old lock, and processes
+// of the next stage only the new one. Tokens of two tables cannot be compared. So a fenced
+// target keeps the greatest token of each table, and checks both in this stage.
 func Example_moveToAnotherTable() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -190,7 +190,7 @@ func Example_moveToAnotherTable() {
 
 	err = old.Do(ctx, "invoices", func(ctx context.Context, before *leasehold.Lock) error {
 		return locks.Do(ctx, "invoices", func(ctx context.Context, lock *leasehold.Lock) error {
-			// ctx ends when either is lost.
+			// ctx ends when either lock is lost.
 			fmt.Println("fenced:", before.Token() > 0 && lock.Token() > 0)
 			return ctx.Err()
 		})

@@ -37,7 +37,7 @@ func serve(ctx context.Context, locks *leasehold.Client, customer string, work f
 		case errors.Is(err, leasehold.ErrLost):
 			log.Printf("%s: stopped in time: %v", customer, err)
 		default:
-			log.Printf("%s: %v", customer, err) // no such table, no permission, the work itself
+			log.Printf("%s: %v", customer, err) // a missing table, a missing permission, or an error of the work itself
 		}
 		select {
 		case <-ctx.Done():
@@ -46,8 +46,7 @@ func serve(ctx context.Context, locks *leasehold.Client, customer string, work f
 	}
 }
 
-// Workers that serve customers, each customer by one worker at a time, over all
-// processes.
+// Workers serve customers. Over all processes, one worker at a time serves each customer.
 func ExampleClient_Do() {
 	ctx, stop := context.WithCancel(context.Background())
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -71,9 +70,10 @@ func ExampleClient_Do() {
 	// Output: served: true
 }
 
-// newLocks makes the client of each call: a process that has observed nothing yet. MaxSkew
-// bounds its clock, so that a call that died blocks an account for its lease, and not until
-// another client has observed it for that long.
+// newLocks returns the client of one call, which runs in a process that has observed
+// nothing yet. MaxSkew bounds the error of this process's clock. So a call that died blocks
+// an account only for its lease. Without MaxSkew, another client would first have to
+// observe the account for that long.
 func newLocks(db leasehold.DB) (*leasehold.Client, error) {
 	return leasehold.New(db, leasehold.Config{Table: "locks", MaxSkew: time.Second})
 }
@@ -102,8 +102,8 @@ func closeAccount(ctx context.Context, locks *leasehold.Client, account string) 
 	return err == nil, err
 }
 
-// A Lambda function: nothing runs in the background, and a call that died is made good
-// by the next one.
+// In a Lambda function nothing runs in the background. If a call dies, the next call makes
+// up for it.
 func ExampleWithoutRenewal() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -127,7 +127,7 @@ func ExampleWithoutRenewal() {
 	// second call: true <nil>
 }
 
-// A function that locks, called by one that has locked already.
+// A function that acquires a lock is called by a function that holds it already.
 func ExampleReentrant() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -152,7 +152,8 @@ func ExampleReentrant() {
 	// error: <nil>
 }
 
-// Shutdown in order: take no more work, let work end, release, leave.
+// A service shuts down in this order: it takes no more work, lets work end, releases its
+// locks, and exits.
 func ExampleClient_Close() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -166,10 +167,10 @@ func ExampleClient_Close() {
 		log.Fatal(err)
 	}
 
-	server.Close() // when SIGTERM comes: waits for requests under way
+	server.Close() // called when SIGTERM comes; waits for requests in flight
 	bye, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
-	fmt.Println("closed:", locks.Close(bye)) // waits for functions in Do, releases the rest
+	fmt.Println("closed:", locks.Close(bye)) // waits for functions in Do, and releases the remaining locks
 	_, err := locks.Acquire(ctx, "order/8")
 	fmt.Println("afterwards:", errors.Is(err, leasehold.ErrClosed))
 
@@ -190,12 +191,12 @@ func ExampleClient_Break() {
 	}
 
 	operator, _ := leasehold.New(db, leasehold.Config{Table: "locks"})
-	const tooLong = 0 // in production 6 * time.Hour, say
+	const tooLong = 0 // in production, for example 6 * time.Hour
 	for r, err := range operator.List(ctx, leasehold.ListOptions{Prefix: "import/"}) {
 		var bad *leasehold.RecordError
 		switch {
 		case errors.As(err, &bad):
-			log.Print(bad) // this record only
+			log.Print(bad) // the error concerns only this record
 			continue
 		case err != nil:
 			log.Fatal(err)
@@ -214,7 +215,7 @@ func ExampleClient_Break() {
 	// its holder learns with its next request: true
 }
 
-// The same program on a laptop: an embedded engine and a file in the place of
+// The same program runs on a laptop, with an embedded engine and a file instead of
 // DynamoDB.
 func Example_onOneMachine() {
 	ctx := context.Background()
@@ -229,7 +230,7 @@ func Example_onOneMachine() {
 	}
 	engine := localdynamo.New(localdynamo.WithStore(store))
 	defer engine.Close()
-	server := httptest.NewServer(engine) // for the AWS CLI and other languages
+	server := httptest.NewServer(engine) // serves the AWS CLI and other languages
 	defer server.Close()
 
 	db := engine.Client() // or dynamodb.NewFromConfig(cfg)
@@ -255,16 +256,16 @@ func hostAndPid() string {
 }
 
 // The example tries every two seconds for ten minutes, and the SDK sends a failed request
-// twice more. Chance decides how soon.
+// twice more, after random pauses.
 const atMost = 3 * 300
 
-// Examples are copied: an error that lasts must not make a busy loop of one.
+// Users copy examples: a lasting error must not turn an example into a busy loop.
 func TestExampleWorkerLoopsNeverSpin(t *testing.T) {
 	for name, tc := range map[string]struct {
 		table string
 		fault lab.Fault
 		work  error
-		works bool // whether it works again once the fault is over
+		works bool // whether the example works again once the fault has ended
 	}{
 		"no table":        {"none", nil, nil, false},
 		"access denied":   {"locks", lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }), nil, true},
@@ -281,7 +282,7 @@ func TestExampleWorkerLoopsNeverSpin(t *testing.T) {
 				var sent atomic.Int32
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 					if sent.Add(1) > atMost {
-						stop() // without a pause no time would pass here
+						stop() // without pauses, no virtual time would pass here
 					}
 					if tc.fault != nil {
 						return tc.fault(r)

@@ -53,9 +53,9 @@ func report(ctx context.Context, token int64) error {
 	return ctx.Err()
 }
 
-// Cron starts this process on every host, once a night. It ends at once if another host
-// is at work. If the holder of last night has died, it observes the record for a lease
-// and acquires the key.
+// Cron starts this process on every host, once a night. The process ends at once if another
+// host is at work. If last night's holder has died, the process observes the record for a
+// lease and acquires the key.
 func ExampleClient_TryAcquire() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -93,7 +93,7 @@ func ExampleClient_TryAcquire() {
 	// reported
 }
 
-// Work that another process does already is skipped.
+// This program skips work that another process is already doing.
 func ExampleNoWait() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -114,7 +114,7 @@ func ExampleNoWait() {
 	// error: <nil>
 }
 
-// A bounded wait for unbounded work: the timeout ends the waiting, not the lock.
+// The wait is bounded, and the work is not: the timeout ends the wait, not the lock.
 func ExampleClient_Acquire() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -124,7 +124,7 @@ func ExampleClient_Acquire() {
 	lock, err := locks.Acquire(wait, "reindex")
 	cancel()
 	if err != nil {
-		log.Fatal(err) // is ErrHeld and context.DeadlineExceeded
+		log.Fatal(err) // matches ErrHeld and context.DeadlineExceeded
 	}
 	err = lock.Do(ctx, func(ctx context.Context, _ *leasehold.Lock) error {
 		fmt.Println("reindexing")
@@ -148,7 +148,7 @@ func ExampleLock_Detach() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	grant, err := lock.Detach() // the workflow's state keeps it as JSON
+	grant, err := lock.Detach() // the workflow's state keeps the grant as JSON
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func ExampleLock_Detach() {
 	// error: <nil>
 }
 
-// A transfer that needs two accounts, whichever way the money goes.
+// A transfer locks both accounts, whichever way the money goes.
 func ExampleClient_AcquireAll() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -231,7 +231,7 @@ func ExampleWithData() {
 	// was at "version 7"
 }
 
-// Watch a key without acquiring it.
+// This program watches a key without acquiring it.
 func ExampleClient_Watch() {
 	ctx := context.Background()
 	db := openDB(ctx)
@@ -256,7 +256,7 @@ func ExampleClient_Watch() {
 			return
 		case seen.NewGrant:
 			fmt.Printf("migrates %s\n", seen.Holder.Data)
-			_ = lock.Release(ctx) // what the other process does
+			_ = lock.Release(ctx) // the other process does this
 		}
 	}
 
@@ -265,7 +265,8 @@ func ExampleClient_Watch() {
 	// done
 }
 
-// A report once a day, by whichever process comes first, and again if it fails.
+// Once a day, whichever process comes first writes a report. If the work fails, the next
+// process tries again.
 func ExampleEvery() {
 	ctx := context.Background()
 	locks, _ := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -278,7 +279,7 @@ func ExampleEvery() {
 		}
 		return nil
 	}
-	for range 3 { // three hosts, say
+	for range 3 { // three hosts, for example
 		err := locks.Do(ctx, "nightly-report", report, leasehold.Every(24*time.Hour))
 		switch {
 		case errors.Is(err, leasehold.ErrDone):

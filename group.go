@@ -53,7 +53,7 @@ func (g *Group) Do(ctx context.Context, fn func(ctx context.Context, group *Grou
 	returned := false
 	defer func() {
 		within := ctx
-		if !returned { // after a panic it waits for the release, but not until ctx ends
+		if !returned { // after a panic, Do waits for the release, but not until ctx ends
 			ended, cancel := context.WithCancel(context.Background())
 			cancel()
 			within = ended
@@ -88,8 +88,8 @@ func (g *Group) beginWork(ctx context.Context) error {
 
 // endWork undoes beginWork and releases the locks, with the mark if done is set. It returns
 // how locks were lost, or why the mark may not be stored. A loss counts only if it came
-// before fn returned; after that, the release may still find another client's grant, which
-// is no news.
+// before fn returned. After that, it does not matter if the release finds another client's
+// grant.
 func (g *Group) endWork(ctx context.Context, done bool) error {
 	var lost []error
 	for _, l := range g.locks {

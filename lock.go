@@ -81,9 +81,9 @@ func (l *Lock) TrustedUntil() time.Time { return l.h.TrustedUntil() }
 // has already ended, Do does not call fn, and the error matches ErrNotRun.
 //
 // Do returns fn's error, joined with ErrLost if the lock was lost before fn returned. A
-// failed release is only logged and reported as an event: the work is done, and a retry of
-// fn would do it twice. With Once or Every, Do releases with MarkDone if fn returned nil,
-// and returns its error: without the mark the work is done again.
+// failed release is only logged and reported as an event: the work is done, and a retry
+// would repeat it. With Once or Every, Do releases with MarkDone if fn returned nil, and
+// returns the release's error: without the mark the work is repeated.
 func (l *Lock) Do(ctx context.Context, fn func(ctx context.Context, lock *Lock) error) error {
 	return l.group().Do(ctx, func(ctx context.Context, _ *Group) error { return fn(ctx, l) })
 }
@@ -179,10 +179,10 @@ func (g *Group) terms(opts []ReleaseOption) ([]hold.Terms, error) {
 // only while this grant is current. Without writes it checks that.
 //
 // It returns nil if the writes have landed, once; ErrLost if the grant had ended: then the
-// lock's context ends as well; and a *CommitError if one of the writes failed, for example
-// by its own condition: then the lock is still held. After ErrUnknownOutcome the writes may
-// have landed, or may still while the grant is current: read what they were to change.
-// After any other error nothing was written, or will be.
+// lock's context ends as well; and a *CommitError if one write failed, for example by its
+// own condition: then the lock is still held. After ErrUnknownOutcome the writes may have
+// landed, or may still land while the grant is current: read the items they change. After
+// any other error nothing was or will be written.
 //
 // Conflicts and throttling are retried under one idempotency token while the lock is
 // trusted, lost replies until ctx ends, for at most five minutes. Commits of one lock take

@@ -99,7 +99,7 @@ func (c *Client) List(ctx context.Context, opts ListOptions) iter.Seq2[Record, e
 			for _, item := range items {
 				key := c.env.Proto.Schema().KeyOf(item)
 				if protocol.IsSessionKey(c.env.Proto, key) {
-					continue // another kind of row
+					continue // the row is a session, not a lock
 				}
 				r, err := c.env.Decode(key, item)
 				if !yield(recordOf(r), err) {
@@ -195,7 +195,7 @@ func (c *Client) Watch(ctx context.Context, key string, opts ...KeyOption) iter.
 }
 
 // Break frees the grant in r, as Get or List returned it, whatever client holds it. If the
-// record shows another grant by now, nothing is freed and the error is a *ChangedError.
+// record now shows another grant, nothing is freed and the error is a *ChangedError.
 //
 // The holder learns of it at its next renewal, or its shared lease's. Until then its
 // unfenced work may overlap with the next holder's; its Commits fail at once. Its LostError

@@ -58,7 +58,7 @@ const (
 	deleteRecord
 )
 
-// warning is a function to call before the lock expires, from WithExpiryWarning.
+// warning is a function, set by WithExpiryWarning, to call before the lock expires.
 type warning struct {
 	left time.Duration
 	fn   func(*Lock)
@@ -215,7 +215,7 @@ type markDone struct{}
 func (markDone) toRelease(t *hold.Terms) { t.Done = true }
 
 // MarkDone marks the work of Once or Every as done; Do and CommitAndRelease do so by
-// themselves. Release returns nil only if the mark is stored, and repeats that, whatever
+// themselves. Release returns nil only if the mark is stored. It retries, regardless of
 // ctx, until the lease has ended or Close has given up. It is an error if the key was freed
 // before without the mark.
 func MarkDone() ReleaseOption { return markDone{} }

@@ -52,7 +52,7 @@ func (c *Client) completeRequest(r *request, opts []AcquireOption) error {
 		return err
 	}
 	switch {
-	case !r.Once.None(): // the mark is in the record
+	case !r.Once.None(): // the record contains the mark
 	case r.policy == byConfig:
 		r.Delete = c.cfg.deletesByDefault()
 	default:
@@ -135,7 +135,8 @@ func (cfg *Config) deletesByDefault() bool {
 	return cfg.DeleteOnRelease || !cfg.Layout.Capabilities().KeepOnRelease
 }
 
-// checkRelease returns an error if the layout cannot release in that way.
+// checkRelease returns an error if the layout does not support the release: deleting the
+// record, or keeping it.
 func (cfg *Config) checkRelease(deletes bool) error {
 	switch caps := cfg.Layout.Capabilities(); {
 	case !deletes && !caps.KeepOnRelease:

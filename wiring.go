@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// newEnv returns what the parts of a client share.
+// newEnv returns the environment that the parts of a client share.
 func newEnv(c *Client, db DB, proto protocol.Protocol, on machine.Machine) *core.Env {
 	cfg := &c.cfg
 	env := &core.Env{

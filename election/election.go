@@ -104,7 +104,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 // Leader is the leader as stored.
 type Leader struct {
 	Owner string // empty in layouts without owners
-	Value string // for up to a second, the value of the previous leader if that handed the key over
+	Value string // for up to a second, the value of the previous leader if that leader handed the key over
 	Token int64  // zero if there is no leader, or for a peer whose grants have no token
 }
 

@@ -99,7 +99,7 @@ func TestCampaignNoWaitReplacesDeadLeader(t *testing.T) {
 		}
 		wire.SetFault(lab.Cut)
 		lab.Elapse(time.Hour)
-		c, _, _ := elects(w, lab.Config()) // it has not observed the record
+		c, _, _ := elects(w, lab.Config()) // this candidate has not observed the record
 		began = time.Now()
 		term, err := c.Campaign(t.Context(), "", leasehold.NoWait())
 		if err != nil || time.Since(began) != 20*time.Second {

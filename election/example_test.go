@@ -26,7 +26,8 @@ func openDB(ctx context.Context) *dynamodb.Client {
 	return db
 }
 
-// One of several replicas of a service schedules. The others forward requests to it.
+// One of several replicas of a service runs the schedule. The other replicas forward
+// requests to it.
 func Example() {
 	ctx, stop := context.WithCancel(context.Background())
 	locks, err := leasehold.New(openDB(ctx), leasehold.Config{Table: "locks"})
@@ -64,7 +65,7 @@ func Example() {
 	<-changed
 	fmt.Println("forward to", leader.Load().Value)
 	stop()
-	for range changed { // until no replica observes
+	for range changed { // until the observation has ended
 	}
 	replica.Wait()
 	if err := locks.Close(context.Background()); err != nil {
@@ -103,7 +104,7 @@ func ExampleElection_Campaign() {
 	leader, err := elsewhere.Leader(ctx)
 	fmt.Println(leader.Value, leader.Token == term.Token(), err)
 
-	if err := term.Release(ctx); err != nil { // it resigns
+	if err := term.Release(ctx); err != nil { // resigns
 		log.Fatal(err)
 	}
 	_, err = elsewhere.Leader(ctx)

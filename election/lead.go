@@ -85,7 +85,7 @@ func (e *Election) serve(ctx context.Context, term *leasehold.Lock, fn func(cont
 	case errors.Is(ended, leasehold.ErrClosed):
 		return false, besides(leasehold.ErrClosed, leasehold.ErrClosed, called)
 	case errors.Is(err, leasehold.ErrLost) && !errors.Is(called, leasehold.ErrLost):
-		return true, nil // the release has shown that
+		return true, nil // the release has shown the loss
 	case errors.Is(context.Cause(until), ErrAsked):
 		return true, nil
 	}

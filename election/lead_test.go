@@ -101,7 +101,7 @@ func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
 		err := e.Lead(t.Context(), "", func(context.Context, *leasehold.Lock) error {
 			calls++
 			if calls == 1 {
-				breakTerm(w, other) // no renewal has shown that yet
+				breakTerm(w, other) // no renewal has shown yet that the term is broken
 			}
 			return nil
 		})
@@ -137,7 +137,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 		}()
 		lab.Elapse(time.Second)
 		cancel(stop)
-		isStop := func(err error) bool { // its text is the cause alone, but it also matches the kind of end
+		isStop := func(err error) bool { // the error reads as the cause alone, and also matches context.Canceled
 			return errors.Is(err, stop) && errors.Is(err, context.Canceled) && err.Error() == stop.Error()
 		}
 		if err := <-campaigned; !isStop(err) {
@@ -245,7 +245,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 			go func() { led <- e.Lead(t.Context(), "", lead) }()
 		}
 		synctest.Wait()
-		for range 2 { // the term of the running function, and the term that waits for it
+		for range 2 { // breaks the term of the running function, then the term that waits for this function to return
 			breakTerm(w, other)
 			lab.Elapse(time.Minute)
 		}
@@ -319,7 +319,7 @@ func TestLeadAfterOutageDoesNotWaitForItself(t *testing.T) {
 				terms := 0
 				err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
 					if terms++; terms == 2 {
-						if took := time.Since(back); took > 6*time.Second { // a request that hangs, and the pause after it
+						if took := time.Since(back); took > 6*time.Second { // a request that hangs, and the pause after that request
 							t.Errorf("elected again %v after the outage", took)
 						}
 						cancel()

@@ -64,7 +64,7 @@ func TestObserveYieldsLeaderAndEveryChange(t *testing.T) {
 	})
 }
 
-// The same leader gets a new term with the same number: a peer's term, which has none.
+// A peer's terms have no number: the same leader gets a new term without a new number.
 func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())

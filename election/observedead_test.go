@@ -20,7 +20,7 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				e, _, wire := elects(w, cfg)
-				watching, _, _ := elects(w, lab.Config()) // with another lease of its own
+				watching, _, _ := elects(w, lab.Config()) // this client's own lease differs from the leader's
 				term := campaign(w, e, "a")
 				o := observe(t, watching)
 				o.shows(leaderOf(term, "a"))
@@ -51,7 +51,7 @@ func TestLeaderOfEndedSessionIsNotYielded(t *testing.T) {
 		watching, _, wire := elects(w, lab.Config())
 		campaign(w, e, "a")
 		o := observe(t, watching)
-		lab.Elapse(10 * time.Second) // from here on it reads twice a second
+		lab.Elapse(10 * time.Second) // the observer now reads twice a second
 		before := len(wire.Sent())
 		lab.Elapse(time.Minute)
 		o.next()
@@ -119,7 +119,7 @@ func TestLeaderFoundDeadThatRenewsIsYieldedAgain(t *testing.T) {
 				t.Errorf("yielded %v", news)
 			}
 		}
-		if len(news) < 5 { // renewed every 5 s, while its 20 s pass in 2 s
+		if len(news) < 5 { // the leader renews every 5 s, but its lease of 20 s passes in 2 s on the fast clock
 			t.Errorf("yielded %v", news)
 		}
 		_ = o.end()
@@ -142,7 +142,7 @@ func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 				return r.Send()
 			}
 			late++
-			return lab.Slow(at(20200 * time.Millisecond))(r) // with a lease of 20 s
+			return lab.Slow(at(20200 * time.Millisecond))(r) // the reply arrives after the lease of 20 s
 		})
 		term, err := e.Campaign(t.Context(), "a", leasehold.WithoutRenewal())
 		if err != nil {
@@ -174,7 +174,7 @@ func TestLeaderWhoseTermIsUntrustedIsNotYielded(t *testing.T) {
 			case r.Op == "GetItem":
 				return r.Send()
 			}
-			return nil, lab.ErrReset // it cannot be released either
+			return nil, lab.ErrReset // the term cannot be released either
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 		defer cancel()
@@ -193,7 +193,7 @@ func TestLeaderWithUnchangedRecordLeadsWhileSessionIsLive(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()
-		cfg.PollMax = time.Minute // three hours in few steps
+		cfg.PollMax = time.Minute // makes three hours pass in few steps
 		watching, _, _ := elects(w, cfg)
 		term := campaign(w, e, "a")
 		o := observe(t, watching)

@@ -36,7 +36,7 @@ func TestStepDownEndsWorkAndResigns(t *testing.T) {
 		operator, _, asking := elects(w, lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
 		why, led := make(chan error, 10), make(chan error, 1)
-		go func() { led <- e.Lead(ctx, "", works(30*time.Second, why)) }() // longer than a lease
+		go func() { led <- e.Lead(ctx, "", works(30*time.Second, why)) }() // the work takes longer than a lease
 		lab.Elapse(time.Second)
 		first, err := operator.Leader(t.Context())
 		if err != nil {
@@ -59,7 +59,7 @@ func TestStepDownEndsWorkAndResigns(t *testing.T) {
 		if err := <-why; !errors.Is(err, election.ErrAsked) || errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("its function ended with %v, want ErrAsked and a term that lasts", err)
 		}
-		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // at most a period of renewals and a poll late
+		if took := time.Since(began); took < 30*time.Second || took > 36*time.Second { // late by at most one period of renewals and one poll
 			t.Errorf("it has resigned %v after the request", took)
 		}
 		term := <-next
@@ -114,7 +114,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 			if err := <-why; !errors.Is(err, election.ErrAsked) {
 				t.Errorf("its function ended with %v", err)
 			}
-			lab.Elapse(polls + 2*decide.LongestQueuePause) // for which it leaves the key to others
+			lab.Elapse(polls + 2*decide.LongestQueuePause) // the leader leaves the key to others for this long
 			if _, err := operator.Leader(t.Context()); err != nil {
 				t.Errorf("who leads after that: %v", err)
 			}
@@ -124,7 +124,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 	})
 }
 
-func TestCampaignTermCallsLateStepDownListener(t *testing.T) {
+func TestOnStepDownReportsEarlierRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -136,7 +136,7 @@ func TestCampaignTermCallsLateStepDownListener(t *testing.T) {
 		if err := operator.StepDown(ctx); !errors.Is(err, context.DeadlineExceeded) || errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("of who does not listen: %v", err)
 		}
-		listen() // later than the request
+		listen() // registers after the request
 		lab.Elapse(6 * time.Second)
 		if asked != 1 || term.Err() == nil {
 			t.Errorf("told %d times; the term: %v", asked, term.Err())
@@ -198,8 +198,8 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
 			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
 		}
-		// This is the rest of a request to an earlier leader, as after a grant by an older
-		// version.
+		// This request to an earlier leader is still in the record, as after a grant by an
+		// older version.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -326,8 +326,8 @@ func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 	})
 }
 
-// A client that waits for a leader that takes long to stop reads rarely by then. It may see the
-// next term of that leader without seeing the free key between the two.
+// A client reads rarely when it has waited for a long time for a leader to stop. It may see
+// the next term of the same leader without seeing the free key in between.
 func TestStepDownDoesNotAskReelectedLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
@@ -431,7 +431,7 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 func TestStepDownLetsQueuedWaitersRead(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
-	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // whenever it reads
+	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // covers each moment at which the waiter may read
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			e, _, _ := elects(w, cfg)
 			other, _, _ := elects(w, cfg)
@@ -466,7 +466,7 @@ func TestStepDownLetsQueuedWaitersRead(t *testing.T) {
 	}
 }
 
-func TestStepDownListenerRefusesForeignTermAndNil(t *testing.T) {
+func TestOnStepDownRefusesForeignTermAndNil(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())

@@ -19,8 +19,9 @@ import (
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
 // endless are the programs that run until Ctrl-C, and the beginnings of the lines that show
-// that each of their processes handles it. Ctrl-C before that is lost on the process that a
-// shell has put into the background, as the shell has it ignore the signal until then.
+// that each of their processes handles it. An earlier Ctrl-C has no effect on a process
+// that a shell has put into the background: the shell has the process ignore the signal
+// until the process handles it.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {

@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// tooLong bounds each process, and unread its descendants that keep its output open: a
-// test whose process hangs fails.
+// tooLong bounds each process. unread bounds its descendants that keep its output open. So
+// a test fails if its process hangs.
 const (
 	tooLong = 2 * time.Minute
 	unread  = 10 * time.Second
@@ -157,7 +157,7 @@ func TestHelloRunsUnderLock(t *testing.T) {
 func TestCronDoesWorkOfPeriodOnce(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
-	// No period of a century ends while the test runs, as a day may.
+	// The period is a century, as a day might end while the test runs.
 	got := runAll(t, env, 3, "cron", "-every", "876000h")
 	if len(got) != 3 || got[2] != "writing the report" || got[0] != got[1] || !strings.HasPrefix(got[0], "the report is written: the work of ") {
 		t.Errorf("three hosts printed %q", got)
@@ -234,7 +234,7 @@ func TestDynamolockTakesOverFromTheOldLibrary(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tokens []int64
-	for _, name := range []string{"dynamolock", "native", "dynamolock"} { // there, on, and back
+	for _, name := range []string{"dynamolock", "native", "dynamolock"} { // first dynamolock, then native, and back to dynamolock
 		var token int64
 		for _, line := range run(t, append(slices.Clone(env), "LOCK_LAYOUT="+name), "dynamolock") {
 			if _, err := fmt.Sscanf(line, "layout "+name+": holds invoices with token %d", &token); err != nil {

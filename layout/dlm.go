@@ -2,16 +2,16 @@ package layout
 
 import "time"
 
-// DynamoDLM is the layout of dynamo-dlm 2.x or, with NoSlots, 1.x, whose
-// processes may share the table. Records have no owner. A release deletes the
-// record, and with it leasehold's token.
+// DynamoDLM is the layout of dynamo-dlm 2.x or, with NoSlots, of dynamo-dlm 1.x, whose
+// processes may share the table. Records have no owner. A release deletes the record, and
+// with it leasehold's token.
 //
-// A dynamo-dlm client never renews, and decides by its own clock. Therefore a
-// leasehold client stops trusting its lock at expiry − MaxSkew − margin, and
-// takes over at expiry + MaxSkew + one second.
+// A dynamo-dlm client never renews, and decides by its own clock. Therefore a leasehold
+// client stops trusting its lock at expiry − MaxSkew − margin, and takes over at expiry +
+// MaxSkew + one second.
 type DynamoDLM struct {
-	NoSlots bool          // for 1.x: the table has no sort key
-	MaxSkew time.Duration // the most that two clocks of the fleet differ; default 2 s
+	NoSlots bool          // uses the layout of 1.x, without a sort key in the table
+	MaxSkew time.Duration // greatest difference between two clocks of the fleet; default 2 s
 }
 
 // Name returns "dynamo-dlm".

@@ -1,6 +1,6 @@
-// Package layout defines how a lock record is stored: in leasehold's own layout,
-// or in that of one of the five libraries it succeeds. Each layout is a struct.
-// Its zero value has that library's defaults.
+// Package layout defines how a lock record is stored: in leasehold's own layout, or in the
+// layout of one of the five libraries that leasehold succeeds. Each layout is a struct. Its
+// zero value has the defaults of the library.
 package layout
 
 import (
@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Layout is implemented by the structs of this package, and by no other type.
+// Layout is implemented only by the structs of this package.
 type Layout interface {
-	Name() string // the value of the command's --layout
+	Name() string // value of the command's --layout option
 	Capabilities() Capabilities
 
 	sealed()
 }
 
-// Expiry is the way in which a waiter finds out that a holder is dead.
+// Expiry is how a waiter finds out that a holder is dead.
 type Expiry string
 
 // Values of Expiry.
@@ -26,19 +26,20 @@ const (
 	WallClock Expiry = "wall clock" // the expiry time in the record has passed, plus MaxSkew
 )
 
-// Capabilities lists the features of a layout. Using a feature that it does not have is an
-// error that matches errors.ErrUnsupported. No request is sent then.
+// Capabilities lists the features of a layout. If a caller uses a feature that the layout
+// does not have, the call fails with an error that matches errors.ErrUnsupported, and sends
+// no request.
 type Capabilities struct {
 	Expiry                 Expiry
 	EveryGrantFenced       bool // if false, grants of the other library have no token
-	FencingSurvivesRelease bool // if false, a release may delete the token, and the next one starts from the clock
+	FencingSurvivesRelease bool // if false, a release may delete the token; the next token then starts from the clock
 	Data                   bool
 	Attributes             bool
 	KeepOnRelease          bool
 	DeleteOnRelease        bool
 	SortKey                bool          // WithSortKey may be used
 	TTL                    bool          // records carry a TTL attribute
-	LeaseStep              time.Duration // leases are rounded up to it
+	LeaseStep              time.Duration // leases are rounded up to a multiple of this step
 }
 
 // all returns every layout with its defaults, in the order of Names.
@@ -55,7 +56,7 @@ func Names() []string {
 	return names
 }
 
-// Parse returns the layout of that name with its defaults.
+// Parse returns the layout with the given name, with its defaults.
 func Parse(name string) (Layout, error) {
 	for _, l := range all() {
 		if l.Name() == name {

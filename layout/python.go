@@ -2,10 +2,10 @@ package layout
 
 import "time"
 
-// PythonDynamoDBLock is the layout of python_dynamodb_lock 0.9 and its forks,
-// whose processes may share the table. A release deletes the record, with
-// leasehold's token and the caller's attributes: if the record were kept, a
-// Python client would wait until its lease expires.
+// PythonDynamoDBLock is the layout of python_dynamodb_lock 0.9 and its forks, whose
+// processes may share the table. A release deletes the record, and with it leasehold's
+// token and the caller's attributes. If the record were kept, a Python client would wait
+// until the lease in it expires.
 type PythonDynamoDBLock struct {
 	PartitionKey string // attribute name; default "lock_key"
 	SortKey      string // attribute name; default "sort_key"

@@ -11,12 +11,12 @@ import (
 )
 
 // WithAccessKey makes ServeHTTP answer only requests that are signed with this access key,
-// by Signature Version 4, as every SDK signs: another user of the machine is refused.
+// by Signature Version 4, as every SDK signs. So another user of the machine is refused.
 // Unsigned requests get DynamoDB's errors for unknown credentials. Clients of this process,
 // RoundTrip and Client, need no key.
 //
-// The time in a signature is not checked, so that programs with another clock than the machine's
-// work too. A recorded request can therefore be sent again.
+// The time in a signature is not checked, so that programs whose clock differs from the
+// machine's work too. A recorded request can therefore be sent again.
 func WithAccessKey(id, secret string) Option {
 	return func(e *Engine) { e.key = &accessKey{id, secret} }
 }
@@ -26,7 +26,7 @@ type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
 
-// which ends the message of a request that is refused.
+// which ends the message of a refused request. It says which key the client must sign with.
 const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature is the content of a request's Authorization header.
@@ -36,8 +36,8 @@ type signature struct {
 	mac     string
 }
 
-// claimed returns the signature of a request that claims to be signed with the key. It reads no
-// body, so that a client without the key cannot even send one.
+// claimed returns the signature of a request that claims to be signed with the key. It does
+// not read the body, so a client without the key cannot even make the server read one.
 func (k *accessKey) claimed(r *http.Request) (*signature, *apiError) {
 	given := r.Header.Get("Authorization")
 	if given == "" {
@@ -78,8 +78,8 @@ func (s *signature) isOf(r *http.Request, body string, k *accessKey) bool {
 	return hmac.Equal([]byte(hex.EncodeToString(key)), []byte(s.mac))
 }
 
-// signedValue is the value of a header as it is signed. Go's server keeps two of them
-// elsewhere.
+// signedValue returns the value of a header as it is signed. Go's server keeps the values
+// of two headers outside the request's Header.
 func signedValue(r *http.Request, name string) string {
 	values := slices.Clone(r.Header.Values(name))
 	switch name {

@@ -16,7 +16,7 @@ import (
 
 const theID, theSecret = "AKIDEXAMPLE", "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY"
 
-// guarded serves an engine with an access key.
+// guarded serves an engine with an access key, and returns its URL.
 func guarded(t *testing.T) string {
 	t.Helper()
 	e := New(WithAccessKey(theID, theSecret))
@@ -57,7 +57,7 @@ func TestServerWithAccessKeyAnswersOnlyItsClients(t *testing.T) {
 	}
 }
 
-// signedAs signs a request with the SDK, and returns it for a change.
+// signedAs signs a request with the SDK, calls change with it, and sends it to the engine.
 func signedAs(t *testing.T, e *Engine, change func(*http.Request)) *httptest.ResponseRecorder {
 	t.Helper()
 	w := httptest.NewRecorder()
@@ -114,7 +114,7 @@ func TestSignatureIsInvalidForOtherRequest(t *testing.T) {
 	}
 }
 
-// Amazon's published example (aws-sig-v4-test-suite): post-vanilla.
+// This is Amazon's published example post-vanilla (aws-sig-v4-test-suite).
 func TestSignatureMatchesPublishedExample(t *testing.T) {
 	r := httptest.NewRequest(http.MethodPost, "/", nil)
 	r.Host = "example.amazonaws.com"

@@ -3,7 +3,7 @@ package localdynamo
 import "context"
 
 // describeLimits implements DescribeLimits. It returns the initial quotas of an AWS
-// account. The engine enforces no quota.
+// account. The engine does not enforce them.
 func (e *Engine) describeLimits(context.Context, string) ([]byte, error) {
 	return encode(map[string]any{
 		"AccountMaxReadCapacityUnits":  80000,

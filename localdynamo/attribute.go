@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// maxNesting is how many levels of lists and maps an attribute may have.
+// maxNesting is the maximum number of nested lists and maps in an attribute.
 const maxNesting = 32
 
 const maxName = 1<<16 - 1 // bytes of an attribute's name
@@ -27,7 +27,7 @@ func (r *reader) item(depth int) item {
 		if len(name) > maxName {
 			r.refuse(invalidf("1 validation error detected: a name of %d bytes in a map failed to satisfy constraint: Map keys must satisfy constraint: [Member must have length less than or equal to %d, Member must have length greater than or equal to 0]", len(name), maxName))
 		}
-		if v := r.value(depth); v.kind != kindNone { // otherwise the value was refused
+		if v := r.value(depth); v.kind != kindNone { // a value without a kind was refused
 			it = append(it, attribute{name, v})
 		}
 	})
@@ -35,7 +35,7 @@ func (r *reader) item(depth int) item {
 		return it
 	}
 	slices.SortStableFunc(it, func(a, b attribute) int { return strings.Compare(a.name, b.name) })
-	// If two members have the same name, the last counts, as in most JSON readers.
+	// If several members have the same name, the last one counts, as in most JSON readers.
 	last := it[:0]
 	for i, a := range it {
 		if i+1 == len(it) || it[i+1].name != a.name {
@@ -86,7 +86,7 @@ func (r *reader) typed(name string, depth int) value {
 	case "L":
 		v := value{kind: kindL}
 		r.array(func() {
-			if element := r.value(depth + 1); element.kind != kindNone { // otherwise the value was refused
+			if element := r.value(depth + 1); element.kind != kindNone { // an element without a kind was refused
 				v.list = append(v.list, element)
 			}
 		})
@@ -106,7 +106,7 @@ func (r *reader) scalar(name string) value {
 		number, err := parseNumber(s)
 		if err != nil {
 			r.refuse(err)
-			number = "0" // a set around it still compares its elements
+			number = "0" // used because a set that contains the number still compares its elements
 		}
 		return value{kind: kindN, text: number}
 	case "B":

@@ -75,8 +75,8 @@ func (e *Engine) newReads(part *tableRequest) ([]*read, error) {
 	return reads, nil
 }
 
-// batchRead is the result of a BatchGetItem, by table, and the keys that it left
-// unread because the reply would have become too long.
+// batchRead is the result of a BatchGetItem, by table. It also has the keys that were left
+// unread, because the reply would have become too long.
 type batchRead struct {
 	found [][]item
 	left  [][]item
@@ -152,8 +152,8 @@ func (b *batchRead) reply(req *request) []byte {
 	return r.end()
 }
 
-// batchWriteItem implements BatchWriteItem. Here the whole batch is atomic; in the
-// service only each single write is.
+// batchWriteItem implements BatchWriteItem. Here the whole batch is atomic. In DynamoDB
+// only each single write is atomic.
 func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, error) {
 	writes, err := e.newWrites(req)
 	if err != nil {
@@ -184,7 +184,7 @@ func (e *Engine) batchWriteItem(ctx context.Context, req *request) ([]byte, erro
 	return r.end(), nil
 }
 
-// newWrites makes the writes of a batch, in its order.
+// newWrites makes the writes of a batch, in the order of the batch.
 func (e *Engine) newWrites(req *request) ([]*write, error) {
 	if err := checkBatchWrite(req.tables); err != nil {
 		return nil, err

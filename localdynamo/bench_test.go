@@ -17,10 +17,10 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// BenchmarkConditionalUpdate measures a lock's renewal, one conditional
-// UpdateItem through the real SDK, with one worker and with 32 on keys of their
-// own. With LEASEHOLD_DYNOXIDE_ENDPOINT it measures dynoxide there in the same
-// way, for the ratio.
+// BenchmarkConditionalUpdate measures a lock's renewal: one conditional UpdateItem through
+// the real SDK. It has one worker, or 32 workers that each use their own key. With
+// LEASEHOLD_DYNOXIDE_ENDPOINT it also measures dynoxide at that address in the same way,
+// for comparison.
 func BenchmarkConditionalUpdate(b *testing.B) {
 	servers := []struct {
 		name   string
@@ -63,12 +63,12 @@ func newRemoteTable(b *testing.B, endpoint string) *dynamodb.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	b.Cleanup(transport.CloseIdleConnections)
 	client := dynamodb.New(dynamodb.Options{
-		Region:       "us-east-1", // known to the SDK: others cost it a regular expression a call
+		Region:       "us-east-1", // a Region known to the SDK; for others the SDK evaluates a regular expression in each call
 		BaseEndpoint: aws.String(endpoint),
 		Credentials:  credentials.NewStaticCredentialsProvider("local", "local", ""),
 		HTTPClient:   &http.Client{Transport: transport},
 	})
-	_, _ = client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String("locks")}) // an earlier run may have left it
+	_, _ = client.DeleteTable(context.Background(), &dynamodb.DeleteTableInput{TableName: aws.String("locks")}) // an earlier run may have left the table
 	createTable(b, client)
 	return client
 }

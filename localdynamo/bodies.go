@@ -11,30 +11,31 @@ import (
 )
 
 const (
-	smallBody     = 64 << 10         // bytes of a body that never waits for others: a lock's has hundreds
+	smallBody     = 64 << 10         // maximum bytes of a body that never waits for others; a lock's body has hundreds
 	maxLarge      = 64 << 20         // bytes of larger bodies in flight at once
-	largePatience = 30 * time.Second // how long a large body waits for them
+	largePatience = 30 * time.Second // longest wait of a large body until there is room for it
 	maxDrained    = 4 * maxBody      // bytes of a body that are read after its request was refused
-	drainPatience = 5 * time.Second  // how long that may take
+	drainPatience = 5 * time.Second  // longest time that this reading may take
 )
 
-// bodies reads the bodies of requests of the network, and bounds how much of them is in
+// bodies reads the bodies of requests from the network, and bounds how much of them is in
 // memory. A client occupies the size that it has announced for as long as it sends, so
-// large bodies wait for each other. Small ones do not wait: a client that sends a large
-// body slowly must not keep others from their locks.
+// large bodies wait for each other. Small bodies do not wait: a client that sends a large
+// body slowly must not keep other clients from their locks.
 //
-// Decoding takes several times the body, so large bodies are answered one at a time. A
-// request with the turn to answer never waits for room, so the two waits cannot deadlock.
+// Decoding takes several times as much memory as the body, so large bodies are answered one
+// at a time. A request that has its turn to answer never waits for room, so the two waits
+// cannot deadlock.
 type bodies struct {
-	room *semaphore.Weighted // bytes
-	turn *semaphore.Weighted // the turn to answer
+	room *semaphore.Weighted // room for large bodies, in bytes
+	turn *semaphore.Weighted // turn to answer a large body
 }
 
 func newBodies(most int64) *bodies {
 	return &bodies{room: semaphore.NewWeighted(most), turn: semaphore.NewWeighted(1)}
 }
 
-// read reads the body of r. The caller calls done when it has answered the request.
+// read reads the body of r. The caller must call done when it has answered the request.
 func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 	done = func() {}
 	if r.ContentLength > maxBody {
@@ -45,7 +46,7 @@ func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 		return body, done, err
 	}
 	start, err := io.ReadAll(io.LimitReader(r.Body, smallBody+1))
-	if err != nil || len(start) <= smallBody { // in chunks, or cut off
+	if err != nil || len(start) <= smallBody { // the body is small: it was sent in chunks or cut off
 		return string(start), done, err
 	}
 	return b.readLarge(r, start)
@@ -55,7 +56,7 @@ func (b *bodies) read(r *http.Request) (body string, done func(), err error) {
 func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error) {
 	size := r.ContentLength
 	if size < 0 {
-		size = maxBody // in chunks, of unknown size
+		size = maxBody // the body is sent in chunks, so its size is unknown
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), largePatience)
 	defer cancel()
@@ -66,7 +67,8 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	var whole strings.Builder
 	whole.Grow(int(size) + 1)
 	_, _ = whole.Write(start) // never fails
-	// One byte more, so that a longer body is not mistaken for a complete one.
+	// The limit is one byte more than the size, so that a longer body is not mistaken for a
+	// complete one.
 	n, err := io.Copy(&whole, io.LimitReader(r.Body, size+1-int64(len(start))))
 	if err == nil && int64(len(start))+n < r.ContentLength {
 		err = io.ErrUnexpectedEOF
@@ -82,13 +84,14 @@ func (b *bodies) readLarge(r *http.Request, start []byte) (string, func(), error
 	return whole.String(), func() { b.turn.Release(1); leave() }, nil
 }
 
-// drain prepares the refusal of a body that is too large for a client that sends all of it
-// before it reads. Call read after the refusal was written: it reads and forgets the rest.
-// To close the connection with bytes unread would reset it, and the client would not see
-// why its request was refused. Nothing is read where no deadline can be set.
+// drain prepares the refusal of a body that is too large. It helps clients that send the
+// whole body before they read the answer. Call read after the refusal has been written:
+// read reads and discards the rest of the body. If the connection were closed with bytes
+// unread, it would be reset, and the client would not see why its request was refused.
+// Nothing is read if no deadline can be set.
 func drain(w http.ResponseWriter, r *http.Request) (read func()) {
 	control := http.NewResponseController(w)
-	_ = control.EnableFullDuplex() // if it fails, so does setting the deadline
+	_ = control.EnableFullDuplex() // if this fails, setting the deadline fails too
 	w.Header().Set("Connection", "close")
 	return func() {
 		_ = control.Flush()

@@ -16,8 +16,8 @@ import (
 	"time"
 )
 
-// underWay counts the bytes of bodies that have been handed out, and whose requests
-// have not been answered.
+// underWay counts the bytes of bodies that the engine has read and whose requests it has
+// not answered.
 type underWay struct{ now, most atomic.Int64 }
 
 func (u *underWay) add(n int) {
@@ -28,14 +28,15 @@ func (u *underWay) add(n int) {
 	}
 }
 
-// slow is a body of spaces that takes a tenth of a second for each part, and ends as JSON.
+// slow is a body that consists of spaces and ends as JSON. Each part of it takes a tenth of
+// a second.
 type slow struct {
 	*underWay
 	rest  string
 	given int
-	half  int           // half of the body
-	err   error         // returned after the first half; nil for none
-	held  chan struct{} // the second half comes once this is closed; nil for no delay
+	half  int           // length of half the body
+	err   error         // error that is returned after the first half; nil for none
+	held  chan struct{} // the second half comes once held is closed; nil for no delay
 }
 
 const slowPart = 32 << 10
@@ -72,7 +73,8 @@ func (s *slow) post(ctx context.Context, e *Engine, length int64) (int, string) 
 	return w.Code, w.Body.String()
 }
 
-// These tests have room for four bodies, as production has for four of the largest.
+// In these tests there is room for four large bodies. In production there is room for four
+// bodies of the maximum size.
 const (
 	large    = 200 << 10
 	fourRoom = 4 * large
@@ -89,7 +91,7 @@ func TestBytesOfBodiesInFlightAreBounded(t *testing.T) {
 		t.Fatal("no room for the largest body")
 	}
 	for name, tc := range map[string]struct{ length, room int64 }{
-		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // each of these may become the longest
+		"of a length": {large, fourRoom}, "in chunks": {-1, 4 * maxBody}, // a body in chunks may become as long as the largest
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,8 +106,8 @@ func TestBytesOfBodiesInFlightAreBounded(t *testing.T) {
 					})
 				}
 				all.Wait()
-				// The other clients have sent no more than the engine reads of a small
-				// body.
+				// Each of the other clients has sent no more than the engine reads of a
+				// small body.
 				if most, bound := u.most.Load(), int64(fourRoom+(clients-4)*(smallBody+1)); most > bound || most < large {
 					t.Errorf("%d bytes were under way at once, want %d at most", most, bound)
 				}
@@ -159,7 +161,7 @@ func TestLargeBodyWithoutRoomIsRejectedAsRetryable(t *testing.T) {
 	})
 }
 
-// A request that ends early gives its room back: all room is free again.
+// A request that ends early gives its room back. In the end all room is free again.
 func TestDisconnectedClientFreesItsBodyBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
@@ -171,7 +173,7 @@ func TestDisconnectedClientFreesItsBodyBytes(t *testing.T) {
 			e.bodies.room.Release(2 * maxBody)
 		})
 		time.AfterFunc(time.Second, func() { close(blocked) })
-		for range 6 { // some while they send, some while they wait
+		for range 6 { // some of these requests end while they send, and some while they wait
 			all.Go(func() {
 				s := newSlow(u, large)
 				s.err = io.ErrUnexpectedEOF
@@ -179,7 +181,7 @@ func TestDisconnectedClientFreesItsBodyBytes(t *testing.T) {
 					t.Errorf("cut off: %d %s", status, said)
 				}
 			})
-			all.Go(func() { newSlow(u, large-1).post(t.Context(), e, large) }) // shorter than it says
+			all.Go(func() { newSlow(u, large-1).post(t.Context(), e, large) }) // the body is shorter than announced
 			all.Go(func() {
 				ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
 				defer cancel()
@@ -193,7 +195,7 @@ func TestDisconnectedClientFreesItsBodyBytes(t *testing.T) {
 	})
 }
 
-func TestTooLongBodyIsReadOnlyToLimit(t *testing.T) {
+func TestOverlongBodyIsNotReadBeyondLimit(t *testing.T) {
 	for length, most := range map[int64]int64{maxBody + slowPart: 0, -1: maxBody + 1} {
 		synctest.Test(t, func(t *testing.T) {
 			e, u := withRoom(t, maxBody)
@@ -224,7 +226,7 @@ func TestServeHTTPAnswersTooLargeBodyBeforeClosing(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer conn.Close()
-			// This client reads nothing before it has sent everything.
+			// This client reads nothing until it has sent everything.
 			if _, err := io.WriteString(conn, "POST / HTTP/1.1\r\nHost: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"+tc.head+"\r\n\r\n"+tc.body); err != nil {
 				t.Fatalf("sending: %v", err)
 			}

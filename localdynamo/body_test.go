@@ -13,10 +13,10 @@ import (
 	"testing"
 )
 
-// operations lists the operations of the engine by their numbers in a corpus.
+// operations lists the operations of the engine. A corpus refers to them by their index.
 var operations = slices.Concat(slices.Sorted(maps.Keys(itemCalls)), slices.Sorted(maps.Keys(tableCalls)))
 
-// bodySeeds are requests by operation.
+// bodySeeds contains request bodies, by operation.
 var bodySeeds = map[string][]string{
 	"GetItem": {`{"TableName":"locks","Key":{"id":{"S":"a"}},"ProjectionExpression":"m.y[1], #n","ExpressionAttributeNames":{"#n":"n"},"ConsistentRead":true}`},
 	"PutItem": {
@@ -95,7 +95,8 @@ func TestServeHTTPRefusesBodyOfTooManyValues(t *testing.T) {
 			t.Errorf("%s: something was stored", name)
 		}
 	}
-	// The largest item of the smallest values that DynamoDB stores: 2 bytes each.
+	// This is the largest item that consists of the smallest values that DynamoDB stores: 2
+	// bytes each.
 	if w := send(seededEngine(t), "PutItem", item(repeated(`{"NULL":true}`, 400<<10/2-10))); w.Code != http.StatusOK {
 		t.Errorf("a full item: %d %.300s", w.Code, w.Body)
 	}
@@ -116,9 +117,9 @@ func storedBy(t testing.TB, e *Engine) map[string]string {
 	return all
 }
 
-// FuzzBody sends bodies to every operation. Each answer has the form of the API, an error
-// names the problem and has changed nothing, and every stored item can be read and stored
-// again.
+// FuzzBody sends bodies to every operation. Each answer must have the form of the API. An
+// error must name the problem and change nothing. Every stored item must be readable, and
+// must be accepted when it is stored again.
 func FuzzBody(f *testing.F) {
 	for n, operation := range operations {
 		if len(bodySeeds[operation]) == 0 {

@@ -5,12 +5,11 @@ import (
 	"sync"
 )
 
-// maxCached is how many results a cache keeps.
+// maxCached is the maximum number of results that a cache keeps.
 const maxCached = 1000
 
-// cache keeps the results of parse, so that a program that sends the same
-// expression in a loop has it parsed only once. Errors are not kept. It is safe
-// for concurrent use.
+// cache keeps the results of parse. So an expression that a program sends in a loop is
+// parsed only once. Errors are not kept. A cache is safe for concurrent use.
 type cache[T any] struct {
 	parse func(string) (T, error)
 
@@ -38,8 +37,8 @@ func (c *cache[T]) get(source string) (T, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if len(c.parsed) >= maxCached {
-		// Rare: only a program that writes values into its expressions gets here,
-		// and for that no other strategy would be better.
+		// This is rare: only a program that writes values into its expressions gets here.
+		// For such a program no other strategy would be better.
 		clear(c.parsed)
 	}
 	c.parsed[source] = result

@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// seed is the item the tests of single calls start from.
+// seed is the PutItem request for the item with which the tests of single calls start.
 const seed = `{"TableName":"locks","Item":{"id":{"S":"a"},"n":{"N":"5"},"s":{"SS":["b","a"]},
 	"l":{"L":[{"S":"1"},{"S":"2"},{"S":"3"}]},"m":{"M":{"x":{"S":"q"},"y":{"L":[{"N":"1"},{"N":"2"}]}}}}}`
 
@@ -19,7 +19,7 @@ func newSeeded(t *testing.T) *localdynamo.Engine {
 	return e
 }
 
-// invalid is the reply to a request that is refused.
+// invalid returns the reply to a request that is refused.
 func invalid(message string) string {
 	return `{"__type":"com.amazon.coral.validate#ValidationException","message":"` + strings.ReplaceAll(message, `"`, `\"`) + `"}`
 }

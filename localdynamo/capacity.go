@@ -10,9 +10,9 @@ type capacity struct {
 	write float64
 }
 
-// readUnits returns the units of a read of size bytes: one for each 4 KB, rounded
-// up; half of that if the read is eventually consistent. Reading nothing costs as
-// much as 4 KB.
+// readUnits returns the units of a read of size bytes: one for each 4 KB, rounded up. An
+// eventually consistent read costs half as much. A read that finds nothing costs as much as
+// 4 KB.
 func readUnits(size int, consistent bool) float64 {
 	units := float64(max(1, (size+4095)/4096))
 	if !consistent {
@@ -21,8 +21,8 @@ func readUnits(size int, consistent bool) float64 {
 	return units
 }
 
-// writeUnits returns the units of a write: one for each 1 KB, rounded up, of the
-// item before or after the write, whichever is larger.
+// writeUnits returns the units of a write: one for each 1 KB of the item, rounded up. The
+// larger size of the item before and after the write counts.
 func writeUnits(before, after item) float64 {
 	return float64(max(1, (max(before.size(), after.size())+1023)/1024))
 }

@@ -14,8 +14,8 @@ type condition struct {
 	scope *scope
 }
 
-// condition parses and checks an expression. parameter is the request's member
-// that contains it. Without an expression it returns nil.
+// condition parses and checks an expression. parameter is the request's member that
+// contains the expression. If the request has no expression, the result is nil.
 func (e *Engine) condition(parameter string, source option[string], s *scope) (*condition, error) {
 	if !source.given {
 		return nil, nil
@@ -58,8 +58,8 @@ func holds(tree expr.Condition, s *scope, it item) bool {
 	panic("localdynamo: an unknown condition")
 }
 
-// compares compares two values. A missing value equals no value, and differs from
-// every value.
+// compares compares two values. A missing value equals no value, not even another missing
+// value. It differs from every value.
 func compares(op string, a, b value) bool {
 	switch op {
 	case "=":
@@ -142,8 +142,8 @@ func calls(c expr.Call, s *scope, it item) bool {
 	panic("localdynamo: an unknown function " + c.Function)
 }
 
-// checkCondition returns the errors that are independent of the item: placeholders without
-// a value or name, and operands of types that cannot fit.
+// checkCondition returns the first error that does not depend on the item: a placeholder
+// without a value or name, or an operand of a type that cannot fit.
 func checkCondition(tree expr.Condition, s *scope) error {
 	switch c := tree.(type) {
 	case expr.And:
@@ -183,8 +183,8 @@ func checkConditions(s *scope, parts ...expr.Condition) error {
 	return nil
 }
 
-// operandKinds checks operands and returns their kinds, or kindNone for operands
-// whose kind depends on the item.
+// operandKinds checks operands and returns their kinds. An operand whose kind depends on
+// the item has kindNone.
 func operandKinds(s *scope, operands ...expr.Operand) ([]kind, error) {
 	kinds := make([]kind, len(operands))
 	for i, operand := range operands {
@@ -311,8 +311,8 @@ func checkCall(c expr.Call, s *scope) error {
 	return nil
 }
 
-// keyAttribute returns an attribute of the table's key that the condition uses, or
-// "".
+// keyAttribute returns the first attribute of the table's key that the condition uses, or
+// "" if it uses none.
 func (c *condition) keyAttribute(t *table) string {
 	if c == nil {
 		return ""

@@ -19,7 +19,7 @@ func TestDeeplyNestedBodyDoesNotCrash(t *testing.T) {
 	}
 }
 
-// It counts all allocations, whether or not they have been freed since.
+// The test counts all allocations, whether or not they have been freed since.
 func TestDecodedBodyIsNotHundredsOfTimesLarger(t *testing.T) {
 	const size, most = 256 << 10, 200
 	for name, body := range map[string][3]string{

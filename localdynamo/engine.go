@@ -23,7 +23,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// maxBody is the most bytes that a request may have: DynamoDB's own limit.
+// maxBody is the maximum number of bytes in a request: DynamoDB's own limit.
 const maxBody = 16 << 20
 
 // Engine is a DynamoDB in this process. It is an http.RoundTripper, for clients in
@@ -38,7 +38,7 @@ type Engine struct {
 	projections *cache[[]expr.Path]
 	bodies      *bodies
 	requests    atomic.Uint64
-	panics      sync.Map // targets of requests that have panicked
+	panics      sync.Map // operations whose requests have panicked, by target
 	closed      atomic.Bool
 }
 
@@ -101,8 +101,8 @@ func (direct) ResolveEndpoint(context.Context, dynamodb.EndpointParameters) (smi
 // Do answers the request.
 func (d direct) Do(r *http.Request) (*http.Response, error) { return d.engine.RoundTrip(r) }
 
-// RoundTrip answers one DynamoDB request. An error means that the request's context
-// has ended or that the engine is closed; then nothing was changed.
+// RoundTrip answers one DynamoDB request. An error means that the request's context has
+// ended or that the engine is closed. In both cases nothing was changed.
 func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 	body, err := readBody(r)
 	if err != nil {
@@ -126,18 +126,18 @@ func (e *Engine) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 // ServeHTTP answers one DynamoDB request. It checks no credentials unless WithAccessKey is
-// given: serve it on loopback only. It refuses pages of browsers, which could otherwise
-// reach loopback from anywhere. Set the time-outs of the http.Server: they bound its wait
-// for a body. Bodies of more than 64 KB are limited to 64 MB at once: others of that size
-// wait, for up to 30 seconds, and smaller ones do not. A client whose body is too large
-// gets its answer before the connection is closed.
+// given: serve it on loopback only. It refuses requests from browser pages, which could
+// otherwise reach loopback from any site. Set the timeouts of the http.Server: they bound
+// how long it waits for a body. Bodies of more than 64 KB may have 64 MB in total at once.
+// Further bodies of that size wait for up to 30 seconds. Smaller bodies do not wait. A
+// client whose body is too large gets its answer before the connection is closed.
 func (e *Engine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	status, reply, err := e.serve(r)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
-	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // otherwise the client asks before it sends the body
+	if status == http.StatusRequestEntityTooLarge && r.Header.Get("Expect") == "" { // with Expect, the client asks before it sends the body
 		defer drain(w, r)()
 	}
 	for name, values := range e.header(reply) {
@@ -154,8 +154,8 @@ func (e *Engine) serve(r *http.Request) (status int, reply []byte, err error) {
 	case r.Method != http.MethodPost:
 		return refuse(newError(typeUnknown, "a DynamoDB request is a POST, and this is a "+r.Method))
 	case r.Header.Get("Origin") != "":
-		// Every browser sends this header with a POST, and no script can omit it. It also excludes
-		// a site whose DNS name points at this machine.
+		// Every browser sends this header with a POST, and no script can omit it. So a site
+		// whose DNS name points at this machine is excluded, too.
 		return refuse(&apiError{status: http.StatusForbidden, kind: typeDenied, message: "the request comes from a page in a browser"})
 	}
 	var signed *signature
@@ -194,7 +194,7 @@ func readBody(r *http.Request) (string, error) {
 	if r.Body == nil {
 		return "", nil
 	}
-	defer func() { _ = r.Body.Close() }() // it has been read
+	defer func() { _ = r.Body.Close() }() // an error no longer matters, because the body has been read
 	limited := io.LimitReader(r.Body, maxBody+1)
 	if r.ContentLength <= 0 || r.ContentLength > maxBody {
 		body, err := io.ReadAll(limited)
@@ -235,9 +235,9 @@ func (e *Engine) answer(ctx context.Context, target, body string) (status int, r
 	return refused.status, errorReply(refused), nil
 }
 
-// panicked returns the error of a request in which the engine, or its store, has panicked.
-// A store has undone the changes of the request. It is logged once for each operation, as
-// clients try again.
+// panicked returns the error for a request in which the engine or its store has panicked.
+// The store has undone the changes of the request. The panic is logged only once for each
+// operation, because clients try again.
 func (e *Engine) panicked(target string, p any) *apiError {
 	if _, before := e.panics.LoadOrStore(target, true); !before {
 		slog.Error("localdynamo: a request made the engine panic; nothing of it was stored", "operation", target, "panic", p, "stack", string(debug.Stack()))

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
+func TestCounterStaysExactWithSixtyFourGoroutines(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		const goroutines, each = 64, 5
@@ -61,7 +61,7 @@ func TestSDKRecognizesFailedCondition(t *testing.T) {
 	}
 }
 
-func TestEngineIsFitForSynctest(t *testing.T) {
+func TestEngineWorksInSynctestBubble(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newTable(t, localdynamo.New())
 		start := time.Now()
@@ -103,7 +103,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	})
 }
 
-func TestClosedEngineFails(t *testing.T) {
+func TestClosedEngineRefusesRequests(t *testing.T) {
 	e := localdynamo.New()
 	client := newTable(t, e)
 	if err := e.Close(); err != nil {

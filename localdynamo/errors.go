@@ -66,7 +66,7 @@ func internalError(message string) *apiError {
 
 var (
 	errTooLarge = &apiError{status: http.StatusRequestEntityTooLarge, kind: typeSerialization, message: "the request is larger than 16 MB"}
-	errNoRoom   = internalError("too many large requests are under way: try again") // every SDK does
+	errNoRoom   = internalError("too many large requests are under way: try again") // every SDK retries this error
 )
 
 // conditionFailed is the error of a failed condition, with the old item if the

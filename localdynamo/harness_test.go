@@ -115,7 +115,7 @@ func call(t *testing.T, e *localdynamo.Engine, operation, body string) (int, str
 	return reply.StatusCode, string(answer)
 }
 
-// want calls and fails the test unless the reply is that JSON.
+// want sends a request, and fails the test unless the reply is the given JSON.
 func want(t *testing.T, e *localdynamo.Engine, operation, body, reply string) {
 	t.Helper()
 	_, got := call(t, e, operation, body)

@@ -77,7 +77,7 @@ func newKeyTerm(part expr.Condition, s *scope) (keyTerm, error) {
 	}
 }
 
-// mirrored maps a comparator to the one for swapped operands.
+// mirrored maps each comparator to its equivalent for swapped operands.
 var mirrored = map[string]string{"=": "=", "<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 func wrongKeyOperator(operator string) error {

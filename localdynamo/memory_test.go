@@ -130,7 +130,7 @@ func TestRangeIsHalfOpen(t *testing.T) {
 	}
 }
 
-func TestViewChangesNothing(t *testing.T) {
+func TestViewRefusesWrites(t *testing.T) {
 	m := newMemory()
 	if err := m.View(func(tx Tx) error { return tx.Put([]byte("k"), nil) }); !errors.Is(err, errReadOnly) {
 		t.Errorf("Put: %v", err)

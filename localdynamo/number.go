@@ -12,8 +12,8 @@ import (
 
 const (
 	maxDigits   = 38   // significant digits of a number
-	maxExponent = 125  // e of a number written as d.ddd x 10^e
-	minExponent = -130 // the same
+	maxExponent = 125  // largest e of a number written as d.ddd x 10^e
+	minExponent = -130 // smallest e of such a number
 )
 
 // arithmetic has enough precision for every sum of two DynamoDB numbers. A result

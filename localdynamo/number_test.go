@@ -130,7 +130,7 @@ func TestSumsAreExactOrRefused(t *testing.T) {
 	})
 }
 
-func TestTextsSortByBytesInKeys(t *testing.T) {
+func TestTextKeysSortByBytes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune{0, 1, 'a', 'b', 0xff, '😀'}), 0, 6, -1)
 		a, b := text.Draw(t, "a"), text.Draw(t, "b")

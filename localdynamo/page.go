@@ -15,7 +15,7 @@ const maxPage = 1 << 20
 type page struct {
 	filter     *condition
 	projection []expr.Path
-	limit      int // 0 for as many as fit
+	limit      int // 0 means as many as fit
 	count      bool
 	backward   bool
 
@@ -23,7 +23,7 @@ type page struct {
 	matched int
 	scanned int
 	size    int
-	last    item // the key after which the next page starts; nil at the end
+	last    item // the key after which the next page starts; nil if the page reached the end
 }
 
 // newPage checks the members that Query and Scan have in common.
@@ -92,8 +92,8 @@ func (p *page) read(tx Tx, t *table, from, to []byte, now time.Time) error {
 	return nil
 }
 
-// reversed yields the pairs from last to first. It loads them all into memory,
-// because a Store can only go forward; a partition in a test is small.
+// reversed yields the pairs from last to first. It loads all pairs into memory, because a
+// Store can only iterate forward. A partition in a test is small.
 func reversed(pairs iter.Seq2[[]byte, []byte]) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		var all [][2][]byte

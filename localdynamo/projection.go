@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// projection parses and checks a projection expression and resolves its names.
-// Without one it returns nil.
+// projection parses and checks a projection expression and resolves its names. Without an
+// expression it returns nil.
 func (e *Engine) projection(source option[string], s *scope) ([]expr.Path, error) {
 	if !source.given {
 		return nil, nil
@@ -65,7 +65,7 @@ func part(v value, paths []expr.Path) value {
 	return value{}
 }
 
-// whole returns all of v if a path ends here, else part of it.
+// whole returns all of v if a path ends here, and otherwise the parts of v at the paths.
 func whole(v value, paths []expr.Path) value {
 	if slices.ContainsFunc(paths, func(p expr.Path) bool { return len(p) == 0 }) {
 		return v
@@ -73,7 +73,7 @@ func whole(v value, paths []expr.Path) value {
 	return part(v, paths)
 }
 
-// rest returns the remainder of the paths that begin with step.
+// rest returns, for each path that begins with step, the steps that follow it.
 func rest(paths []expr.Path, step expr.Step) []expr.Path {
 	var following []expr.Path
 	for _, path := range paths {

@@ -11,23 +11,23 @@ import (
 // maxSkipped bounds the nesting of JSON values that the engine ignores.
 const maxSkipped = 512
 
-// maxValues bounds the members and elements of a request, as each may take ten times its
-// bytes in memory. The values of one item are fewer: the smallest, a NULL in a list, takes
-// 2 bytes of the 400 KB that an item may have, and counts as an element and a member.
+// maxValues bounds the members and elements of a request, because each may take ten times
+// its bytes in memory. One item always has fewer. The smallest value, a NULL in a list,
+// takes 2 bytes of the 400 KB that an item may have, and counts as an element and a member.
 const maxValues = 500_000
 
-// reader decodes a request's JSON directly into the engine's own values. Strings
-// are substrings of the body. On a syntax error it panics with *apiError, which
-// readJSON recovers.
+// reader decodes a request's JSON directly into the engine's own values. Strings are
+// substrings of the body. On a syntax error it panics with *apiError, which readJSON
+// recovers.
 //
-// For a value that is well-formed but not allowed (a number with 39 digits, an
-// empty set) it keeps the error in refused and goes on, so that the caller can say
+// A value may be well-formed but not allowed, such as a number with 39 digits or an empty
+// set. The reader then keeps the error in refused and continues, so that the caller can say
 // where the value was.
 type reader struct {
 	source  string
 	at      int
 	values  int       // members and elements so far
-	refused *apiError // the first value that is not allowed
+	refused *apiError // error of the first value that is not allowed
 }
 
 // readJSON decodes body with fn. body must be one JSON document in UTF-8.
@@ -61,7 +61,7 @@ func (r *reader) fail(format string, args ...any) {
 	panic(malformed(fmt.Sprintf(format, args...)))
 }
 
-// count notes one more member or element.
+// count counts one more member or element. It fails if there are more than maxValues.
 func (r *reader) count() {
 	if r.values++; r.values > maxValues {
 		panic(invalidf("The request has more than %d values, which is more than this engine reads: split it", maxValues))

@@ -41,7 +41,7 @@ func TestInvalidValuesAreRejected(t *testing.T) {
 	}
 }
 
-func TestStringsAreReadAsByEncodingJSON(t *testing.T) {
+func TestStringsAreDecodedLikeEncodingJSON(t *testing.T) {
 	for _, written := range []string{
 		`"plain"`, `"é😀"`, `"\"\\\/\b\f\n\r\t"`, `"\u00e9\ud83d\ude00"`, `"a\ud83dz"`, `"\ud83d\u0041"`, `"\udE00"`, `"\u0000"`,
 	} {

@@ -114,7 +114,7 @@ func (r *reply) int(name string, n int) {
 
 func (r *reply) item(name string, it item) { r.body = appendJSONItem(r.member(name).body, it) }
 
-// attributes writes an item unless there is none.
+// attributes writes the item, unless it is empty.
 func (r *reply) attributes(name string, it item) {
 	if len(it) > 0 {
 		r.item(name, it)
@@ -127,8 +127,8 @@ func (r *reply) items(name string, items []item) {
 
 func (r *reply) end() []byte { return append(r.body, '}') }
 
-// errorReply encodes an error. Two of the API's errors write Message with a capital
-// letter.
+// errorReply encodes an error. In two of the API's errors, the name of the member Message
+// begins with a capital letter.
 func errorReply(e *apiError) []byte {
 	r := newReply()
 	r.text("__type", e.kind)
@@ -162,7 +162,7 @@ func appendJSONReason(b []byte, why reason) []byte {
 func encode(v any) []byte {
 	body, err := json.Marshal(v)
 	if err != nil {
-		panic(err) // cannot happen for such values
+		panic(err) // encoding such values cannot fail
 	}
 	return body
 }

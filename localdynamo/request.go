@@ -21,9 +21,9 @@ type request struct {
 	key          option[item]
 	item         option[item]
 	start        option[item]
-	keys         []item // BatchGetItem's
+	keys         []item // keys of BatchGetItem
 	tables       []tableRequest
-	actions      []action       // TransactWriteItems' and TransactGetItems'
+	actions      []action       // TransactItems of a transaction, or a batch's writes to one table
 	token        option[string] // ClientRequestToken
 	condition    option[string]
 	update       option[string]
@@ -53,7 +53,7 @@ type tableRequest struct {
 
 // action is one action of a transaction.
 type action struct {
-	kinds   []string // the members given; there must be exactly one
+	kinds   []string // names of the members given; there must be exactly one
 	request request
 }
 
@@ -66,12 +66,12 @@ func readRequest(body string) (*request, error) {
 	return req, nil
 }
 
-// maxParts is more actions and tables than a request may have. The rest is read and
-// dropped, as each takes hundreds of bytes.
+// maxParts is the most actions, and the most tables, that the reader keeps: more than a
+// request may have. It reads and drops the rest, because each takes hundreds of bytes.
 const maxParts = 101
 
-// part reads a member of the whole request. Members that contain requests cannot be nested in
-// such a request, which bounds the recursion.
+// part reads a member of the outermost request. A member that contains requests cannot be
+// nested in these requests, which bounds the recursion.
 func (req *request) part(r *reader, name string) {
 	switch name {
 	case "TransactItems":

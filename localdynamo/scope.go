@@ -6,7 +6,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/expr"
 )
 
-// scope has the values of a request's placeholders, and records which its expressions use.
+// scope has the values of a request's placeholders. It records which placeholders the
+// request's expressions use.
 type scope struct {
 	names       []nameBinding
 	values      []valueBinding
@@ -127,7 +128,7 @@ func (s *scope) checkGiven(any bool, expressions string) error {
 	return nil
 }
 
-// lookup returns the value at the path, or one of kindNone.
+// lookup returns the value at the path, or a value of kindNone.
 func (s *scope) lookup(it item, path expr.Path) value {
 	v := it.get(s.name(path[0]))
 	for _, step := range path[1:] {

@@ -15,12 +15,12 @@ type Store interface {
 	Close() error
 }
 
-// Tx is a transaction on a Store. It is not safe for concurrent use. The slices it
-// returns are valid until it ends.
+// Tx is a transaction on a Store. It is not safe for concurrent use. The slices that it
+// returns are valid until the transaction ends.
 //
-// Get returns nil for a missing key. Range yields the pairs with from <= key < to
-// in the order of keys; a nil to means the end. Nothing may be changed during a
-// Range. In a View, Put and Delete fail.
+// Get returns nil for a missing key. Range yields the pairs with from <= key < to in the
+// order of keys; a nil to means no upper bound. The caller must not change anything during
+// a Range. In a View, Put and Delete fail.
 type Tx interface {
 	Get(key []byte) []byte
 	Put(key, value []byte) error

@@ -116,7 +116,7 @@ func (s *stored) item() item {
 
 func (s *stored) value() value {
 	v := value{kind: kind(s.byte())}
-	if s.depth++; s.depth > maxNesting+1 { // no such item was stored
+	if s.depth++; s.depth > maxNesting+1 { // no stored item is nested this deep
 		s.bad, s.rest = true, ""
 	}
 	switch v.kind {

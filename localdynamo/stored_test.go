@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// storedSeeds are items as requests have them.
+// storedSeeds are items in the form that they have in requests.
 var storedSeeds = []string{
 	`{}`, `{"id":{"S":"a"}}`,
 	`{"id":{"S":"a"},"n":{"N":"-1.5e-7"},"b":{"B":"AAEC"},"t":{"BOOL":true},"z":{"NULL":true},"e":{"S":""}}`,
@@ -17,8 +17,8 @@ var storedSeeds = []string{
 	`{"deep":` + strings.Repeat(`{"L":[`, maxNesting-1) + `{"S":"x"}` + strings.Repeat(`]}`, maxNesting-1) + `}`,
 }
 
-// FuzzStored checks the stored form of items: a stored item reads back, a damaged one is an
-// error or an item that can be stored again, and a truncated one is an error.
+// FuzzStored checks the stored form of items. A stored item reads back unchanged. A damaged
+// one is an error, or an item that can be stored again. A truncated one is an error.
 func FuzzStored(f *testing.F) {
 	for _, seed := range storedSeeds {
 		f.Add([]byte(seed))

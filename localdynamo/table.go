@@ -40,7 +40,7 @@ func (t *table) save(tx Tx) error {
 	return tx.Put(tableKey(t.Name), stored)
 }
 
-// table returns the description of the table of that name.
+// table returns the description of the table with the given name.
 func (e *Engine) table(tx Tx, name string) (*table, error) {
 	stored := tx.Get(tableKey(name))
 	if stored == nil {
@@ -57,8 +57,8 @@ func (t *table) isKey(name string) bool {
 	return name == t.Hash.Name || t.Range != nil && name == t.Range.Name
 }
 
-// key returns the Store key of the item with that key. It must have exactly the
-// table's key attributes.
+// key returns the Store key of the item with the given key. The given key must have exactly
+// the table's key attributes.
 func (t *table) key(key item) ([]byte, error) {
 	attributes := 1
 	if t.Range != nil {
@@ -72,7 +72,7 @@ func (t *table) key(key item) ([]byte, error) {
 	return t.place(key)
 }
 
-// keyIn is key for a whole item, as in PutItem.
+// keyIn is like key, but takes a whole item, as in PutItem.
 func (t *table) keyIn(it item) ([]byte, error) {
 	for _, attribute := range t.keyAttributes() {
 		v := it.get(attribute.Name)

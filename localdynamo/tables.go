@@ -70,7 +70,7 @@ func (t *table) describe(items, size int) map[string]any {
 
 type tableInput struct{ TableName string }
 
-// namedTable returns the table of that name. If it does not exist, the error
+// namedTable returns the table with the given name. If the table does not exist, the error
 // contains the name.
 func (e *Engine) namedTable(tx Tx, name string) (*table, error) {
 	t, err := e.table(tx, name)

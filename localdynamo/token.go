@@ -12,8 +12,8 @@ const (
 	tokenLife = 10 * time.Minute // how long a token is remembered
 )
 
-// checkToken refuses a token that is too long, or empty: its request would count as one
-// without a token, and be repeated.
+// checkToken refuses a token that is too long or empty. A request with an empty token would
+// count as a request without a token, so a retry would execute it again.
 func checkToken(token option[string]) error {
 	switch {
 	case token.given && token.value == "":
@@ -24,9 +24,9 @@ func checkToken(token option[string]) error {
 	return nil
 }
 
-// fingerprint is equal for requests with the same writes. Attributes are sorted, so
-// their order in the body does not matter. The order of placeholders does, as in
-// the service.
+// fingerprint returns the same bytes for requests with the same writes. Attributes are
+// sorted, so their order in the body does not matter. The order of placeholders matters, as
+// in the service.
 func fingerprint(req *request) []byte {
 	sum := sha256.New()
 	for i := range req.actions {
@@ -48,9 +48,9 @@ func fingerprint(req *request) []byte {
 	return sum.Sum(nil)
 }
 
-// remember stores that the request with this token is executed now. It reports whether the
-// same request was executed within the last ten minutes, and fails if another request was.
-// Without a token it does nothing.
+// remember records that the request with this token is executed now. It reports whether the
+// same request was executed within the last ten minutes. It fails if another request with
+// this token was executed within that time. Without a token it does nothing.
 func remember(tx Tx, token string, print []byte, now time.Time) (repeated bool, err error) {
 	if token == "" {
 		return false, nil

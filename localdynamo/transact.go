@@ -97,8 +97,8 @@ func (e *Engine) newTransactWrite(n int, a *action) (*write, error) {
 	return nil, malformed("an action of a transaction is a Put, an Update, a Delete or a ConditionCheck, not a " + kind)
 }
 
-// transact executes all writes, or returns the cancellation reason of each. If
-// repeated is true it only reads, as the writes were executed before.
+// transact executes all writes, or returns the cancellation reason of each. If repeated is
+// true it only reads, because the writes have already been executed.
 func (e *Engine) transact(tx Tx, writes []*write, repeated bool, now time.Time) (used tally, err error) {
 	if err := e.checkDistinct(tx, writes); err != nil {
 		return nil, err
@@ -144,9 +144,9 @@ func (e *Engine) peek(tx Tx, w *write, now time.Time) (item, error) {
 	return t.load(tx, place, now)
 }
 
-// checkDistinct refuses a transaction that uses a missing table, or the same item
-// twice, before any of it is executed. A wrong key is a cancellation reason: apply
-// finds it.
+// checkDistinct refuses a transaction that uses a missing table, or the same item twice,
+// before any write is executed. It ignores a wrong key, which is a cancellation reason that
+// apply finds.
 func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 	var places [][]byte
 	for _, w := range writes {
@@ -166,8 +166,8 @@ func (e *Engine) checkDistinct(tx Tx, writes []*write) error {
 
 var errSameItem = invalid("Transaction request cannot include multiple operations on one item")
 
-// reasonOf turns the error of one action into its reason. It returns errors that are
-// not API errors: they end the whole request.
+// reasonOf turns the error of one action into its cancellation reason. If the error is not
+// a cancellation reason, reasonOf returns the error, which ends the whole request.
 func reasonOf(err error) (reason, error) {
 	if err == nil {
 		return reason{code: "None"}, nil

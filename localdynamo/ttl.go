@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// sweepAfter is how long after its time TTL deletes an item. DynamoDB takes up to a
-// few days, and returns the item until then. An hour is long enough to make code
-// fail that relies on prompt deletion.
+// sweepAfter is how long after an item's expiry TTL deletes the item. DynamoDB takes up to
+// a few days, and returns the item until then. An hour is long enough to expose code that
+// relies on prompt deletion.
 const sweepAfter = time.Hour
 
-// staleAfter is the age from which TTL ignores an item: DynamoDB takes a time that
-// long ago for a mistake.
+// staleAfter is the age from which TTL ignores an expiry time. DynamoDB takes such an old
+// time for a mistake.
 const staleAfter = 5 * 365 * 24 * time.Hour
 
 // maxSwept is the most expired items that one write deletes.
@@ -33,8 +33,8 @@ func (t *table) expiry(it item) (second int64, ok bool) {
 	return int64(seconds), err == nil && seconds >= 0 && seconds < 1<<62
 }
 
-// swept reports whether TTL has deleted the item by now. The item may still be in
-// the Store, but it is no longer returned.
+// swept reports whether TTL has deleted the item at the time now. The item may still be in
+// the Store, but the engine no longer returns it.
 func (t *table) swept(it item, now time.Time) bool {
 	second, ok := t.expiry(it)
 	if !ok {
@@ -69,8 +69,8 @@ func (t *table) moveExpiry(tx Tx, key []byte, before, after item) error {
 	return tx.Put(t.expiryKey(key, is), []byte{1})
 }
 
-// sweep removes items from the Store that TTL has deleted by now. Writes call it,
-// so that a file does not grow forever; no goroutine does it.
+// sweep removes items from the Store that TTL has deleted at the time now. Writes call it,
+// so that a file does not grow forever. No goroutine does this.
 func (t *table) sweep(tx Tx, now time.Time) error {
 	if t.TTL == "" {
 		return nil
@@ -96,9 +96,9 @@ func (t *table) sweep(tx Tx, now time.Time) error {
 	return nil
 }
 
-// sweepItem removes the item at key if TTL has deleted it by now. Its expiry entry
-// may be outdated: if an expired item was replaced, load did not return it, so
-// moveExpiry did not remove its entry.
+// sweepItem removes the item at key if TTL has deleted it at the time now. The item's
+// expiry entry may be outdated. If an expired item was replaced, load did not return the
+// old item, so moveExpiry did not remove its entry.
 func (t *table) sweepItem(tx Tx, key []byte, now time.Time) error {
 	stored := tx.Get(key)
 	if stored == nil {

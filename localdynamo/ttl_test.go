@@ -41,7 +41,7 @@ func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 		if get(t, client, "free") == nil {
 			t.Error("an item is gone less than an hour after its time")
 		}
-		put("held", map[string]types.AttributeValue{}) // the TTL attribute is gone
+		put("held", map[string]types.AttributeValue{}) // removes the TTL attribute
 		time.Sleep(2 * time.Minute)
 		for id, want := range map[string]bool{"before": false, "free": false, "held": true, "text": true, "ancient": true} {
 			if got := get(t, client, id) != nil; got != want {
@@ -80,12 +80,12 @@ func TestSweepDeletesExpiredItemButNotItsReplacement(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		const crowd = 90 // more than three writes sweep
+		const crowd = 90 // more items than three writes sweep
 		for i := range crowd {
 			put(i, true)
 		}
 		time.Sleep(2 * time.Hour)
-		put(crowd-1, false) // while its old item still waits to be swept
+		put(crowd-1, false) // replaces an expired item that has not been swept yet
 		for range 4 {
 			put(crowd, false)
 		}

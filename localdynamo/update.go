@@ -10,7 +10,7 @@ import (
 type update struct {
 	tree    *expr.Update
 	scope   *scope
-	targets []expr.Path // the written paths, names resolved
+	targets []expr.Path // paths that the update writes, with resolved names
 }
 
 var (
@@ -79,8 +79,8 @@ func wrongSection(section string, k kind) error {
 		", operand type: " + longNames[k] + ", typeSet: ALLOWED_FOR_" + section + "_OPERAND"}
 }
 
-// checkTerm checks a term. It returns its kind, or kindNone if that depends on the
-// item.
+// checkTerm checks a term. It returns the term's kind, or kindNone if the kind depends on
+// the item.
 func (u *update) checkTerm(term expr.Term) (kind, error) {
 	switch t := term.(type) {
 	case expr.Path:
@@ -133,8 +133,8 @@ func (u *update) apply(before item) (item, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Elements that are set beyond the end of a list are appended in the order of
-	// their indexes, not of the actions.
+	// Elements that are set beyond the end of a list are appended in the order of their
+	// indexes, not in the order of the actions.
 	slices.SortStableFunc(changes, func(a, b assignment) int {
 		return a.path[len(a.path)-1].Index - b.path[len(b.path)-1].Index
 	})
@@ -252,8 +252,8 @@ func added(old, operand value) (value, error) {
 	return union, nil
 }
 
-// deleted returns the result of DELETE: the difference of sets. An empty set becomes
-// no value.
+// deleted returns the result of DELETE: the difference of sets. If nothing is left, it
+// returns a value of kindNone.
 func deleted(old, operand value) (value, error) {
 	switch old.kind {
 	case kindNone:

@@ -41,14 +41,14 @@ func (k kind) isSet() bool { return k == kindSS || k == kindNS || k == kindBS }
 // element returns the kind of a set's elements.
 func (k kind) element() kind { return k - kindSS + kindS }
 
-// value is an attribute's value. It never changes once it is built, as the old and
-// the new state of an item share parts.
+// value is an attribute's value. It never changes once it is built, because the old and the
+// new state of an item share values.
 type value struct {
 	kind kind
-	yes  bool    // a BOOL's value
-	text string  // S; the canonical form of N; the bytes of B
-	list []value // L in order; a set, sorted and without duplicates
-	item item    // a map's
+	yes  bool    // value of a BOOL
+	text string  // text of an S, canonical form of an N, or bytes of a B
+	list []value // elements of an L in order, or of a set, sorted and without duplicates
+	item item    // content of an M
 }
 
 // attribute is one named value.
@@ -66,7 +66,7 @@ func (it item) find(name string) (int, bool) {
 	})
 }
 
-// get returns the attribute's value, or one of kindNone.
+// get returns the attribute's value, or a value of kindNone.
 func (it item) get(name string) value {
 	if i, ok := it.find(name); ok {
 		return it[i].value
@@ -74,7 +74,7 @@ func (it item) get(name string) value {
 	return value{}
 }
 
-// with returns a copy in which the attribute has that value. A value of kindNone
+// with returns a copy in which the attribute has the given value. A value of kindNone
 // removes the attribute.
 func (it item) with(name string, v value) item {
 	i, found := it.find(name)

@@ -71,7 +71,7 @@ func TestItemIsStoredAndReadBack(t *testing.T) {
 		if back, err := readItem(stored); err != nil || !sameItem(it, back) {
 			t.Fatalf("%v was read back as %v, %v", it, back, err)
 		}
-		// Cut anywhere, it is found to be damaged.
+		// A stored item that is cut at any point must be found damaged.
 		cut := rapid.IntRange(0, len(stored)-1).Draw(t, "cut")
 		if back, err := readItem(stored[:cut]); err == nil {
 			t.Fatalf("%d of %d bytes were read as %v", cut, len(stored), back)
@@ -93,7 +93,7 @@ func TestItemIsWrittenAsJSONAndReadBack(t *testing.T) {
 	})
 }
 
-func TestItemWithAndGetBehaveLikeMap(t *testing.T) {
+func TestItemBehavesLikeMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		it, model := item{}, map[string]value{}
 		for range 20 {

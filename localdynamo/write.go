@@ -13,17 +13,18 @@ type write struct {
 	table      string
 	key        option[item]
 	put        option[item] // the new item of a put
-	update     *update      // nil unless it is an update
+	update     *update      // nil unless the write is an update
 	delete     bool
-	check      bool // a condition check
+	check      bool // whether the write is a condition check
 	condition  *condition
-	returnsOld bool // return the old item if the condition fails
+	returnsOld bool // whether to return the old item if the condition fails
 }
 
-// change is the effect of a write on an item. A nil item does not exist.
+// change is the effect of a write on an item. A nil item means that the item does not
+// exist.
 type change struct {
 	table  *table
-	key    []byte // in the Store
+	key    []byte // key of the item in the Store
 	before item
 	after  item
 }

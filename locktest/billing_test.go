@@ -21,7 +21,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 func TestMonthIsClosedByOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
-		var now, most int // number that close at the same time
+		var now, most int // calls of step in progress: now, and the most at any time
 		var mu sync.Mutex
 		step := func(context.Context) error {
 			mu.Lock()
@@ -74,7 +74,7 @@ func TestClosingMonthStopsWhenLockIsStolen(t *testing.T) {
 		locks := env.Client(leasehold.Config{})
 		err := closeMonth(t.Context(), locks, "2026-11", func(ctx context.Context) error {
 			env.Steal("close/2026-11")
-			<-ctx.Done() // a step that did not stop would hang here
+			<-ctx.Done() // if the step's context did not end, the test would hang here
 			return context.Cause(ctx)
 		})
 		if !errors.Is(err, leasehold.ErrLost) {

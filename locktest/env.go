@@ -125,8 +125,8 @@ func (e *Env) createTable(l layout.Layout) {
 	}
 }
 
-// newProcess returns a connected client with its own network. others means that it does not
-// belong to the code under test.
+// newProcess returns a connected client with its own network. others means that the process
+// does not belong to the code under test.
 func (e *Env) newProcess(cfg leasehold.Config, kind string, others bool) *process {
 	e.t.Helper()
 	p := &process{env: e, others: others}
@@ -185,10 +185,11 @@ func (e *Env) end() {
 			e.report(p.client)
 		}
 	}
-	// The others are closed last: waiters of the code under test must not get their locks.
+	// The other processes are closed last: waiters of the code under test must not get the
+	// locks of these processes.
 	closeAll(e.t.Context(), tested)
 	closeAll(e.t.Context(), others)
-	_ = e.engine.Close() // it is in memory
+	_ = e.engine.Close() // an engine in memory closes without an error
 }
 
 // report names each key that a client still holds.
@@ -205,8 +206,8 @@ func (e *Env) report(c *leasehold.Client) {
 	}
 }
 
-// closeAll closes clients. The test's context has ended, so each client has its
-// ReleaseGrace for that.
+// closeAll closes clients. The test's context has ended, so closing a client may take no
+// longer than its ReleaseGrace.
 func closeAll(ctx context.Context, processes []*process) {
 	var wg sync.WaitGroup
 	for _, p := range processes {

@@ -171,7 +171,7 @@ func TestEnvCloseDoesNotWaitForDisconnectedNetwork(t *testing.T) {
 			acquire(t, locks, key)
 		}
 		env.Disconnect(locks)
-		time.Sleep(6 * time.Second) // each has a renewal in flight
+		time.Sleep(6 * time.Second) // each lock has a renewal in flight
 		began := time.Now()
 		if problems := p.end(); len(problems) > 0 || time.Since(began) > time.Second {
 			t.Errorf("after %v: %q", time.Since(began), problems)
@@ -196,7 +196,7 @@ func TestLogIsSilentAfterTestEnds(t *testing.T) {
 		go func() {
 			defer close(stuck)
 			_ = locks.Do(context.Background(), "stuck", func(_ context.Context, lock *leasehold.Lock) error {
-				<-went // released by either end
+				<-went // the function returns only after the test has ended
 				return lock.Err()
 			})
 		}()
@@ -302,7 +302,7 @@ func TestBadConfigFailsTheTest(t *testing.T) {
 		if said := p.fatal(func() { env.Client(leasehold.Config{Lease: time.Millisecond}) }); !strings.Contains(said, "Lease is 1ms") {
 			t.Errorf("said: %s", said)
 		}
-		env.Disconnect() // also for the client that was not created
+		env.Disconnect() // must also work after a client could not be created
 		if problems := p.end(); len(problems) > 0 {
 			t.Errorf("at the end: %q", problems)
 		}

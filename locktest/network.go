@@ -15,12 +15,12 @@ import (
 type process struct {
 	env    *Env
 	client *leasehold.Client
-	others bool         // not part of the code under test
+	others bool         // whether the process is outside the code under test
 	ahead  atomic.Int64 // nanoseconds by which its clock is ahead of package time
 
 	// Guarded by env.mu.
 	down chan struct{} // closed by Reconnect; nil while connected
-	dead bool          // it was disconnected at the end of the test
+	dead bool          // whether the process was disconnected when the test ended
 }
 
 // Disconnect cuts clients off from the network. Without arguments it cuts off all

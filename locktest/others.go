@@ -81,21 +81,21 @@ func (p *process) steal(ctx context.Context, key string, byForce bool) (*leaseho
 	return p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())
 }
 
-// canOutwait reports whether p can find only the holder in r dead by advancing its clock by
-// the holder's lease. That is impossible if records contain their expiry, if other locks
-// share the lease, or if the lease is too long for the clock.
+// canOutwait reports whether p can make the holder in r, and no other holder, appear dead
+// by advancing p's clock by the holder's lease. That is impossible if records contain their
+// expiry, if other locks share the lease, or if the lease is too long for the clock.
 func (p *process) canOutwait(r leasehold.Record) bool {
 	return p.env.useLayout(nil).Capabilities().Expiry == layout.Observed && r.Session == "" && r.Lease < longestJump
 }
 
-// longestJump limits how far a clock is advanced at once: maxTakeovers of it, and the times
-// calculated from them, fit into a Duration.
+// longestJump limits how far a clock is advanced at once. A Duration has room for
+// maxTakeovers such jumps, and for the times calculated from them.
 const longestJump = 10 * 365 * 24 * time.Hour
 
 // seize breaks the grant in r and acquires the key.
 func (p *process) seize(ctx context.Context, r leasehold.Record) (*leasehold.Lock, error) {
 	if !p.env.useLayout(nil).Capabilities().FencingSurvivesRelease {
-		time.Sleep(time.Microsecond) // the next token is the time, and must differ
+		time.Sleep(time.Microsecond) // the next token is the current time, and must differ from the last token
 	}
 	if err := p.client.Break(ctx, r, leasehold.BreakOptions{}); err != nil {
 		return nil, err

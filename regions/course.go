@@ -22,9 +22,9 @@ const (
 
 // exchange is a request that has ended. Its times count from the creation of the DB.
 type exchange struct {
-	region, moves int // where it was sent, and how often requests had moved by then
+	region, moves int // Region to which it was sent, and number of moves before
 	sent, ended   time.Duration
-	limit         time.Duration // when its context ended, or would have; zero if it had no end
+	limit         time.Duration // when its context ended, or would have ended; zero if the context had no deadline
 	err           error
 	brief         bool // a write, or a strongly consistent read of one item
 }
@@ -55,17 +55,17 @@ func (e exchange) outcome() outcome {
 
 // course decides which Region requests go to. It has no clock and sends nothing.
 type course struct {
-	regions int           // their number; home is the first
+	regions int           // number of Regions; home is the first
 	at      int           // the Region that requests go to
-	moves   int           // how often that has changed
-	left    error         // why the Region before was left; nil at home
-	quick   bool          // since the last move, or to probes before it, the Region has answered within silence
+	moves   int           // number of moves so far
+	left    error         // why the previous Region was left; nil at home
+	quick   bool          // the Region has answered within silence, since the last move or to probes before the move
 	back    time.Duration // when probes last brought requests home; zero if never
 
 	wait    time.Duration // for how long home must answer probes
 	probed  time.Duration // when the last probe was sent
 	answers bool          // the last probe was answered in time
-	since   time.Duration // when the first of the probes was sent that were answered in a row
+	since   time.Duration // when the first probe of the current series of answered probes was sent
 }
 
 // note records an exchange with the current Region. It ignores exchanges that were in flight
@@ -122,6 +122,6 @@ func (c *course) noteProbe(e exchange) {
 	if served && durations.Less(e.ended, c.since) >= c.wait {
 		c.back = e.ended
 		c.move(0, nil)
-		c.quick = true // all probes were answered that quickly
+		c.quick = true // all probes were answered within silence
 	}
 }

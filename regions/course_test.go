@@ -27,7 +27,7 @@ func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 	for name, c := range map[string]struct {
 		err   error
 		took  time.Duration
-		limit time.Duration // since it was sent
+		limit time.Duration // time limit, counted from the sending
 		want  outcome
 	}{
 		"answered":                   {nil, time.Millisecond, time.Second, serves},
@@ -145,7 +145,7 @@ func TestCourseStaysHomeForUnprovenTable(t *testing.T) {
 	}
 }
 
-func TestRelapseWaitsAtMostEightMinutes(t *testing.T) {
+func TestReturnHomeAfterRelapsesWaitsAtMostEightMinutes(t *testing.T) {
 	c := course{regions: 2}
 	now := time.Second
 	for range 10 {

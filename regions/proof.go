@@ -30,7 +30,8 @@ func isStrong(t *types.TableDescription) bool {
 	return t != nil && t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }
 
-// judge returns the verdict of one Region's description of a table in these Regions.
+// judge returns the verdict that one Region's description gives about a table in these
+// Regions.
 func (d described) judge(regions []string) verdict {
 	switch {
 	case d.err != nil && decide.Classify(d.err).Cause == decide.Refused:

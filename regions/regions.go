@@ -20,7 +20,7 @@ import (
 // DB sends requests to one of several Regions. It is a leasehold.DB, and safe for concurrent
 // use.
 type DB struct {
-	clients []*dynamodb.Client // home is the first
+	clients []*dynamodb.Client // clients of the Regions, home first
 	names   []string           // names of the clients' Regions
 	began   time.Time
 
@@ -39,18 +39,18 @@ const askEvery = time.Second
 // table is the known state of a table.
 type table struct {
 	verdict  verdict
-	isStrong bool          // consistent across Regions, so it has no transactions
+	isStrong bool          // the table is strongly consistent across Regions, so it has no transactions
 	asking   chan struct{} // closed when the table has been described; nil unless DescribeTable is in flight
 	asked    time.Duration // when DescribeTable was last sent
 	last     map[string]types.AttributeValue
 }
 
-// New returns a DB that sends requests to the Region of home, and to those of others when
-// home does not serve. Each client must have a Region of its own: New panics if two have the
-// same, as that is a mistake of the program. It sends no request.
+// New returns a DB that sends requests to the Region of home and, when home does not serve,
+// to the Regions of others. Each client must have a Region of its own: New panics if two
+// have the same, because that is a mistake in the program. New sends no request.
 //
-// Each client's credentials should not come from the home Region alone: its STS endpoint may
-// be down with it.
+// Each client's credentials should not come from the home Region alone: the STS endpoint of
+// that Region may be down, too.
 func New(home *dynamodb.Client, others ...*dynamodb.Client) *DB {
 	d := &DB{clients: slices.Concat([]*dynamodb.Client{home}, others), began: time.Now(), tables: map[string]*table{}}
 	for _, client := range d.clients {
@@ -103,8 +103,9 @@ func (d *DB) table(name string) *table {
 	return t
 }
 
-// ask sends DescribeTable to every Region, unless the kind of table is known or was asked within
-// the last second. The first answer that proves it suffices. The caller holds mu.
+// ask sends DescribeTable to every Region, unless the kind of table is known or ask has
+// sent DescribeTable within the last second. One answer suffices if it proves that the
+// table is strongly consistent. The caller must hold mu.
 func (d *DB) ask(name string, t *table) {
 	now := d.now()
 	if t.verdict.known || t.asking != nil || len(d.clients) == 1 || t.asked > 0 && durations.Less(now, t.asked) <= askEvery {
@@ -133,9 +134,9 @@ func (d *DB) ask(name string, t *table) {
 	}
 }
 
-// begin returns an exchange with the Region that a request to a table goes to now, and
-// whether that Region's silence lasts one second. The first request asks what kind of table
-// it is, and some bring along a probe of home.
+// begin returns an exchange with the Region that a request to a table goes to now. It also
+// reports whether that Region counts as silent after one second. The first request asks for
+// the kind of table, and some requests bring along a probe of home.
 func (d *DB) begin(name string, key map[string]types.AttributeValue) (e exchange, t *table, quick bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -167,7 +168,7 @@ func (d *DB) probe(name string, key map[string]types.AttributeValue) {
 	d.course.noteProbe(e)
 }
 
-// send sends a request to the Region of its turn.
+// send sends a request to the Region that begin returns.
 func send[In, Out any](ctx context.Context, d *DB, name *string, key map[string]types.AttributeValue, in In, optFns []func(*dynamodb.Options),
 	call func(*dynamodb.Client, context.Context, In, ...func(*dynamodb.Options)) (Out, error),
 ) (Out, error) {

@@ -29,7 +29,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var names = []string{"us-east-1", "us-east-2", "us-west-2"}
 
-// world is a table in three Regions. One engine plays their consistency.
+// world is a table in three Regions. One engine simulates the consistency of the Regions.
 type world struct {
 	*lab.World
 	mode   string                              // consistency mode in DescribeTable's answer
@@ -43,7 +43,7 @@ func inRegions(t *testing.T, test func(t *testing.T, w *world)) {
 	t.Helper()
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		test(t, &world{World: w, mode: "STRONG", status: "ACTIVE", sent: map[string]map[string]*atomic.Int64{}})
-		lab.Elapse(10 * time.Second) // for the requests that are served late
+		lab.Elapse(10 * time.Second) // time for requests that are served late
 	})
 }
 
@@ -59,7 +59,7 @@ func (w *world) count(region, op string) *atomic.Int64 {
 	return w.sent[region][op]
 }
 
-// process returns the DB of a process whose home is that Region, and a client of it.
+// process returns the DB of a process with the given home Region, and a client of that DB.
 func (w *world) process(home int, cfg leasehold.Config) (*regions.DB, *leasehold.Client) {
 	w.T.Helper()
 	var clients []*dynamodb.Client
@@ -92,7 +92,7 @@ func (w *world) clientOf(clients []*dynamodb.Client, cfg leasehold.Config) (*reg
 	}{db, onMachine}, cfg)
 }
 
-// describe is the answer of DescribeTable in one of the Regions.
+// describe returns the answer of DescribeTable in one of the Regions.
 func (w *world) describe(n int, eventual bool) *http.Response {
 	mode := w.mode
 	if eventual {
@@ -375,7 +375,7 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 }
 
 // A proxy's answer to DescribeTable is no proof, whatever it says.
-func TestForeignDescriptionProvesNothing(t *testing.T) {
+func TestAnswerOfProxyToDescribeTableProvesNothing(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {

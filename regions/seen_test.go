@@ -23,11 +23,11 @@ import (
 type seen struct {
 	mu     sync.Mutex
 	events []leasehold.Event
-	ended  bool // the context of one of them
+	ended  bool // the context of an event had ended
 	log    bytes.Buffer
 }
 
-// config returns a configuration whose client tells s.
+// config returns a configuration of a client that reports its moves to s.
 func (s *seen) config() leasehold.Config {
 	cfg := lab.Config()
 	cfg.Logger = slog.New(slog.NewTextHandler(&s.log, nil))
@@ -43,7 +43,7 @@ func (s *seen) config() leasehold.Config {
 	return cfg
 }
 
-// lines returns the lines of the log with that level that name a Region.
+// lines returns the lines of the log that have the given level and name a Region.
 func (s *seen) lines(level string) []string {
 	var lines []string
 	for line := range strings.Lines(s.log.String()) {

@@ -19,8 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/semaphore"
 )
 
-// verbs are uses of locks that need no transaction. Each ends with nothing
-// held.
+// verbs are uses of locks that need no transaction. No lock is held after any of them.
 var verbs = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	"Acquire": func(ctx context.Context, c *leasehold.Client) error {
 		lock, err := c.Acquire(ctx, "a", leasehold.WithData([]byte("x")))
@@ -125,12 +124,12 @@ var verbs = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	},
 }
 
-func TestVerbsWorkAtHomeAndAway(t *testing.T) {
+func TestLockUsesWorkInHomeRegionAndElsewhere(t *testing.T) {
 	configs := map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}
 	for name, verb := range verbs {
 		for leases, cfg := range configs {
 			if cfg.SharedLease && strings.HasPrefix(name, "Detach") {
-				continue // a shared lease has none
+				continue // a lock under a shared lease cannot be detached
 			}
 			t.Run(name+", "+leases, func(t *testing.T) {
 				inRegions(t, func(t *testing.T, w *world) {
@@ -156,7 +155,8 @@ func TestVerbsWorkAtHomeAndAway(t *testing.T) {
 	}
 }
 
-// pool is a wire that looks like the SDK's own HTTP client with so many idle connections.
+// pool is a wire that looks like the SDK's own HTTP client with the given number of idle
+// connections.
 type pool struct {
 	*lab.Wire
 	idle int

@@ -45,7 +45,7 @@ func New(client *leasehold.Client, key string, n int) (*RWLock, error) {
 // are held, or returns ErrHeld with leasehold.NoWait. It has the options and errors of
 // Client.AcquireAny.
 func (l *RWLock) AcquireRead(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	// Clients that begin with different keys refuse each other less often.
+	// Clients that begin with different keys collide less often.
 	first := rand.IntN(len(l.keys))
 	return l.client.AcquireAny(ctx, slices.Concat(l.keys[first:], l.keys[:first]), opts...)
 }

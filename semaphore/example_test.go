@@ -56,7 +56,7 @@ func Example() {
 		return ctx.Err()
 	}
 	var workers sync.WaitGroup
-	for range 5 { // hosts
+	for range 5 { // one iteration for each host
 		locks, err := leasehold.New(db, leasehold.Config{Table: "locks"})
 		if err != nil {
 			log.Fatal(err)

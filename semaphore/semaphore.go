@@ -77,7 +77,7 @@ func New(client *leasehold.Client, key string, n int) (*Semaphore, error) {
 // holds a permit it acquires another permit or, with leasehold.Reentrant, shares that
 // permit.
 func (s *Semaphore) Acquire(ctx context.Context, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
-	// Clients that begin with different keys refuse each other less often.
+	// Clients that begin with different keys collide less often.
 	first := rand.IntN(len(s.keys))
 	return s.client.AcquireAny(ctx, slices.Concat(s.keys[first:], s.keys[:first]), opts...)
 }

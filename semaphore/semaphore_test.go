@@ -141,7 +141,7 @@ func TestSemaphoreGrantsPermitsToOtherProcesses(t *testing.T) {
 		}
 		stop()
 		wg.Wait()
-		_ = c.Close(t.Context()) // waits for grants to callers that had left
+		_ = c.Close(t.Context()) // Close waits for grants to callers that had left
 		_ = other.Close(t.Context())
 	})
 }
@@ -185,7 +185,7 @@ func TestSemaphoreTakesOverPermitOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestSemaphoreInContextOfPermit(t *testing.T) {
+func TestSemaphoreGrantsSecondPermitInContextOfFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 2)

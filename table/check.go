@@ -22,13 +22,14 @@ import (
 )
 
 // Check compares the table with spec: key schema, TTL and status. It also finds
-// global-table replicas with eventual consistency, and replicas and witnesses that
-// are not active. If it returns no problems, the table fits. The error matches leasehold.ErrTableNotFound if the table does
-// not exist.
+// global-table replicas with eventual consistency, and replicas and witnesses that are not
+// active. If it returns no problems, the table fits. The error matches
+// leasehold.ErrTableNotFound if the table does not exist.
 //
-// Problems with TTL and replicas are not fatal: without TTL, released records
-// stay in the table; replicas do no harm while all clients use the same Region. A table
-// that is strongly consistent across Regions can have no TTL, which is no problem then.
+// Problems with TTL and replicas are not fatal: without TTL, released records stay in the
+// table; replicas do no harm while all clients use the same Region. A table that is
+// strongly consistent across Regions can have no TTL. Check does not report that as a
+// problem.
 func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	want, err := spec.complete()
 	if err != nil {
@@ -53,7 +54,8 @@ func Check(ctx context.Context, db DB, spec Spec) ([]Problem, error) {
 	return problems, nil
 }
 
-// describeLimit is how long a server that never answers is waited for: the SDK has no limit.
+// describeLimit limits the wait for a server that never answers, because the SDK has no
+// limit.
 const describeLimit = 10 * time.Second
 
 func describe(ctx context.Context, db DB, name string) (*types.TableDescription, error) {
@@ -123,9 +125,9 @@ func checkKeys(t *types.TableDescription, spec Spec, want protocol.Schema) []Pro
 	return problems
 }
 
-// fitting returns the change that would make a table with the key schema have fit: another
-// layout, another name for a field of the layout, or another table. name is empty if the
-// table has no such key.
+// fitting returns the change that would make a table with key schema have fit: another
+// layout, another attribute name in field of the layout, or another table. name is empty if
+// the table has no such key.
 func (s Spec) fitting(have protocol.Schema, field, name string) string {
 	const orTable = ", or use another table"
 	names := layoutsOf(have)
@@ -153,8 +155,8 @@ func (s Spec) layout() layout.Layout {
 	return s.Layout
 }
 
-// named returns a field of the layout that names an attribute. It reports false if the name
-// is fixed.
+// named returns the value of field in the layout, which names an attribute. It reports
+// false if the layout has no such field because the name is fixed.
 func (s Spec) named(field string) (string, bool) {
 	v := reflect.ValueOf(s.layout()).FieldByName(field)
 	return v.String(), v.IsValid()
@@ -178,8 +180,8 @@ func keysOf(t *types.TableDescription) protocol.Schema {
 	return have
 }
 
-// layoutsOf returns the names of the layouts whose tables have that key, by their
-// default attribute names.
+// layoutsOf returns the names of the layouts whose tables have that key if the layouts use
+// their default attribute names.
 func layoutsOf(have protocol.Schema) []string {
 	var names []string
 	for _, name := range layout.Names() {
@@ -223,8 +225,8 @@ func checkTTL(ttl *types.TimeToLiveDescription, spec Spec, want protocol.Schema)
 	return nil
 }
 
-// isStrong reports whether a table is strongly consistent across Regions. It has no TTL then
-// (AWS, Developer Guide, "Global tables: multi-Region strong consistency").
+// isStrong reports whether a table is strongly consistent across Regions. Such a table has
+// no TTL (AWS, Developer Guide, "Global tables: multi-Region strong consistency").
 func isStrong(t *types.TableDescription) bool {
 	return t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }

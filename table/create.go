@@ -22,10 +22,9 @@ import (
 // createTimeout bounds the wait for a new table. DynamoDB usually takes seconds.
 const createTimeout = 5 * time.Minute
 
-// Create creates the table, waits until it is active and turns on TTL. If the
-// table exists, Create changes at most its TTL. If it does not fit, Create
-// returns an error that lists the fatal problems. Two callers may create the same
-// table at the same time.
+// Create creates the table, waits until it is active and turns on TTL. If the table exists,
+// Create changes at most its TTL. If the table does not fit, Create returns an error that
+// lists the fatal problems. Two callers may create the same table at the same time.
 func Create(ctx context.Context, db DB, spec Spec) error {
 	want, err := spec.complete()
 	if err != nil {
@@ -34,7 +33,7 @@ func Create(ctx context.Context, db DB, spec Spec) error {
 	found, err := describe(ctx, db, spec.Name)
 	if errors.Is(err, leasehold.ErrTableNotFound) {
 		_, err = db.CreateTable(ctx, spec.request(want), attempts.Bounded)
-		// Another caller may have created it in the meantime.
+		// Another caller may have created the table in the meantime.
 		if exists := (*types.ResourceInUseException)(nil); err != nil && !errors.As(err, &exists) {
 			return fmt.Errorf("table: create %s: %w", spec.Name, visible.Error(err))
 		}
@@ -110,8 +109,8 @@ func wait(ctx context.Context, db DB, name string) error {
 	return nil
 }
 
-// turnTTLOn turns on TTL, unless it is on for any attribute: Check reports a wrong
-// one.
+// turnTTLOn turns on TTL, unless TTL is on for any attribute. Check reports a wrong
+// attribute.
 func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	isOn := func() (bool, error) {
 		ttl, err := describeTTL(ctx, db, name)
@@ -129,7 +128,7 @@ func turnTTLOn(ctx context.Context, db DB, name, attribute string) error {
 	if refused == nil {
 		return nil
 	}
-	// DynamoDB refuses to turn it on twice: another caller may have been faster.
+	// DynamoDB refuses to turn on TTL twice: another caller may have been faster.
 	if on, err := isOn(); on && err == nil {
 		return nil
 	}

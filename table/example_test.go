@@ -10,8 +10,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// A program that makes its table in tests, and elsewhere looks whether the table
-// that was made for it fits.
+// In tests, the program creates its table. Elsewhere it checks whether the table that was
+// made for it fits.
 func Example() {
 	ctx := context.Background()
 	engine := localdynamo.New()

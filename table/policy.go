@@ -82,7 +82,7 @@ func (s Spec) Policy(arn string, a Access, prefixes ...string) (string, error) {
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	// It cannot fail: the value contains only strings.
+	// Encode cannot fail: the value contains only strings.
 	_ = e.Encode(struct {
 		Version   string
 		Statement []statement

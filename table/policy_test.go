@@ -98,7 +98,7 @@ func (i *iam) Do(r *http.Request) (*http.Response, error) {
 	}, nil
 }
 
-// account is the setting of the calls below.
+// account is the environment of the calls below.
 type account struct {
 	*testing.T
 	iam           *iam
@@ -152,7 +152,7 @@ func (a *account) group(keys ...string) *leasehold.Group {
 	return g
 }
 
-// election is one that c may be elected in.
+// election returns an election with c as a possible candidate.
 func (a *account) election(c *leasehold.Client) *election.Election {
 	a.Helper()
 	e, err := election.New(c, "k")
@@ -160,7 +160,7 @@ func (a *account) election(c *leasehold.Client) *election.Election {
 	return e
 }
 
-// term is a term of an election.
+// term returns a term of an election, which c has won.
 func (a *account) term(c *leasehold.Client) *leasehold.Lock {
 	a.Helper()
 	l, err := a.election(c).Campaign(a.Context(), "")
@@ -184,10 +184,10 @@ func (a *account) readWrite() *rwlock.RWLock {
 	return rw
 }
 
-// nothing is a function for Do.
+// nothing is a function for Do that does nothing.
 func nothing(context.Context, *leasehold.Lock) error { return nil }
 
-// write is a caller's own, to a table of the caller's.
+// write returns a write of the caller's own, to a table of the caller's own.
 func write() []types.TransactWriteItem {
 	return []types.TransactWriteItem{{Put: &types.Put{TableName: aws.String("books"),
 		Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "1"}}}}}
@@ -207,13 +207,13 @@ var calls = map[table.Access]map[string]func(a *account){
 	table.Use: {
 		"Client.Acquire": func(a *account) {
 			a.later(a.lock(a.first, "k"))
-			a.must(a.lock(a.second, "k").Release(a.Context())) // waits
+			a.must(a.lock(a.second, "k").Release(a.Context())) // the acquisition waits
 			a.lock(a.first, "dead", leasehold.WithoutRenewal())
-			a.must(a.lock(a.second, "dead").Release(a.Context())) // takes over
+			a.must(a.lock(a.second, "dead").Release(a.Context())) // the acquisition takes over
 			first, second := a.lock(a.first, "k"), make(chan *leasehold.Lock)
 			go func() { second <- a.lock(a.first, "k") }()
 			synctest.Wait()
-			a.must(first.Release(a.Context())) // hands over
+			a.must(first.Release(a.Context())) // the release hands over
 			a.must((<-second).Release(a.Context()))
 		},
 		"Client.ForgetDone": func(a *account) {
@@ -263,7 +263,7 @@ var calls = map[table.Access]map[string]func(a *account){
 			a.must(c.Close(a.Context()))
 		},
 		"Config.SharedLease": func(a *account) {
-			c := a.client(a.layout.Name() == "native") // the others have none
+			c := a.client(a.layout.Name() == "native") // other layouts have no shared leases
 			a.later(a.lock(c, "k"))
 			a.lock(c, "n")
 			other := a.client(a.layout.Name() == "native")
@@ -272,7 +272,7 @@ var calls = map[table.Access]map[string]func(a *account){
 		},
 		"Lock.Renew": func(a *account) {
 			l := a.lock(a.first, "k")
-			time.Sleep(time.Minute) // in the background as well
+			time.Sleep(time.Minute) // time for renewals in the background, too
 			a.must(l.Renew(a.Context()))
 			a.must(l.Release(a.Context()))
 		},
@@ -425,8 +425,8 @@ var silent = []string{
 	"Group.Bind", "Group.Context", "Group.Err", "Group.Locks",
 }
 
-// asked makes the calls of an access in a bubble, and returns the actions that
-// they took.
+// asked makes the calls of an access in a bubble, and returns the actions that these calls
+// used.
 func asked(t *testing.T, l layout.Layout, access table.Access) (actions []string) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, name := range slices.Sorted(maps.Keys(calls[access])) {

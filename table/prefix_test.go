@@ -93,7 +93,7 @@ func (d *document) denies(a access) bool {
 					panic("the condition key " + name)
 				}
 				switch operator {
-				case "ForAllValues:StringLike": // true if there are none
+				case "ForAllValues:StringLike": // true if the request names no keys
 					for _, key := range a.keys {
 						holds = holds && slices.ContainsFunc(values, func(pattern string) bool { return isLike(key, pattern) })
 					}
@@ -111,8 +111,8 @@ func (d *document) denies(a access) bool {
 	return true
 }
 
-// isLike is StringLike: * is any text, ? is any character, and ${*}, ${?} and ${$} are
-// those characters themselves.
+// isLike reports whether s matches pattern as in StringLike: * is any text, ? is any
+// character, and ${*}, ${?} and ${$} are those characters themselves.
 func isLike(s, pattern string) bool {
 	parts := regexp.MustCompile(`\$\{[*?$]\}|[*?]|[^*?$]+|\$`).FindAllString(pattern, -1)
 	var expr strings.Builder

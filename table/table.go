@@ -35,9 +35,10 @@ type Spec struct {
 	Tags               map[string]string
 	DeletionProtection bool // for Create: DynamoDB refuses to delete the table
 
-	// Disposable is for Terraform and CloudFormation. It leaves out what protects the table
-	// by default: DynamoDB and the tool refuse to delete it, and DynamoDB can recover it to
-	// a point in time, which AWS charges for by the size of the table.
+	// Disposable is for Terraform and CloudFormation. It leaves out the table's default
+	// protection: DynamoDB and the tool refuse to delete the table, and DynamoDB can
+	// recover it to a point in time. AWS charges for this recovery by the size of the
+	// table.
 	Disposable bool
 }
 
@@ -45,7 +46,7 @@ type Spec struct {
 type Problem struct {
 	Fatal bool   // if true, locks would fail or be unsafe
 	About string // "status", "keys", "ttl" or "replicas"
-	What  string // what is wrong, what is expected, and what to do
+	What  string // the problem, the expected state, and the remedy
 }
 
 // complete checks the spec and returns the key and TTL that its layout needs.

@@ -123,7 +123,7 @@ func TestInvalidSpecIsRefusedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-// describing answers with a description of its own.
+// describing answers with its own descriptions of a table and of the table's TTL.
 type describing struct {
 	*dynamodb.Client
 	table *types.TableDescription
@@ -218,7 +218,7 @@ func TestCheckReportsEveryMismatch(t *testing.T) {
 	}
 }
 
-// becomeStrong makes the table one with two replicas and a witness.
+// becomeStrong makes the table strongly consistent, with two replicas and a witness.
 func (d *describing) becomeStrong() {
 	d.table.MultiRegionConsistency = types.MultiRegionConsistencyStrong
 	d.table.Replicas = []types.ReplicaDescription{{RegionName: aws.String("eu-west-1"), ReplicaStatus: types.ReplicaStatusActive}}
@@ -236,13 +236,13 @@ func TestCreateDoesNotTurnOnTTLOfStrongTable(t *testing.T) {
 		},
 		ttl: &types.TimeToLiveDescription{TimeToLiveStatus: types.TimeToLiveStatusDisabled},
 	}
-	db.Client = newDB(t) // it has no such table: a request to it fails
+	db.Client = newDB(t) // this client has no such table, so a request to it fails
 	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestCheckOfMissingTableIsErrTableNotFound(t *testing.T) {
+func TestCheckOfMissingTableReturnsErrTableNotFound(t *testing.T) {
 	_, err := table.Check(t.Context(), newDB(t), table.Spec{Name: "locks"})
 	if !errors.Is(err, leasehold.ErrTableNotFound) || !strings.Contains(err.Error(), "locks") {
 		t.Errorf("check: %v", err)

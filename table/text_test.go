@@ -11,7 +11,7 @@ import (
 
 func TestTemplatesAreDeterministic(t *testing.T) {
 	tags := map[string]string{}
-	for i := range 50 { // the most that AWS takes
+	for i := range 50 { // maximum number of tags in AWS
 		tags[fmt.Sprintf("tag-%02d", i)] = "value"
 	}
 	spec := table.Spec{Name: "locks", Tags: tags}

@@ -31,7 +31,7 @@ func Example() {
 	if err := names.Lock(ctx, "issue_example.com"); err != nil {
 		log.Fatal(err)
 	}
-	// The work can detect a loss so:
+	// This is how the work can detect a loss.
 	if lock, ok := names.Held("issue_example.com"); ok {
 		fmt.Println(lock.Key(), lock.Err())
 	}

@@ -80,8 +80,8 @@ func (l *Locker) Lock(ctx context.Context, name string) error {
 		if l.enter(name, lock) {
 			return nil
 		}
-		// The previous section lost its lock meanwhile and has not been unlocked. Other
-		// processes need not wait for that.
+		// The previous section has lost its lock meanwhile, and has not been unlocked.
+		// Other processes need not wait for its Unlock.
 		if err := lock.Release(ctx); err != nil {
 			return err
 		}
@@ -146,8 +146,8 @@ func (l *Locker) RenewLockLease(ctx context.Context, name string, _ time.Duratio
 	return s.lock.Renew(ctx)
 }
 
-// Held returns the lock of a name between Lock and Unlock. Its context ends when it is
-// lost. Its token and its Commit fence writes.
+// Held returns the lock of a name between Lock and Unlock. The lock's context ends when the
+// lock is lost. Its token and its Commit fence writes.
 func (l *Locker) Held(name string) (*leasehold.Lock, bool) {
 	s := l.section(name)
 	if s == nil {

@@ -39,7 +39,8 @@ func must(t *testing.T, err error) {
 	}
 }
 
-// locking calls Lock on a goroutine of its own, and returns its error's channel.
+// locking calls Lock on a goroutine of its own, and returns a channel for the error of
+// Lock.
 func locking(ctx context.Context, names *byname.Locker) <-chan error {
 	done := make(chan error, 1)
 	go func() { done <- names.Lock(ctx, issue) }()
@@ -137,17 +138,17 @@ func TestUnlockReportsLoss(t *testing.T) {
 	})
 }
 
-func TestLockerLossUnnoticedExcludesOwnProcessOnly(t *testing.T) {
+func TestSectionWithUnnoticedLossExcludesOwnProcessOnly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
 		must(t, a.Lock(t.Context(), issue))
-		came := locking(t.Context(), a) // it is granted the key next
+		came := locking(t.Context(), a) // this call is granted the key next
 		r, err := c.Get(t.Context(), "certificates/"+issue)
 		must(t, err)
 		must(t, c.Break(t.Context(), r, leasehold.BreakOptions{}))
 		lab.Elapse(10 * time.Second)
-		comes := locking(t.Context(), a) // it came after the loss
+		comes := locking(t.Context(), a) // this call came after the loss
 		lab.Elapse(10 * time.Second)
 		pending(t, came, "the section before it is not over")
 		pending(t, comes, "the section before it is not over")
@@ -165,7 +166,7 @@ func TestLockerLossUnnoticedExcludesOwnProcessOnly(t *testing.T) {
 		if err := a.Unlock(t.Context(), issue); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("unlock of the one that was broken: %v", err)
 		}
-		for range 2 { // in either order
+		for range 2 { // the two calls are granted the key in either order
 			select {
 			case err := <-came:
 				must(t, err)
@@ -253,7 +254,7 @@ func TestUnlockAndRenewRefuseUnlockedName(t *testing.T) {
 	})
 }
 
-func TestTryEndedByContextIsError(t *testing.T) {
+func TestTryLockEndedByContextReturnsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -269,7 +270,7 @@ func TestTryEndedByContextIsError(t *testing.T) {
 	})
 }
 
-func TestFailedTryIsError(t *testing.T) {
+func TestFailedTryLockReturnsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, c, wire := namesOf(w, lab.Config())
 		wire.SetFault(lab.Cut)

@@ -53,10 +53,10 @@ func NewLocker(locks *leasehold.Client, prefix string) (*Locker, error) {
 
 // Every returns a Locker under which a job runs once in each period, if the clocks of the
 // processes differ by less than the period: see leasehold.Every. Use the interval of the
-// scheduler's jobs as the period, and start them at its beginning, as gocron.CronJob does. A
-// run that has ended counts as done even if it returned an error: gocron does not pass the
-// error to its locks. Layout Native supports this; in other layouts Lock returns a
-// *leasehold.UnsupportedError.
+// scheduler's jobs as the period, and start the jobs at the beginning of a period, as
+// gocron.CronJob does. A run that has ended counts as done even if it returned an error:
+// gocron does not pass the error to its locks. Layout Native supports this; in other
+// layouts Lock returns a *leasehold.UnsupportedError.
 func (l *Locker) Every(period time.Duration) *Locker {
 	return &Locker{l.locks, l.prefix, period}
 }

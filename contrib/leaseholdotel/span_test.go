@@ -24,7 +24,7 @@ func of(spans tracetest.SpanStubs, name string) []tracetest.SpanStub {
 	return slices.DeleteFunc(slices.Clone(spans), func(s tracetest.SpanStub) bool { return s.Name != name })
 }
 
-// value returns an attribute of a span; empty if there is none.
+// value returns an attribute of a span, or "" if the span does not have it.
 func value(s tracetest.SpanStub, key string) string {
 	for _, a := range s.Attributes {
 		if string(a.Key) == key {
@@ -113,7 +113,7 @@ func TestSpanHasTimesAndCallerOfOperation(t *testing.T) {
 		began := time.Now()
 		start := func(name string) (context.Context, func(string)) {
 			ctx, span := rig.tracer.Tracer("test").Start(t.Context(), name)
-			span.End() // before the operations that it has begun: a hold continues when its caller has returned
+			span.End() // ends before the operations under it: a hold continues when its caller has returned
 			return ctx, func(what string) {
 				t.Helper()
 				s := of(rig.spans.GetSpans(), what)
@@ -151,7 +151,7 @@ func TestSpanHasTimesAndCallerOfOperation(t *testing.T) {
 		wire.Cut()
 		result := make(chan error, 1)
 		go func() { result <- lock.Commit(committing, nil) }()
-		synctest.Wait() // it has been sent and was lost
+		synctest.Wait() // the commit has been sent, and its request was lost
 		wire.Mend()
 		if err := <-result; err != nil {
 			t.Fatal(err)

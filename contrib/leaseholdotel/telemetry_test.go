@@ -47,8 +47,8 @@ func newRig(t *testing.T) *rig {
 
 // sample is the state of one series in a reader.
 type sample struct {
-	value float64 // for a histogram, the sum
-	count uint64  // set for a histogram
+	value float64 // sum of the observations if the series is a histogram
+	count uint64  // number of observations; set only for a histogram
 }
 
 func collect(t *testing.T, reader *sdkmetric.ManualReader) []metricdata.Metrics {
@@ -235,7 +235,7 @@ func TestNilProviderIsGlobalEvenIfSetLater(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := samples(t, rig.reader) // with -count, values of the previous test
+	before := samples(t, rig.reader) // contains the values of the previous run with -count
 	rig.spans.Reset()
 	c, _ := eventtest.New(t).Client(rig.OnEvent)
 	if err := rig.Watch(c); err != nil {
@@ -319,7 +319,7 @@ func TestUnusedClientIsForgotten(t *testing.T) {
 			t.Fatal(err)
 		}
 	}()
-	for range 10 { // an interrupted frame may keep it alive for a while
+	for range 10 { // an interrupted frame may keep the client alive for a while
 		runtime.GC()
 	}
 	if client.Value() != nil {
@@ -366,7 +366,7 @@ func TestWaitForDeadEndpointIsCounted(t *testing.T) {
 			t.Fatal("granted")
 		}
 		want(t, samples(t, rig.reader), map[string]sample{
-			"leasehold.wait_errors":     {value: 3}, // at once, and after each minute
+			"leasehold.wait_errors":     {value: 3}, // reported at once, and again after each minute
 			"leasehold.gave_up":         {value: 1},
 			"leasehold.acquire_seconds": {150, 1},
 		})

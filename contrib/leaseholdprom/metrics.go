@@ -112,7 +112,7 @@ func (m *Metrics) OnEvent(_ context.Context, e leasehold.Event) {
 	s := m.seriesOfEvent(e)
 	for _, sample := range metrics.Of(e) {
 		add, ok := s.adders[adderKey{sample.Of, sample.Label}]
-		if !ok { // a new value
+		if !ok { // this series has no adder for the label value
 			add = m.adder(sample.Of, s.labels, sample.Label)
 		}
 		add(sample.Value)
@@ -130,7 +130,7 @@ func (m *Metrics) seriesOfEvent(e leasehold.Event) *series {
 
 // series are the metrics of one group.
 type series struct {
-	labels []string // the group, if there are groups
+	labels []string // the group as a label value; nil if there are no groups
 	adders map[adderKey]func(float64)
 }
 

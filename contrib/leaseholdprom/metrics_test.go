@@ -25,8 +25,8 @@ import (
 
 // sample is the state of one series in a registry.
 type sample struct {
-	value float64 // for a histogram, the sum
-	count uint64  // set for a histogram
+	value float64 // sum of the observations if the series is a histogram
+	count uint64  // set only for a histogram
 }
 
 // samples gathers a registry: the series by name and label values, as in name{value,value}.
@@ -225,7 +225,7 @@ func TestNewPanicsIfMetricsExist(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 
-	leaseholdprom.New(nil, nil) // registers nothing, like promauto
+	leaseholdprom.New(nil, nil) // registers nothing, as promauto does without a registry
 	shared := prometheus.NewPedanticRegistry()
 	for _, table := range []string{"jobs", "leaders"} {
 		leaseholdprom.New(prometheus.WrapRegistererWith(prometheus.Labels{"table": table}, shared), nil)
@@ -318,7 +318,7 @@ func TestWaitForDeadEndpointIsCounted(t *testing.T) {
 			t.Fatal("granted")
 		}
 		want(t, samples(t, reg), map[string]sample{
-			"leasehold_wait_errors_total": {value: 3}, // at once, and after each minute
+			"leasehold_wait_errors_total": {value: 3}, // reported at once, and again after each minute
 			"leasehold_gave_up_total":     {value: 1},
 			"leasehold_acquire_seconds":   {150, 1},
 		})

@@ -75,7 +75,7 @@ func TestUnusedClientIsForgotten(t *testing.T) {
 		client = weak.Make(c)
 		m.Watch(c)
 	}()
-	for range 10 { // an interrupted frame may keep it alive for a while
+	for range 10 { // an interrupted frame may keep the client alive for a while
 		runtime.GC()
 	}
 	if client.Value() != nil {

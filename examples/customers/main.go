@@ -57,8 +57,8 @@ func run(ctx context.Context) error {
 	return workers.Wait()
 }
 
-// work pays the invoices of a customer that are not paid. Read returns what every earlier
-// holder of the lock has committed, and Commit writes only while this process holds it.
+// work pays a customer's unpaid invoices. Read returns what every earlier holder of the
+// lock has committed, and Commit writes only while this process holds it.
 func work(ctx context.Context, lock *leasehold.Lock, customer string) error {
 	key := map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: customer}}
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String("customers"), Key: key}}})

@@ -71,7 +71,7 @@ func run(ctx context.Context, name string) error {
 	}()
 	return scheduler.Lead(ctx, name, func(ctx context.Context, term *leasehold.Lock) error {
 		fmt.Printf("%s leads, term %d\n", name, term.Token())
-		<-ctx.Done() // schedule here; commit by term.Commit
+		<-ctx.Done() // schedule here, and commit with term.Commit
 		return context.Cause(ctx)
 	})
 }

@@ -57,7 +57,7 @@ func work(ctx context.Context, name string) error {
 		if dead, ok := lock.TookOver(); ok {
 			fmt.Println(name, "took over from", strings.Split(dead.Owner, "/")[0])
 		}
-		page, _ := strconv.Atoi(string(lock.Record().Data)) // none yet: 0
+		page, _ := strconv.Atoi(string(lock.Record().Data)) // 0 if there is no page yet
 		for {
 			page++
 			if err := lock.Renew(ctx, leasehold.WithData([]byte(strconv.Itoa(page)))); err != nil {
@@ -77,8 +77,8 @@ func work(ctx context.Context, name string) error {
 	return err
 }
 
-// play starts the three, kills the one that has written three pages, and ends the others
-// once the next holder has written a page.
+// play starts the three processes, kills the one that has written three pages, and ends the
+// others once the next holder has written a page.
 func play(ctx context.Context) error {
 	locks, err := open(ctx, "play") // creates the table
 	if err != nil {
@@ -114,7 +114,7 @@ func play(ctx context.Context) error {
 			for s := bufio.NewScanner(out); s.Scan(); {
 				lines <- s.Text()
 			}
-			_ = cmd.Wait() // an error for the killed process
+			_ = cmd.Wait() // returns an error for the killed process
 		})
 	}
 	go func() {

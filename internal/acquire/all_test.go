@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/acquire"
 )
 
-// wants returns what a call of c wants, for each of the keys.
+// wants returns one Want of a call of c for each of the keys.
 func (c *client) wants(keys ...string) []*acquire.Want {
 	var wants []*acquire.Want
 	for _, key := range keys {
@@ -182,7 +182,7 @@ func TestAcquireAllForCallerThatLeftReleasesAllKeys(t *testing.T) {
 		hold := wants[1].Hold
 		wants[1].Hold = func(ctx context.Context, g acquire.Grant) acquire.Holding {
 			leave()
-			time.Sleep(time.Second) // by then the call has given up
+			time.Sleep(time.Second) // the call gives up meanwhile
 			return hold(ctx, g)
 		}
 		if _, err := c.All(ctx, wants); !errors.Is(err, context.Canceled) {
@@ -204,7 +204,7 @@ func TestAcquireAllTakesLocalTurnsOfReachedKeysOnly(t *testing.T) {
 			_, err := c.All(t.Context(), c.wants("a", "b"))
 			granted <- err
 		}()
-		time.Sleep(timing.Lease / 4) // it waits for a, and holds nothing
+		time.Sleep(timing.Lease / 4) // the call waits for a, and holds nothing
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if found, err := c.One(ctx, c.want("b")); err != nil {
@@ -227,7 +227,7 @@ func TestAcquireAllPassesEachTurnOnOnce(t *testing.T) {
 		ctx, leave := context.WithTimeout(t.Context(), timing.Lease/2)
 		defer leave()
 		var first, second func() bool
-		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // its turn has been passed on
+		time.AfterFunc(time.Second, func() { first, second = c.join("b"), c.join("b") }) // the call's turn has been passed on
 		if _, err := c.All(ctx, c.wants("a", "b")); !errors.As(err, new(*heldError)) {
 			t.Errorf("%v", err)
 		}

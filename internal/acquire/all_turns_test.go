@@ -41,8 +41,8 @@ func TestAcquireAllLeavesHigherKeysToOthersWhileItWaits(t *testing.T) {
 					}
 					cancel()
 				}
-				// A higher key that is acquired meanwhile is waited for when its turn
-				// comes.
+				// If another caller acquires a higher key meanwhile, the call waits for
+				// this key when its turn comes.
 				higher := w.Acquire(c, "c")
 				w.Release(b)
 				lab.Elapse(time.Minute)

@@ -29,7 +29,7 @@ func TestAcquireAllTrustsEachKeyFromItsOwnGrant(t *testing.T) {
 	})
 }
 
-func TestAcquireAllForgetsObservationsAfterSilence(t *testing.T) {
+func TestAcquireAllWithUnansweredGrantLeavesNothingHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -56,7 +56,7 @@ func TestAcquireAllForgetsObservationsAfterSilence(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAndAnyUnderSession(t *testing.T) {
+func TestAcquireAllAndAnyGrantUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))

@@ -82,7 +82,7 @@ type Want struct {
 type Grant struct {
 	GrantAttempt
 	Record  protocol.Record
-	Resumed bool // Resume has taken the grant up after a Detach: it is not released before the caller has it
+	Resumed bool // Resume has resumed the grant after a Detach: the grant is not released before the caller has it
 }
 
 // GrantAttempt is one grant sent once. Its version is never used again.
@@ -91,7 +91,7 @@ type GrantAttempt struct {
 	Owner   string
 	Session Session          // the session of the grant; nil if it has none
 	Dead    *protocol.Record // the dead holder that it replaces; nil if there is none
-	Handed  bool             // another client wrote it when it handed the key over
+	Handed  bool             // another client wrote the grant when it handed the key over
 }
 
 // Lives reports whether, at now, a grant by this attempt could still be trusted if the
@@ -118,8 +118,9 @@ func (a GrantAttempt) isWorthHaving(t lease.Timing, now decide.Instant) bool {
 // until the holder renews or can be taken over.
 func (w *Want) ObservesDead() bool { return w.NoWait && !w.EvenIfDead }
 
-// Within is the deadline of an attempt under a session, or without one if s is nil. A reply
-// after that is of no use: the trust in the grant or in the session has ended.
+// Within returns the deadline of an attempt under session s, or without a session if s is
+// nil. A reply after the deadline is useless: the trust in the grant or in the session has
+// ended.
 func (w *Want) Within(s Session) time.Duration {
 	limit := min(attempts.Limit, w.Timing.Trust())
 	if s == nil {

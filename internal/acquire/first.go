@@ -37,7 +37,7 @@ func (w *call) first() {
 		return
 	}
 	given := make(chan struct{})
-	w.c.Detach(func() { // now, not after the other keys have been given up
+	w.c.Detach(func() { // releases the key now, not after the other keys have been given up
 		defer close(given)
 		h.GiveBack()
 	})
@@ -63,7 +63,7 @@ func (w *call) leaveOthers(granted *waiter) {
 			of.leave(&undone)
 		}
 	}
-	if w.parts[0].manual { // see cleanUp; otherwise the caller does not wait, and no goroutine is needed
+	if w.parts[0].manual { // see cleanUp; for a renewed lock the caller does not wait, and no goroutine is needed
 		done := make(chan struct{})
 		w.c.Detach(func() {
 			undone.Wait()
@@ -130,7 +130,7 @@ func (w *call) next(u float64) (_ *waiter, wait time.Duration, look bool, _ erro
 			wait, look, repeated = pause, move == decide.Look, of.failing != nothing
 		}
 	}
-	// A repeated request may take long again, so read the other keys first.
+	// A repeated request may again take a long time, so read the other keys first.
 	return nil, wait, look || repeated && anyLook, nil
 }
 
@@ -276,7 +276,7 @@ func (w *call) look() error {
 			return err
 		}
 	}
-	if f != nil && f.Cause == decide.Busy { // once for the batch, not once for each key
+	if f != nil && f.Cause == decide.Busy { // reported once for the batch, not once for each key
 		w.c.Listener.Report(w.ctx, core.Event{Kind: core.Throttled, Key: keys[0], Requests: requests, Err: f.Err})
 	}
 	return nil
@@ -307,7 +307,7 @@ func (w *call) notAcquired() error {
 			}
 			return w.c.Errors.Held(of.want.Key, *holder, w.withDamaged(nil))
 		}
-		unanswered = of // free when last seen, but no grant has been answered since
+		unanswered = of // the key was free when last seen, but no grant has been answered since
 	}
 	return unanswered.timeoutError()
 }

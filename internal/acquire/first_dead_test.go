@@ -24,7 +24,7 @@ func took(fn func() error) (time.Duration, error) {
 	return time.Since(began), err
 }
 
-// granted returns how long a call took that must be granted.
+// granted makes a call that must be granted, and returns how long it took.
 func granted(w *lab.World, call func() (*leasehold.Lock, error)) time.Duration {
 	w.T.Helper()
 	d, err := took(func() error {
@@ -98,7 +98,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 				w.Release(lock)
 				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // its last renewal came within the five seconds before
 				try("dies", "a holder that died just now")
-				lab.Elapse(time.Minute) // until this client knows that too
+				lab.Elapse(time.Minute) // until this client also knows that the holder is dead
 			})
 		})
 	}
@@ -114,7 +114,7 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 				ahead.Wall.Store(int64(time.Hour))
 				c, _ := w.Client(lab.Config(), ahead.Edit)
 				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
-				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // one renewal and one poll
+				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // at most one renewal and one poll
 					t.Errorf("a clock that is ahead: %v after %v", err, d)
 				}
 				if err := lock.Err(); err != nil {
@@ -133,8 +133,8 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 	}
 }
 
-// A clock that is always ahead makes every version look old: a holder that renews is recognized
-// by the new version, not by its time.
+// A clock that is always ahead makes every version look old. So a waiter recognizes a
+// holder that renews by the new version, not by its time.
 func TestOneOfThreeTriesTakesDeadHolderOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
@@ -276,7 +276,7 @@ func TestTryWithFailingReadsEndsTenSecondsAfterLease(t *testing.T) {
 					t.Errorf("%v after %v", err, d)
 				}
 				wire.SetFault((*lab.Request).Send)
-				lab.Elapse(time.Minute) // so that what the call has left behind ends
+				lab.Elapse(time.Minute) // until the requests that the call has left behind have ended
 			})
 		})
 	}

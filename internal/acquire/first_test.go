@@ -196,7 +196,7 @@ func TestGrantWithoutReplyIsReplacedByNext(t *testing.T) {
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v", sent)
 		}
-		h.release() // names the second attempt alone
+		h.release() // this write names only the second attempt
 		if w.owner("job") != "" {
 			t.Error("the first is still there")
 		}
@@ -208,7 +208,7 @@ func TestGrantDeliveredTwiceCountsAsOneGrant(t *testing.T) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
 			deliver()
-			deliver() // this reply comes back: the condition has failed
+			deliver() // the reply to this copy comes back: its condition has failed
 			return nil
 		}
 		began := w.now()
@@ -271,7 +271,7 @@ func TestGrantForCallerThatLeftIsReleased(t *testing.T) {
 		c := w.client("a")
 		ctx, cancel := context.WithCancel(t.Context())
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
-			cancel() // while the write is on its way
+			cancel() // the caller leaves while the write is in flight
 			time.Sleep(time.Second)
 			deliver()
 			return nil
@@ -308,7 +308,7 @@ func TestUnansweredAttemptOfGoneCallerIsFreedAndInDoubt(t *testing.T) {
 		if sent := c.wire.requests(); !slices.Equal(sent, []string{"update", "update"}) {
 			t.Errorf("sent %v: no write frees the key", sent)
 		}
-		late() // after the write that was to free it
+		late() // arrives after the write that was to free the key
 		if w.owner("job") != "a" {
 			t.Fatal("it is not applied late")
 		}
@@ -327,7 +327,7 @@ func TestGrantCountsIfCallerLeavesDuringUndoOfOthers(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			deliver()
-			if name == "update" && c.hasGrants() { // it leaves the queue of the other key
+			if name == "update" && c.hasGrants() { // the call is leaving the queue of the other key
 				leave()
 				time.Sleep(time.Second)
 			}
@@ -374,7 +374,7 @@ func TestIfExistsReturnsErrNotFoundWithoutRecord(t *testing.T) {
 	})
 }
 
-// damage stores an item under key that is no lock.
+// damage stores an item that is not a lock under key.
 func (w *world) damage(key string) {
 	w.Helper()
 	_, err := w.PutItem(w.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: protocol.Item{
@@ -548,7 +548,7 @@ func TestAcquireAnyCountsItsBatchReads(t *testing.T) {
 		found, err := c.First(t.Context(), c.wants("a", "b"))
 		c.left()
 		sent := c.wire.requests()
-		if counted := len(sent) - 1; err != nil || found.Requests != counted || !slices.Contains(sent, "batch") { // it leaves the queue of b afterwards
+		if counted := len(sent) - 1; err != nil || found.Requests != counted || !slices.Contains(sent, "batch") { // the uncounted request leaves the queue of b afterwards
 			t.Errorf("counted %d of %v: %v", found.Requests, sent, err)
 		}
 	})

@@ -31,7 +31,7 @@ func TestEndedAcquireAnyLeavesNothingHeld(t *testing.T) {
 		if err := others.Release(t.Context()); err != nil {
 			t.Error(err)
 		}
-		synctest.Wait() // it leaves two queues
+		synctest.Wait() // the call leaves two queues
 		wire.Sent()
 		lab.Elapse(time.Minute)
 		if n := len(wire.Sent()); n != 0 {
@@ -156,7 +156,7 @@ func TestAcquireAnyWithoutRenewalLeavesNothingToUndo(t *testing.T) {
 	})
 }
 
-func TestTurnOfOtherProcessesIsKeptWhenPassedOn(t *testing.T) {
+func TestPassedTurnStillWaitsForOtherProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // a layout without a queue
 		cfg.PollMax = time.Second
@@ -175,7 +175,7 @@ func TestTurnOfOtherProcessesIsKeptWhenPassedOn(t *testing.T) {
 		}
 		a, b := <-ask("a"), <-ask("b")
 		lab.Elapse(30 * time.Second) // so that others pause for PollMax
-		for range 15 {               // follow at once
+		for range 15 {               // each call follows the previous one at once
 			next := ask("a")
 			w.Release(a)
 			a = <-next
@@ -185,7 +185,7 @@ func TestTurnOfOtherProcessesIsKeptWhenPassedOn(t *testing.T) {
 		lab.Elapse(500 * time.Millisecond)
 		w.Release(b)
 		began := time.Now()
-		b = <-first // it had the turn of a, which it passes on
+		b = <-first // this call had the turn of a, and passes it on
 		if b.Key().Partition != "b" {
 			t.Errorf("%v granted", b.Key())
 		}
@@ -299,7 +299,7 @@ func TestThrottledKeyDoesNotBlockOtherKeys(t *testing.T) {
 
 func TestFailingKeyDoesNotCauseMoreReadsOfOthers(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
-		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // keys are read together
+		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // keys are read together: GetItem reads a session's row
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },
 	} {
 		t.Run(name, func(t *testing.T) {

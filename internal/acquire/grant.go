@@ -39,7 +39,7 @@ func (w *waiter) take() (Holding, error) {
 	case attempts.Applied:
 		record, err := w.c.Decode(w.want.Key, r.Item)
 		if err != nil {
-			w.tried.Add(r.Attempt) // the grant was applied, but the part of the record that it kept is damaged
+			w.tried.Add(r.Attempt) // the grant was applied, but the part of the record that the grant kept is damaged
 			return nil, err
 		}
 		return w.newHolding(r.Attempt, record), nil

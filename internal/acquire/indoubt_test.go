@@ -45,7 +45,7 @@ func TestAttemptUnderEndedSessionIsFreed(t *testing.T) {
 				c.session = c.beginSession
 				ctx, leave := context.WithCancel(t.Context())
 				c.wire.fate = func(n int, _ string, deliver func()) error {
-					if n > 2 { // they free the key
+					if n > 2 { // these requests free the key
 						deliver()
 						return nil
 					}
@@ -84,7 +84,7 @@ func TestAttemptInDoubtIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 		if _, err := c.Acquire(ctx, "job"); !errors.Is(err, context.DeadlineExceeded) {
 			t.Fatal(err)
 		}
-		lab.Elapse(10 * time.Second) // its undoing did not get through either
+		lab.Elapse(10 * time.Second) // the write that undoes the attempt did not get through either
 		if lab.Text(w.Item("job"), "isReleased") == "1" {
 			t.Fatal("no attempt in doubt is there to be taken over")
 		}

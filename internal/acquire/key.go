@@ -19,8 +19,8 @@ import (
 // TryFor is how long a call with NoWait repeats requests that have no answer.
 const TryFor = 10 * time.Second
 
-// waiter is one key that a call wants: what is known of its record, and the attempts to
-// acquire it.
+// waiter is one key that a call wants, with the known state of the key's record and the
+// attempts to acquire the key.
 type waiter struct {
 	*call
 	want   *Want
@@ -41,17 +41,17 @@ type waiter struct {
 	pauses  attempts.Pauses
 
 	view    decide.View
-	asked   decide.Instant   // when the request was sent whose reply was observed last
+	asked   decide.Instant   // when the request of the last observed reply was sent
 	took    time.Duration    // how long that request took
 	seen    *protocol.Record // the record as it was last read, if another client holds the key
-	met     []string         // the versions that were the first to be seen of each holder; nil before there was one
+	met     []string         // the first version that was seen of the first holder; nil before that
 	silent  bool             // the holder appears dead
 	session Session          // the session for the grant; nil if there is none
 	queue   inQueue          // its place in the record's queue
 	news    bool             // the listener does not know the holder yet
 
-	holder  atomic.Pointer[protocol.Record] // seen, for the caller to read
-	lastErr atomic.Pointer[error]           // the error of the last request, for the caller to read; nil if that succeeded
+	holder  atomic.Pointer[protocol.Record] // the last holder seen, for the caller to read
+	lastErr atomic.Pointer[error]           // error of the last request, for the caller to read; nil if the request succeeded
 }
 
 // newWaiter returns the waiter for one key of a call. It has not read the record yet.
@@ -162,7 +162,7 @@ func (w *waiter) observe(item protocol.Item) error {
 }
 
 // noteHolder records the holder that a reply has shown. The reply was read at now, when the
-// wall clock showed wall. v tells since when the holder's version has been known.
+// wall clock showed wall. v has the time since when the holder's version has been known.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(held.Version) || w.isEntry(held.Grant)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -178,7 +178,8 @@ func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decid
 	w.news = w.news || isNew
 }
 
-// isOurs reports whether version is an attempt of this client that nobody holds the key by.
+// isOurs reports whether version is an attempt of this client by which nobody holds the
+// key.
 func (w *waiter) isOurs(version string) bool {
 	return w.c.IsInDoubt(w.want.Key, version) || slices.Contains(w.tried.Versions(), version)
 }
@@ -283,7 +284,7 @@ const (
 	nothing    step = iota
 	looking         // reads the record
 	refreshing      // reads what the record refers to
-	granting        // follows reads and refreshes
+	granting        // sends a grant, after reads and refreshes
 )
 
 // succeeded records that a request of that kind has succeeded. Pauses stay long while
@@ -316,7 +317,7 @@ func (w *waiter) repeat(s step, f *attempts.Failure) error {
 	f = f.After(w.isAnswered())
 	w.retryAt = durations.Sum(w.c.Now().Mono, w.c.Requests.NextPause(&w.pauses))
 	if f.Cause == decide.ConditionFailed {
-		return nil // the key was freed meanwhile: that is an answer
+		return nil // the key was freed meanwhile, so the failed condition is an answer
 	}
 	w.lastErr.Store(&f.Err)
 	w.trouble.Report(w.ctx, w.c, w.want.Key, f)

@@ -17,7 +17,7 @@ func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never pauses
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "job")
-		lab.Elapse(time.Minute) // an old grant is read seldom
+		lab.Elapse(time.Minute) // a waiter reads an old grant rarely
 		b, wire := w.Client(lab.Config())
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
@@ -49,7 +49,7 @@ func TestDeletedRecordOfObservedHolderIsFree(t *testing.T) { // dynamolock panic
 	})
 }
 
-func TestTryTakesOverHolderObservedForLease(t *testing.T) { // the try-locks of other libraries start the wait again each time
+func TestTryTakesOverHolderObservedForLease(t *testing.T) { // in other libraries, each try-lock starts the wait again
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -101,7 +101,7 @@ type left struct {
 
 const (
 	mostLeft    = 1000            // number of records that are kept
-	leftIsFresh = 2 * time.Second // for that long a grant would almost certainly be rejected
+	leftIsFresh = 2 * time.Second // for this long after the write, a grant would almost certainly be rejected
 )
 
 // Note keeps a record as a write left it. The write was sent at sent.

@@ -46,7 +46,7 @@ func (c *Acquirer) newPlace(ctx context.Context, want *Want, turns chan turn) *p
 // awaitTurn waits in the local queue of a key for the turn. began is when the call began.
 func (c *Acquirer) awaitTurn(ctx context.Context, want *Want, began decide.Instant) (turn, error) {
 	if c.Local.Take(want.Key) {
-		return turn{}, nil // no other waiter is before it
+		return turn{}, nil // no other waiter is ahead of this call
 	}
 	p := c.newPlace(ctx, want, nil)
 	c.Local.Join(p)

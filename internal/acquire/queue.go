@@ -30,7 +30,7 @@ type inQueue struct {
 	firstFront time.Time      // the first front that was seen
 	firstAt    time.Duration  // monotonic: when firstFront was seen
 	lookedAt   time.Duration  // monotonic: when the last read was sent
-	last       time.Duration  // between the last two reads
+	last       time.Duration  // time between the last two reads
 }
 
 // mayQueue reports whether the waiter may join the queue.
@@ -64,10 +64,10 @@ func (w *waiter) join() error {
 		return nil
 	}
 	a := w.c.Attempt(w.want.Timing.Lease, nil)
-	a.Version = protocol.NewVersionAt(w.queue.since) // the time in it lets waiters outside estimate their wait
+	a.Version = protocol.NewVersionAt(w.queue.since) // from the time in the version, waiters outside the queue estimate their wait
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
-	// Until the record has been read, the entry may be the first, and be handed the key.
+	// Until the record has been read, the entry may be the head, and may be handed the key.
 	w.view.Position = &decide.Position{RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, w.seen.Lease)}
 	w.requests++
 	r := w.c.Requests.Write(w.values, w.c.Native.Join(w.want.Key, waiterOf(a)), attempts.Limit)
@@ -81,7 +81,7 @@ func (w *waiter) join() error {
 		return nil
 	}
 	err := w.observe(r.Old)
-	if w.queue.place < 0 && !w.view.Ours { // otherwise this is the reply to a second copy of the request
+	if w.queue.place < 0 && !w.view.Ours { // otherwise this reply answers a second copy of the request
 		w.forget(a.Version)
 	}
 	return err
@@ -137,8 +137,8 @@ func (w *waiter) noteQueue(item protocol.Item, held *protocol.Record) error {
 	case w.queue.place >= 0:
 		w.view.Position = &decide.Position{Ahead: w.queue.place, RoundTrip: w.took, Most: decide.LongestPauseInQueue(w.want.Timing.Lease, shown.Lease)}
 	case w.queue.holdsBack, !w.c.HasQueue(shown):
-		// A call that is in the queues of other keys acquires this one if it sees it free.
-		// While the queue is suspended, all waiters poll.
+		// A call that is in the queues of other keys acquires this key if it sees that the
+		// key is free. While the queue is suspended, all waiters poll.
 	default:
 		w.view.Outside = w.outside()
 	}
@@ -159,7 +159,7 @@ func (w *waiter) noteFront(front time.Time, joined bool) {
 	}
 }
 
-// outside returns what decides the pauses of a waiter without a place in the queue.
+// outside returns the data that decide the pauses of a waiter without a place in the queue.
 func (w *waiter) outside() *decide.Outside {
 	return &decide.Outside{
 		Waited: durations.Less(w.c.Now().Mono, w.began.Mono), RoundTrip: w.took,
@@ -171,8 +171,8 @@ func (w *waiter) outside() *decide.Outside {
 // handed returns the entry by which the key was handed to this waiter, according to the
 // record. It returns false if the record lacks what a grant of this call would write, or
 // too little trust is left: then a grant of this call replaces the hand-over. A hand-over
-// does not check the mark of done work. The record that shows it has that mark, and only
-// its holder can change it.
+// does not check the mark of done work. But the record that shows the hand-over has this
+// mark, and only the holder can change it.
 func (w *waiter) handed() (GrantAttempt, bool) {
 	if w.seen == nil {
 		return GrantAttempt{}, false
@@ -196,8 +196,8 @@ func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
 }
 
 // isSliver reports whether so little trust in a hand-over is left that renewals could come
-// too late, as when clocks may differ by most of its lease. The least is a second or, for a
-// short lease, half of the trust that the waiter's own grant would have.
+// too late, as when clocks may differ by most of its lease. The minimum is a second. For a
+// short lease, it is half of the trust that the waiter's own grant would have.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)
@@ -234,12 +234,12 @@ func (w *waiter) forget(version string) {
 	w.queue.place = -1
 }
 
-// leaveQueue removes the waiter's entry from the queue. If the key was handed to it
-// meanwhile, it frees the key. A rejected write shows the entry's new index, which is
-// lower, so there are no more rejections than places. A write that is throttled or has no
-// answer is repeated: many waiters throttle the record, and an entry without a waiter would
-// delay the others. It is repeated only for as long as the entry could delay them, as Close
-// waits for this.
+// leaveQueue removes the waiter's entry from the queue. If the key was handed to the waiter
+// meanwhile, leaveQueue frees the key. A rejected write shows the entry's new index, which
+// is lower, so there are no more rejections than places. A write that is throttled or has
+// no answer is repeated: many waiters throttle the record, and an entry without a waiter
+// would delay the others. The write is repeated only for as long as the entry could delay
+// them, as Close waits for leaveQueue.
 func (w *waiter) leaveQueue() {
 	until := durations.Sum(w.c.Now().Mono, decide.HandOverLease(w.want.Timing.Lease))
 	for range protocol.MostWaiters {

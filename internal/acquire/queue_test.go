@@ -65,7 +65,7 @@ func TestHeadThatReplacesItsGrantKeepsOthersQueued(t *testing.T) {
 			w.write(c.Native.Join(holder.want.Key, behind))
 			holder.handToHead(decide.HandOverLease(timing.Lease))
 		})
-		c.one("job", func(want *acquire.Want) { // so that a hand-over by another client cannot do what it asks
+		c.one("job", func(want *acquire.Want) { // a hand-over by another client cannot write this attribute
 			want.Changes.Attributes = protocol.Item{"note": &types.AttributeValueMemberS{Value: "mine"}}
 		})
 		r := w.record("job")
@@ -81,7 +81,7 @@ func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")
 			c := w.client("me")
-			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // so it joins before it sends a grant
+			c.Left.Note(holder.want.Key, w.item("job"), c.Now()) // so the waiter joins before it sends a grant
 			c.wire.fate = func(n int, _ string, deliver func()) error {
 				if n > 1 {
 					deliver()
@@ -90,7 +90,7 @@ func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 				if landed {
 					deliver()
 				}
-				holder.release() // it has not seen the queue
+				holder.release() // the holder has not seen the queue
 				return errReset
 			}
 			c.one("job")
@@ -127,7 +127,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 	})
 }
 
-// There may be thousands outside a full queue whose key changes hands again and again.
+// Thousands of waiters may be outside a full queue while its key keeps changing hands.
 func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
@@ -138,7 +138,7 @@ func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		c.env.Detach(func() { _, _ = c.One(ctx, c.want("job")) })
 		hold := protocol.Hold{Key: holder.want.Key, Owner: holder.grant.Owner, Grants: []string{holder.grant.Version}, Versions: []string{holder.version}}
-		for i := range 400 { // 20 s
+		for i := range 400 { // takes 20 s
 			time.Sleep(50 * time.Millisecond)
 			g := protocol.Grant{Key: hold.Key, Owner: hold.Owner, Version: protocol.NewVersion(), Lease: timing.Lease, Now: time.Now()}
 			w.write(w.proto.HandOver(hold, g))
@@ -149,7 +149,7 @@ func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
 				c.wire.mu.Unlock()
 			}
 		}
-		if n := len(c.wire.requests()); n < 5 || n > 10 { // though it has waited long
+		if n := len(c.wire.requests()); n < 5 || n > 10 { // although the waiter has waited for a long time
 			t.Errorf("%d requests in ten seconds", n)
 		}
 		leave()

@@ -21,7 +21,7 @@ func TestFailingWaitIsReportedAtOnceAndOnceAMinute(t *testing.T) {
 	denied := &attempts.Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}}
 	for name, tc := range map[string]struct {
 		failure *attempts.Failure
-		passes  bool // each time
+		passes  bool // whether a request is answered after each failure
 		want    int  // number of reports for 121 requests, one a second
 	}{
 		"no answer":              {reset, false, 3},

@@ -81,7 +81,7 @@ func (w *Observation) Pause() time.Duration {
 const ReportEvery = time.Minute
 
 // Trouble decides when failed requests of a wait are reported: the first failure, and then
-// one each minute while requests go on failing. It is for one goroutine.
+// one each minute while requests keep failing. It is for one goroutine.
 type Trouble struct {
 	since        decide.Instant // when requests began to fail
 	failing      bool
@@ -109,7 +109,7 @@ func (t *Trouble) due(now decide.Instant, throttled bool) bool {
 // due.
 func (t *Trouble) Report(ctx context.Context, c *Acquirer, key protocol.Key, f *attempts.Failure) {
 	switch {
-	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // these are answers
+	case f.Cause == decide.Refused, f.Cause == decide.ConditionFailed: // a refusal and a failed condition are answers
 	case ctx.Err() != nil, !t.due(c.Now(), f.Cause == decide.Busy || f.Cause == decide.Conflict):
 	default:
 		c.Listener.Report(ctx, core.Event{Kind: core.WaitError, Key: key, Err: f.Err})

@@ -125,7 +125,7 @@ func (n *wire) UpdateItem(ctx context.Context, in *dynamodb.UpdateItemInput, o .
 
 func (n *wire) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWriteItemsInput, o ...func(*dynamodb.Options)) (out *dynamodb.TransactWriteItemsOutput, err error) {
 	lost := n.do("transact", func() {
-		in.ClientRequestToken = nil // so late that DynamoDB has forgotten its token
+		in.ClientRequestToken = nil // the request arrives so late that DynamoDB has forgotten its token
 		out, err = n.Client.TransactWriteItems(ctx, in, o...)
 	})
 	if cancelled := (*types.TransactionCanceledException)(nil); n.blind && errors.As(err, &cancelled) {
@@ -242,7 +242,7 @@ type holding struct {
 	grant acquire.Grant
 	lease *lease.Lease
 
-	version string // after the last renewal
+	version string // version after the last renewal
 }
 
 func (h *holding) Lost(lease.Loss)         { h.lease.End(errors.New("lost")) }
@@ -279,7 +279,7 @@ func (h *holding) release() {
 	h.c.Local.Pass(h.want.Key, h)
 }
 
-// want returns what a call of c wants of key.
+// want returns the Want of a call of c for key.
 func (c *client) want(key string, edit ...func(*acquire.Want)) *acquire.Want {
 	want := &acquire.Want{Key: protocol.Key{Partition: key}, Timing: timing}
 	leases := &lease.Leases{Env: c.env}
@@ -311,7 +311,7 @@ func (c *client) one(key string, edit ...func(*acquire.Want)) *holding {
 	return found.Held[0].(*holding)
 }
 
-// left waits until no call and no goroutine of c is left.
+// left waits until all calls and goroutines of c have ended.
 func (c *client) left() { c.env.WaitIdle(context.Background()) }
 
 // write sends a write that belongs to no client.

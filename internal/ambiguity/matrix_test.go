@@ -22,8 +22,8 @@ var rewrite = flag.Bool("rewrite", false, "write tables.md anew, to be read as a
 // firsts are the fates of first requests, in the order of the tables.
 var firsts = append(slices.Clone(fates), silence)
 
-// seconds returns the fates of second requests: all of them or, under the race detector,
-// which takes five times as long, the two that differ most.
+// seconds returns all fates of second requests. Under the race detector, which takes five
+// times as long, it returns only the two that differ most.
 func seconds() []fate {
 	if lab.Race {
 		return []fate{fates[0], silence}
@@ -53,7 +53,7 @@ func TestAmbiguityTableIsAsWritten(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare compares the tables of the page with these; -run may have left some out.
+// compare compares the page's tables with the given tables. -run may have left some out.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"

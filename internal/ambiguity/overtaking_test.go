@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Writes of other clients before a request arrives.
+// The following functions are writes of other clients before a request arrives.
 
 // stolen makes another client hold the key.
 func stolen(key string) func(*trial, *lab.Request) {
@@ -46,8 +46,8 @@ func doneByAnother(x *trial, r *lab.Request) {
 	})
 }
 
-// renewed returns a write that gives the other client's record a new version. If the record
-// is no longer the other client's, it is stolen instead.
+// renewed returns a write that gives the other client's record a new version. If the other
+// client no longer has the record, the write steals the key instead.
 func renewed(key string) func(*trial, *lab.Request) {
 	return func(x *trial, r *lab.Request) {
 		if !strings.HasPrefix(lab.Text(x.Item(key), "ownerName"), "other/") {

@@ -37,10 +37,10 @@ type operation struct {
 	// ask makes another client acquire what the operation acts on; nil to acquire key.
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
-	acquires bool          // if it returns nil a lock is held, and otherwise no lock is
-	frees    bool          // if it returns nil, this client holds nothing
+	acquires bool          // if the operation returns nil a lock is held, and otherwise no lock is
+	frees    bool          // if the operation returns nil, this client holds nothing
 	writes   bool          // shows reports whether something was written, not who holds a key
-	breaks   bool          // there may be two holders after it
+	breaks   bool          // there may be two holders after the operation
 	patient  time.Duration // how long the caller waits; zero for the constant patient
 }
 

@@ -13,16 +13,16 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Bounded has a DynamoDB client refuse what DynamoDB does not send, with a
-// *ForeignError, and use its connections again.
+// Bounded has a DynamoDB client refuse what DynamoDB does not send, with a *ForeignError.
+// It also has the client reuse its connections.
 //
-// Compression is off: a reply of megabytes may be sent as a few bytes.
+// Compression is off, as a few bytes could be the compressed form of a reply of megabytes.
 //
-// The SDK closes the body of a request once the reply has come. Then the body's
-// WriteTo returns io.EOF, which a transport that looks for the end of the body only
-// afterwards takes for a failure: it drops a connection that is as good as new. So the
-// transport gets a body of its own, and one that it knows to be in memory: of others it
-// sends the header apart.
+// The SDK closes the body of a request once the reply has come. From then on the body's
+// WriteTo returns io.EOF. A transport that looks for the end of the body only afterwards
+// takes this for a failure, and drops a connection that is as good as new. So the transport
+// gets a body of its own, and one that it knows to be in memory: it sends the header of any
+// other body separately.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false

@@ -20,7 +20,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// provider provides credentials, except while it is out of order.
+// provider provides credentials, unless out is set.
 type provider struct {
 	mu  sync.Mutex
 	out error
@@ -34,7 +34,7 @@ func (p *provider) Retrieve(context.Context) (aws.Credentials, error) {
 
 var errVault = errors.New("the vault is sealed")
 
-// failFor makes the provider fail for d, or always.
+// failFor makes the provider fail for d, or permanently if d is zero.
 func (p *provider) failFor(d time.Duration) {
 	p.set(errVault)
 	if d > 0 {

@@ -13,9 +13,9 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// The most bytes of a reply of DynamoDB: a page has 1 MB of data and a batch 16 MB, which
-// are more as JSON (DynamoDB developer guide, "Quotas"). The SDK has no such bound, but
-// one for how deep a reply is nested.
+// These limit the bytes of a reply of DynamoDB. A page has 1 MB of data and a batch 16 MB,
+// which take more bytes as JSON (DynamoDB developer guide, "Quotas"). The SDK does not
+// limit the length of a reply, only how deep it is nested.
 const (
 	longestReply = 16 << 20
 	longestBatch = 64 << 20
@@ -43,8 +43,8 @@ func endpointOf(r *http.Request) string {
 }
 
 // missing returns the error of a reply that lacks a field which DynamoDB always sends. It
-// returns nil if the reply was not read from a server by the SDK: a wrapper of the client
-// may leave out empty fields.
+// returns nil if the SDK has not read the reply from a server: a wrapper of the client may
+// leave out empty fields.
 func missing(reply middleware.Metadata, what string) error {
 	raw, ok := awsmiddleware.GetRawResponse(reply).(*smithyhttp.Response)
 	if !ok || raw == nil || raw.Response == nil {
@@ -53,8 +53,8 @@ func missing(reply middleware.Metadata, what string) error {
 	return &ForeignError{endpointOf(raw.Request), errors.New("its reply has no " + what)}
 }
 
-// isProtocol reports whether a request failed because the server speaks another
-// protocol. Most errors of net/http have no type.
+// isProtocol reports whether a request failed because the server speaks another protocol.
+// Most errors of net/http have no type, so isProtocol searches their texts.
 func isProtocol(err error) bool {
 	var record tls.RecordHeaderError
 	text := err.Error()
@@ -64,7 +64,7 @@ func isProtocol(err error) bool {
 }
 
 // check returns an error if a successful response cannot be DynamoDB's. Servers of its API
-// differ in their headers, but each sends one of these.
+// differ in their headers, but each sends at least one of the headers below.
 func check(r *http.Response) error {
 	switch {
 	case r.Request != nil && r.Request.Response != nil:

@@ -162,7 +162,7 @@ func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	return server
 }
 
-func TestListingEndsWhenItsKeyDoesNotMoveOn(t *testing.T) {
+func TestListingWithRepeatedKeyEnds(t *testing.T) {
 	for round := 1; round < 5; round++ {
 		server := pagesEndingAt(t, func(page int) int { return page % round })
 		isForeign(t, fmt.Sprintf("a circle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))

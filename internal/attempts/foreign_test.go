@@ -196,8 +196,8 @@ func FuzzReplyLimits(f *testing.F) {
 	})
 }
 
-// A reply that came before the request was sent is not its answer, and net/http reports it
-// in words of its own.
+// A reply that arrives before the request was sent is not its answer. net/http reports such
+// a reply in words of its own.
 func TestServerThatSendsBeforeRequestIsForeign(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {

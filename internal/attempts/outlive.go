@@ -23,9 +23,9 @@ type Sent interface {
 	LastErr() error
 }
 
-// Outlive runs write on a goroutine that detach starts, and waits for it until limit ends.
-// After that, write begins no more requests. done is closed once write has returned.
-// unknown is the error that Await returns.
+// Outlive runs write on a goroutine that detach starts, and waits for write until limit
+// ends. After limit has ended, write begins no more requests. done is closed once write has
+// returned. unknown is the error that Await returns.
 func Outlive(limit context.Context, detach func(func()), sent Sent, write func()) (done <-chan struct{}, unknown error) {
 	over := make(chan struct{})
 	detach(func() {
@@ -44,7 +44,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 	case <-limit.Done():
 	}
 	select {
-	case <-done: // both at the same time
+	case <-done: // done was closed at the same time as limit ended
 		return nil
 	default:
 	}
@@ -56,7 +56,7 @@ func Await(limit context.Context, done <-chan struct{}, sent Sent) (unknown erro
 }
 
 // Latest is the progress of a write that consists of several parts, sent one at a time.
-// Until the first part it counts as answered.
+// Until the first part begins, the write counts as answered.
 type Latest struct{ part atomic.Pointer[Sent] }
 
 // Begin makes part the current one.

@@ -43,14 +43,14 @@ func TestCancelledCallReturnsErrorsOfEarlierRequests(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Client(test.config)
 				var opts []leasehold.AcquireOption
-				if !test.config.SharedLease { // a renewal in the background would take the turn of Renew
+				if !test.config.SharedLease { // a background renewal would be sent in place of Renew's own
 					opts = append(opts, leasehold.WithoutRenewal())
 				}
 				lock := w.Acquire(c, "job", opts...)
 				began := time.Now()
 				wire.SetFault(func(*lab.Request) (*http.Response, error) {
 					if time.Since(began) > 2*time.Second {
-						time.Sleep(5 * time.Second) // longer than the time that is left
+						time.Sleep(5 * time.Second) // longer than the remaining time
 					}
 					return lab.Refusal(400, "ThrottlingException"), nil
 				})

@@ -10,7 +10,7 @@ import (
 
 var errBefore, errAfter = errors.New("throttled"), errors.New("closed")
 
-// sentBy is a write whose requests have all been answered, or all not.
+// sentBy is a write. Either all of its requests have been answered, or none has.
 type sentBy struct{ answered bool }
 
 func (s sentBy) Answered() bool { return s.answered }

@@ -74,7 +74,7 @@ func (s *Sender) ReadAll(ctx context.Context, keys []protocol.Key) (map[protocol
 // been throttled.
 var errNoneRead = errors.New("throttled: the table has read none of the keys that a batch names")
 
-// readBatch sends one BatchGetItem. It returns the keys that were not read as left.
+// readBatch sends one BatchGetItem. left are the keys that were not read.
 func (s *Sender) readBatch(ctx context.Context, keys []protocol.Item) (found, left []protocol.Item, err error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -93,13 +93,13 @@ func Batch(ctx context.Context, db DB, table string, keys []protocol.Item, optio
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, items := range out.Responses { // only one table, under its name or its ARN, whichever was requested
+	for _, items := range out.Responses { // the reply has only one table, under the name or the ARN that was requested
 		found = append(found, items...)
 	}
 	for _, unread := range out.UnprocessedKeys {
 		left = append(left, unread.Keys...)
 	}
-	if len(found)+len(left) > len(keys) { // otherwise ReadAll would never end
+	if len(found)+len(left) > len(keys) { // without this check ReadAll might never end
 		return nil, nil, &ForeignError{"the endpoint", fmt.Errorf("of %d keys it has found %d, and has left %d", len(keys), len(found), len(left))}
 	}
 	return found, left, nil
@@ -126,8 +126,8 @@ func (s *Sender) ReadTogether(ctx context.Context, gets []types.TransactGetItem)
 	return items, nil
 }
 
-// Page reads the next page of a listing, once, and moves at past it. The reads are
-// eventually consistent. The error is a *Failure.
+// Page reads the next page of a listing, once, and advances at past that page. The reads
+// are eventually consistent. The error is a *Failure.
 func (s *Sender) Page(ctx context.Context, l Listing, at *Walk) ([]protocol.Item, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
@@ -144,8 +144,8 @@ type Listing struct {
 	Prefix    string // only items whose partition key has this prefix
 }
 
-// Page reads the next page of the listing, once, and moves at past it. consistent is the
-// request's ConsistentRead.
+// Page reads the next page of the listing, once, and advances at past that page. consistent
+// is the request's ConsistentRead.
 func (l Listing) Page(ctx context.Context, db DB, table string, schema protocol.Schema, consistent *bool, at *Walk, options ...func(*dynamodb.Options)) ([]protocol.Item, error) {
 	names := map[string]string{"#k": schema.Partition}
 	value := func(name, s string) protocol.Item { return protocol.Item{name: &types.AttributeValueMemberS{Value: s}} }

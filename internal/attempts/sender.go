@@ -71,12 +71,12 @@ type Regions interface {
 // RegionState describes where the requests to a table go, and what is known about the
 // table.
 type RegionState struct {
-	Region  string          // where requests go
+	Region  string          // Region that requests are sent to
 	Changes int             // how often Region has changed; at least 1 once it is known that it cannot change
 	Left    error           // why the previous Region was left; nil at home
-	Stays   string          // why requests never leave home; empty if they may
+	Stays   string          // why requests never leave the home Region; empty if they may
 	Strong  bool            // the table is known to be strongly consistent across Regions
-	Asking  <-chan struct{} // closed when the Regions have answered whether it is; nil unless they are being asked
+	Asking  <-chan struct{} // closed when the Regions have answered whether the table is strongly consistent; nil unless they are being asked
 }
 
 // noteRegion calls RegionNews if the Region has changed.

@@ -26,13 +26,13 @@ type Version string
 // ID returns the version.
 func (v Version) ID() string { return string(v) }
 
-// Outcome is how an attempt ends, and a sequence with it.
+// Outcome is the result of an attempt, and of a sequence that ends with this attempt.
 type Outcome int
 
 // Values of Outcome. NotApplied ends a sequence only when its time has ended.
 const (
-	Unanswered Outcome = iota // the attempt, or an earlier one, may have been applied or may still be
-	Applied                   // this attempt was applied, or an earlier one that the record shows
+	Unanswered Outcome = iota // the attempt, or an earlier one, may have been applied or may still be applied
+	Applied                   // this attempt was applied, or the record shows an earlier one
 	Rejected                  // the condition failed, and the record shows no attempt of the sequence
 	Refused                   // AWS refuses the request, and no attempt can be applied later
 	NotApplied                // throttled, or in conflict with a transaction: it can be retried
@@ -70,12 +70,12 @@ type Operation[A Attempt] struct {
 	Shows func(item protocol.Item, sent []A) (A, bool)
 
 	// BeforeSend waits until the next attempt may be sent. It returns a function to call
-	// once that attempt has been answered. An error ends the sequence, as it is too late.
-	// May be nil.
+	// once that attempt has been answered. An error means that it is too late, and ends the
+	// sequence. BeforeSend may be nil.
 	BeforeSend func() (leave func(), err error)
 
 	// Throttled is called for each attempt that was throttled, or in conflict with a
-	// transaction. May be nil.
+	// transaction. It may be nil.
 	Throttled func(error)
 
 	// Pauses are the pauses between the attempts of Run.
@@ -90,8 +90,8 @@ type Operation[A Attempt] struct {
 // concurrent use. Its callers take turns at sending.
 type Sequence[A Attempt] struct {
 	mu         sync.Mutex
-	unanswered []A  // oldest first
-	silent     bool // one of them has had no reply at all
+	unanswered []A  // attempts without an answer, oldest first
+	silent     bool // an attempt has had no reply at all
 	begun      bool // an attempt has been sent
 	lastErr    error
 }
@@ -119,14 +119,14 @@ func Versions[A Attempt](attempts []A) []string {
 	return out
 }
 
-// Find returns the unanswered attempt of that version.
+// Find returns the unanswered attempt with the given version.
 func (q *Sequence[A]) Find(version string) (A, bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return Find(q.unanswered, version)
 }
 
-// Find returns the attempt of that version.
+// Find returns the attempt with the given version.
 func Find[A Attempt](attempts []A, version string) (found A, ok bool) {
 	i := slices.IndexFunc(attempts, func(a A) bool { return a.ID() == version })
 	if i < 0 {
@@ -152,15 +152,15 @@ func (q *Sequence[A]) Answered() bool {
 }
 
 // Silent reports whether an attempt has had no reply at all. An attempt whose condition
-// failed, but whose record could not be read, is unanswered and not silent.
+// failed, but whose record could not be read, is unanswered but not silent.
 func (q *Sequence[A]) Silent() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return q.silent
 }
 
-// LastErr returns the error of the last attempt that has ended, for a caller that leaves
-// while the next one is in flight. It returns nil if no attempt has failed.
+// LastErr returns the error of the last attempt that has ended, for a caller that stops
+// waiting while the next one is in flight. It returns nil if no attempt has failed.
 func (q *Sequence[A]) LastErr() error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -187,8 +187,8 @@ func (q *Sequence[A]) Drop(version string) {
 	q.unanswered = slices.DeleteFunc(q.unanswered, func(a A) bool { return a.ID() == version })
 }
 
-// Settle removes an attempt that was applied, and the attempts before it: what their
-// conditions name is no longer in the record.
+// Settle removes an attempt that was applied, and the attempts before it: the record no
+// longer contains what their conditions name.
 func (q *Sequence[A]) Settle(version string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -227,9 +227,9 @@ func (q *Sequence[A]) Try(ctx context.Context, s *Sender, op Operation[A]) Resul
 	return r
 }
 
-// Send is Try for a caller that shares the sequence with others and has added the attempt
-// to it already. An applied attempt stays among the unanswered until that caller has
-// recorded the result, and calls Settle.
+// Send is like Try, for a caller that shares the sequence with others and has already added
+// the attempt to it. An applied attempt stays in the sequence, unanswered, until that
+// caller has recorded the result and calls Settle.
 func (q *Sequence[A]) Send(ctx context.Context, s *Sender, op Operation[A], a A, w *protocol.Write) Result[A] {
 	reply := s.Write(ctx, w, cmp.Or(op.Within, Limit))
 	q.setLastErr(reply.Err)
@@ -295,7 +295,8 @@ func (q *Sequence[A]) conditionFailed(ctx context.Context, s *Sender, op Operati
 	if old == nil { // there is no record, or the engine does not return it
 		item, err := s.Read(context.WithoutCancel(ctx), op.Key)
 		if err != nil {
-			// Not dropped: this may be the reply to a second copy of the request.
+			// The attempt is not dropped: this may be the reply to a second copy of its
+			// request.
 			r.Outcome, r.Cause, r.Err = Unanswered, decide.Unreachable, FailureOf(err).Err
 			return r
 		}

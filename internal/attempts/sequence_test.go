@@ -43,7 +43,8 @@ const (
 
 var fates = []fate{answered, lost, dropped, late, doubled, refused, throttled, conflict, overtaken}
 
-// network sends a client's updates to an engine. Its fates decide the outcome of each.
+// network sends a client's updates to an engine. Its fates decide the outcome of each
+// update.
 type network struct {
 	*dynamodb.Client
 	fates []fate // outcomes of the next requests; later ones are answered
@@ -194,7 +195,8 @@ func TestOutcomesOfThreeAttemptsAreExact(t *testing.T) {
 	})
 }
 
-// play runs one sequence, and returns what is wrong with its end, or "".
+// play runs one sequence. It returns a description of the problem if the sequence ends
+// wrongly, or "".
 func play(n *network, s *Sender, course []fate) string {
 	n.put("base")
 	n.fates, n.sent, n.late = slices.Clone(course), 0, nil

@@ -13,25 +13,25 @@ import (
 // Walk is the progress of one listing through a table, page by page. The zero Walk is at
 // its beginning. It is not safe for concurrent use.
 //
-// Nothing bounds the pages of an honest table: it may be of any size, and a filter makes
-// pages empty. But each ends further on than all before it, so a repeated key reveals a
-// server whose listing would never end. To find that, Walk keeps one earlier key, and
-// replaces it after twice as many pages as the last time (Brent, "An improved Monte Carlo
-// factorization algorithm", 1980).
+// The number of pages of an honest table has no bound: the table may be of any size, and a
+// filter makes pages empty. But each page ends further on than all earlier pages, so a
+// repeated key reveals a server whose listing would never end. To find a repeated key, Walk
+// keeps one earlier key, and replaces it after twice as many pages as the last time (Brent,
+// "An improved Monte Carlo factorization algorithm", 1980).
 type Walk struct {
 	Start protocol.Item // where the next page starts; empty at the beginning and at the end
 
 	kept        protocol.Item // where an earlier page ended
-	since, most int           // pages read since kept was set, and after how many it is replaced
+	since, most int           // pages read since kept was set, and the number after which kept is replaced
 }
 
 // Pass continues past a page that was read from Start. next is where the following page
-// starts. It returns an error if the page cannot be DynamoDB's, and leaves Start unchanged.
-// If a key is repeated, the error is a *Failure that is not retried, as a retry would only
-// skip that key.
+// starts. If the page cannot be DynamoDB's, Pass returns an error and leaves Start
+// unchanged. If a key is repeated, the error is a *Failure that is not retried, as a retry
+// would only skip that key.
 func (w *Walk) Pass(reply middleware.Metadata, items []protocol.Item, next protocol.Item) error {
 	if items == nil {
-		if err := missing(reply, "items"); err != nil { // an empty page has an empty list, not none
+		if err := missing(reply, "items"); err != nil { // an empty page has an empty list, not a missing one
 			return err
 		}
 	}

@@ -15,8 +15,8 @@ func endsAt(n int) protocol.Item {
 	return protocol.Item{"key": &types.AttributeValueMemberS{Value: strconv.Itoa(n)}}
 }
 
-// A server whose listing repeats itself is found out soon after the first key that comes
-// again, wherever the circle begins and however long it is.
+// A server whose listing repeats itself is detected soon after the first repeated key,
+// wherever the cycle begins and however long it is.
 func TestListingThatRepeatsItsKeysIsEnded(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
 		for _, round := range []int{1, 2, 3, 8, 99, 1000} {
@@ -46,7 +46,7 @@ func TestListingThatReturnsToItsStartKeyIsEnded(t *testing.T) {
 }
 
 // A filter makes pages empty, and a table has any number of them.
-func TestListingWhoseKeyMovesOnIsNotEnded(t *testing.T) {
+func TestListingWithAdvancingKeyIsNotEnded(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {
 		if err := w.Pass(middleware.Metadata{}, []protocol.Item{}, endsAt(n)); err != nil {

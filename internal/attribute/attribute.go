@@ -69,7 +69,7 @@ func cloneValue(v types.AttributeValue) types.AttributeValue {
 }
 
 // EmptyIn returns the path of a missing (nil) value inside v, or "" if there is none. The
-// SDK would panic there, or leave it out.
+// SDK would panic on such a value, or leave it out.
 func EmptyIn(v types.AttributeValue) string {
 	if isNil(v) {
 		return " itself"

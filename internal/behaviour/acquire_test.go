@@ -21,7 +21,7 @@ func TestUncontendedLockCostsTwoWritesAndNoRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.Meter = &lab.Meter{}
-		for i := range 3 { // first a new record, then a kept one
+		for i := range 3 { // a new record in the first round, a kept record in later ones
 			w.Release(w.Acquire(c, "job"))
 			if n := len(wire.Sent()); n != 2 {
 				t.Errorf("round %d: %d requests", i, n)
@@ -306,7 +306,7 @@ func TestSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals
 			w.Acquire(c, "a", leasehold.WithSortKey("bc")),
 			w.Acquire(c, "ab", leasehold.WithSortKey("c")),
 			w.Acquire(c, "a", leasehold.WithSortKey("d")),
-			w.Acquire(c, "a"), // the sort key that the layout names
+			w.Acquire(c, "a"), // no sort key is given: the layout's own applies
 		}
 		if k := locks[3].Key(); k != (leasehold.Key{Partition: "a", Sort: "-"}) {
 			t.Errorf("key %+v", k)
@@ -371,7 +371,7 @@ func TestWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
 		}
 		for i, c := range wire.Sent()[1:] {
 			if i > 0 && c.Grants() {
-				break // after the release was seen
+				break // the waiter has seen the release
 			}
 			if !c.Grants() && c.Op != "GetItem" && !c.Releases() {
 				t.Errorf("a waiter sent %s", c.Op)

@@ -15,12 +15,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAcquireAllIsOneWritePerKeyAndRelease(t *testing.T) {
+func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 100} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())
-			for round := range 2 { // first new records, then kept ones
-				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // with one key twice
+			for round := range 2 { // new records in the first round, kept records in the second
+				g := w.AcquireAll(c, append(lab.ManyKeys(n), lab.ManyKeys(1)...)) // one key is named twice
 				if err := g.Err(); err != nil {
 					t.Error(err)
 				}
@@ -249,7 +249,7 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 		if held := w.HeldAmong(leasehold.Keys("b", "d", "e")); !slices.Equal(held, []string{"b", "d"}) {
 			t.Errorf("held after the inner release: %v", held)
 		}
-		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait, so it may
+		below, err := c.TryAcquire(ctx, "a") // TryAcquire does not wait, so it may acquire a key out of order
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -289,7 +289,7 @@ func TestAcquireAllHoldsNothingAfterSharedGrantEnds(t *testing.T) {
 			w.Release(outer)
 			return res, err
 		}))
-		// ctx belongs to the lock, and does not end with it.
+		// ctx belongs to the lock, but does not end when the lock ends.
 		ctx := context.WithoutCancel(outer.Context())
 		if _, err := c.AcquireAll(ctx, leasehold.Keys("a", "b"), leasehold.Reentrant()); !errors.Is(err, leasehold.ErrReleased) {
 			t.Errorf("error %v", err)

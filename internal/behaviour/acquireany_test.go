@@ -177,7 +177,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsOrSharesKeyOfItsContext(t *testing.T) {
+func TestAcquireAnySkipsOrSharesKeyThatItsContextHolds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		outer := w.Acquire(c, "a")
@@ -267,7 +267,7 @@ func TestAcquireAnyPassesSessionThatCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitReportsSilenceAfterFreedKey(t *testing.T) {
+func TestAcquireAnyNoWaitReportsMissingReplyAfterKeyIsFreed(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },
@@ -285,7 +285,7 @@ func TestAcquireAnyNoWaitReportsSilenceAfterFreedKey(t *testing.T) {
 					case r.Grants() && !freed:
 						freed = true
 						res, err := lab.ShowNothing(r)
-						w.Release(other) // between the refusal and the look
+						w.Release(other) // after the refusal and before the read
 						return res, err
 					}
 					return r.Send()
@@ -295,7 +295,7 @@ func TestAcquireAnyNoWaitReportsSilenceAfterFreedKey(t *testing.T) {
 				if took := time.Since(began); took > 30*time.Second {
 					t.Errorf("a try took %v", took)
 				}
-				if lock != nil { // the call that returns
+				if lock != nil { // the call has acquired a key
 					if lock.Key().Partition != "a" || name == "of both" {
 						t.Errorf("granted %v", lock.Key())
 					}
@@ -334,8 +334,8 @@ func TestAcquireAnyOutOfOrderIsDeadlock(t *testing.T) {
 			t.Errorf("a try does not mind the order: %v", err)
 		}
 
-		// A key that is in order may be waited for, and the call may acquire either of the
-		// two.
+		// The call may wait for a key that is in order, and may acquire either of the two
+		// keys.
 		granted := make(chan *leasehold.Lock)
 		go func() {
 			lock, err := b.AcquireAny(ctx, leasehold.Keys("a", "z"))
@@ -373,17 +373,17 @@ func TestAcquireAnyBoundsItsWaitForUndo(t *testing.T) {
 			case 1: // the outcome of the grant is unknown
 				_, _ = r.Send()
 				return nil, lab.ErrReset
-			case 2: // it was not granted
+			case 2: // the reply shows that the key was not granted
 				return r.Send()
 			}
-			return lab.Cut(r) // the read after which it gives the key up
+			return lab.Cut(r) // the read after which the client gives up the key
 		})
 		began := time.Now()
 		lock, err := c.AcquireAny(t.Context(), leasehold.Keys("a", "b"), leasehold.WithoutRenewal())
 		if err != nil || lock.Key().Partition != "b" {
 			t.Fatal(lock, err)
 		}
-		if took := time.Since(began); took > cfg.ReleaseGrace+100*time.Millisecond { // for which the lease lasts
+		if took := time.Since(began); took > cfg.ReleaseGrace+100*time.Millisecond { // the wait must not last as long as the lease
 			t.Errorf("it took %v", took)
 		}
 		synctest.Wait()

@@ -17,11 +17,11 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// allocating are the operations whose allocations are recorded, in the order of the file.
-// Each includes the SDK, and the engine that answers.
+// allocating lists the operations whose allocations are recorded, in the order of
+// testdata/allocations.txt. Each count includes the SDK, and the engine that answers.
 var allocating = []struct {
 	name   string
-	shared bool // with Config.SharedLease
+	shared bool // run with Config.SharedLease
 	what   func(ctx context.Context, c *leasehold.Client) error
 }{
 	{"acquire and release", false, acquireAndRelease},
@@ -60,7 +60,7 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 }
 
 // testdata/allocations.txt records the allocations of each operation; -rewrite records them
-// anew. A tenth more is accepted: other goroutines allocate as well.
+// anew. The test accepts a tenth more, because other goroutines allocate as well.
 func TestOperationsAllocateNoMoreThanRecorded(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder

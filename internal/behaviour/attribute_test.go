@@ -46,7 +46,7 @@ func TestNilInsideAttributeIsRefusedBeforeAnyRequest(t *testing.T) {
 			if err := lock.Renew(t.Context(), remove); err != nil {
 				t.Errorf("a nil value removes one: %v", err)
 			}
-			// It releases the lock even if the writes fail.
+			// CommitAndRelease releases the lock even if the writes fail.
 			if err := lock.CommitAndRelease(t.Context(), nil, opt); err == nil || !strings.Contains(err.Error(), where) {
 				t.Errorf("commit, %s: %v", where, err)
 			}

@@ -30,8 +30,8 @@ type scene struct {
 	grant leasehold.Grant
 }
 
-// Bounds of calls whose context does not end. After them the request in flight ends, and
-// what it did is undone within the release grace.
+// Bounds of calls whose context does not end. After the bound the request in flight ends.
+// Its effect is undone within the release grace.
 const (
 	tries    = 10 * time.Second // the bound that NoWait and Get document
 	trust    = 18 * time.Second
@@ -45,7 +45,7 @@ const (
 var calls = []struct {
 	name  string
 	most  time.Duration
-	alone bool // not under a shared lease
+	alone bool // not tested under a shared lease
 	call  func(ctx context.Context, s *scene) error
 }{
 	{"Acquire", byCtx, false, func(ctx context.Context, s *scene) error { return lab.ErrorOf(s.c.Acquire(ctx, "a")) }},
@@ -125,7 +125,8 @@ var faults = map[string]lab.Fault{
 	"refused":  lab.Answer(func() *http.Response { return lab.Refusal(400, "AccessDeniedException") }),
 }
 
-// replies come from a hostile server, and are noticed only after they were read.
+// replies are replies of a hostile server. The client can recognise them only after it has
+// read them.
 var replies = map[string]lab.Fault{
 	"trickle": func(r *lab.Request) (*http.Response, error) {
 		return answered(io.NopCloser(&trickle{r.Context()})), nil
@@ -185,7 +186,7 @@ func newScene(w *lab.World, shared bool) *scene {
 func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
-	if lab.Race { // the race detector takes five times as long, so only calls that are slow anyway
+	if lab.Race { // tests take five times as long with the race detector, so only faults that are slow anyway are tested
 		maps.DeleteFunc(all, func(name string, _ lab.Fault) bool { return name != "hang" && name != "5xx" && name != "trickle" })
 		maps.DeleteFunc(kinds, func(_ string, ops []string) bool { return len(ops) < 3 })
 	}
@@ -196,7 +197,7 @@ func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 					continue
 				}
 				used := map[string]bool{}
-				lab.InBubble(t, func(_ *testing.T, w *lab.World) { // the client without faults
+				lab.InBubble(t, func(_ *testing.T, w *lab.World) { // the client of this run has no faults
 					s := newScene(w, shared)
 					ctx, cancel := context.WithTimeout(w.T.Context(), patience)
 					defer cancel()
@@ -237,7 +238,7 @@ func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
 								}
 								s.wire.SetFault(nil)
 								_ = s.c.Close(context.Background())
-								lab.Elapse(time.Minute) // for requests in flight
+								lab.Elapse(time.Minute) // requests in flight end during this time
 							})
 						}
 					}

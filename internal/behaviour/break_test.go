@@ -22,7 +22,7 @@ func TestBreakFreesThatGrantOnly(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lab.Elapse(12 * time.Second) // it was renewed since
+		lab.Elapse(12 * time.Second) // the grant is renewed during this time
 		if err := op.Break(t.Context(), r, leasehold.BreakOptions{IfUnrenewed: true}); !errors.Is(err, leasehold.ErrChanged) {
 			t.Errorf("break of a renewed grant if unrenewed: %v", err)
 		}

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/rwlock"
 )
 
-// endedCalls are calls that end with their context. The key "held" is held by another
-// client; calls that silence the network get no reply.
+// endedCalls are calls that end with their context. Another client holds the key "held". If
+// silent is true, the network gives no reply.
 var endedCalls = map[string]struct {
 	silent bool
 	call   func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
@@ -118,7 +118,7 @@ func TestEndedWaitMatchesCauseAndKind(t *testing.T) {
 						}
 						ctx, cancel := end(t.Context(), after)
 						defer cancel()
-						synctest.Wait() // for a context that ends without a timer
+						synctest.Wait() // a context without a timer ends here
 						err := tc.call(ctx, c, lock)
 						if !errors.Is(err, why) || !errors.Is(err, kind) {
 							t.Errorf("want the cause and %v: %v", kind, err)

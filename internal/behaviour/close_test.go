@@ -76,7 +76,7 @@ func TestCloseUnderSharedLeaseWaitsForFunctionInTwoRequests(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // in dynamolock, Close waits behind an Acquire that waits
+func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -215,7 +215,8 @@ func TestSecondCloseWaitsNoLongerThanItsContext(t *testing.T) {
 }
 
 func TestCloseDuringGrantDoesNotLeaveLockHeld(t *testing.T) {
-	// The scheduler decides which comes first, so both are tried often.
+	// The scheduler decides for each key whether the grant or Close comes first, so both
+	// orders are tried often.
 	for range 2 {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, wire := w.Client(lab.Config())

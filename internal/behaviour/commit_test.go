@@ -296,7 +296,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseThatDidNotLandOnlyReleases(t *testing.T) {
+func TestCommitAndReleaseThatIsNotAppliedOnlyReleases(t *testing.T) {
 	type faults = []lab.Fault
 	for name, tc := range map[string]struct {
 		faults faults

@@ -153,7 +153,7 @@ func refuse(code string) lab.Fault {
 	}
 }
 
-func TestWaiterDoesNotFailUnderContention(t *testing.T) { // in dynamolock it is one
+func TestWaiterDoesNotFailUnderContention(t *testing.T) { // in dynamolock contention is an error
 	for _, code := range []string{"ThrottlingException", "ProvisionedThroughputExceededException", "RequestLimitExceeded", "TransactionConflictException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

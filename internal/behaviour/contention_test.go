@@ -21,13 +21,13 @@ const (
 	limit        = sectionTakes + 2*roundTrip
 )
 
-// contention is the result of clients that all acquire one key, again and again.
+// contention is the result of clients that all acquire one key repeatedly.
 type contention struct {
 	each      time.Duration // mean time from one section to the next
 	works     time.Duration // mean length of a section
 	longest   time.Duration // longest wait
-	overtaken int           // the most grants to others during one wait
-	requests  float64       // per section, like the fields below
+	overtaken int           // most grants to other clients during one wait
+	requests  float64       // requests per section; the fields below are per section, too
 	used      lab.Units
 }
 
@@ -95,13 +95,13 @@ func contend(t *testing.T, cfg leasehold.Config, clients, sections int, takes fu
 func equal(*rand.Rand) time.Duration { return sectionTakes }
 
 // exponential returns lengths of sections that vary at random: a client that expected equal
-// ones would leave the key idle.
+// lengths would leave the key idle.
 func exponential(chance *rand.Rand) time.Duration {
 	return time.Duration(chance.ExpFloat64() * float64(sectionTakes))
 }
 
-// unevenlyFar delays requests by round trips that differ by up to a tenth. If all were
-// equal, clients that pause by rule would fall into step.
+// unevenlyFar delays requests by round trips that differ by up to a tenth. If all round
+// trips were equal, clients that pause by rule would fall into step.
 func unevenlyFar(seed uint64) lab.Fault {
 	var mu sync.Mutex // guards chance
 	chance := rand.New(rand.NewPCG(1, seed))
@@ -113,9 +113,9 @@ func unevenlyFar(seed uint64) lab.Fault {
 	}
 }
 
-// In layouts without a queue every waiter polls. The bounds are a tenth above the record,
-// as chance has its part: the fewer clients, the more sections are played, so that chance
-// exceeds a tenth once in many million runs.
+// In layouts without a queue every waiter polls. The bounds are a tenth above the recorded
+// values, because results vary by chance. With fewer clients more sections are played, so
+// that chance exceeds a tenth only once in many million runs.
 func TestPolledSectionCostsNoMoreThanRecorded(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int

@@ -32,7 +32,7 @@ type priced struct {
 type process struct {
 	*leasehold.Client
 	wire   *lab.Wire
-	before func() // called at the end of the preparation: what follows is measured
+	before func() // called at the end of the preparation; later requests are measured
 }
 
 func newProcess(w *lab.World, cfg leasehold.Config, on ...lab.Edit) *process {
@@ -180,8 +180,9 @@ var sharedOperations = []priced{
 	}},
 }
 
-// measure counts what an operation sends and consumes. The reply to a rejected write has no
-// units: DynamoDB charges it like one that was applied.
+// measure counts the requests that an operation sends and the units that it consumes. The
+// reply to a rejected write has no units: DynamoDB charges a rejected write like an applied
+// one.
 func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	var c costs
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -193,7 +194,7 @@ func measure(t *testing.T, cfg leasehold.Config, op priced) costs {
 	return c
 }
 
-// On-demand prices in us-east-1 since November 2024, in dollars a million.
+// On-demand prices in us-east-1 since November 2024, in dollars per million units.
 const (
 	writePrice = 0.625
 	readPrice  = 0.125

@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A waiter that dies blocks the key for a hand-over lease when its turn comes, or for a
-// lease if it had just sent a grant.
+// A waiter that dies blocks the key when its turn comes: for a hand-over lease, or for a
+// full lease if it had just sent a grant.
 func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -71,7 +71,7 @@ func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
 		mu.Lock()
 		share := worked.Seconds() / lasts.Seconds()
 		mu.Unlock()
-		if share < 0.7 { // a quarter, if the queue is never suspended
+		if share < 0.7 { // the share is a quarter if the queue is never suspended
 			t.Errorf("worked for %.2f of the time", share)
 		}
 		stop()

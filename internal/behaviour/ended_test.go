@@ -16,8 +16,8 @@ func TestLockThatWasReleasedIsForgotten(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, _ := w.Client(cfg)
 				gone := releasedLock(w, c)
-				_ = releasedLock(w, c) // the last one may still be referred to
-				synctest.Wait()        // for goroutines of the releases, which refer to their locks until they end
+				_ = releasedLock(w, c) // the last released lock may still be referenced
+				synctest.Wait()        // goroutines of the releases refer to their locks until they end
 				runtime.GC()
 				if gone.Value() != nil {
 					t.Error("the client keeps it")

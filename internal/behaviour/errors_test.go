@@ -117,7 +117,7 @@ func TestErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
 				continue
 			}
 			if no := (*leasehold.UnsupportedError)(nil); errors.As(err, &no) {
-				continue // its error does not depend on the key
+				continue // an UnsupportedError does not depend on the key
 			}
 			if !strings.Contains(err.Error(), "job") {
 				t.Errorf("%s names no key: %v", name, err)
@@ -234,8 +234,8 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 	})
 }
 
-// Each of these calls is answered and refused until its context ends. So no answer is
-// outstanding then.
+// Every request of these calls is answered with a refusal until the context ends. So no
+// answer is outstanding when the context ends.
 func TestCallThatWasAlwaysAnsweredKnowsItsOutcome(t *testing.T) {
 	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 	for name, call := range map[string]struct {

@@ -206,7 +206,7 @@ func TestLockIsUsableInItsOwnEvent(t *testing.T) {
 						if err != nil {
 							t.Error(err)
 						}
-					case <-time.After(12 * time.Second): // it is trusted for 18 s
+					case <-time.After(12 * time.Second): // the lock is trusted for 18 s
 						t.Error("it waits for the event that it was called from")
 					}
 					wire.SetFault(nil)
@@ -218,7 +218,7 @@ func TestLockIsUsableInItsOwnEvent(t *testing.T) {
 	}
 }
 
-func TestEventContextHasCallersValuesButNotItsEnd(t *testing.T) {
+func TestEventContextHasCallersValuesButNotItsCancellation(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {

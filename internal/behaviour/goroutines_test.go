@@ -21,8 +21,8 @@ func goroutinesOf(fn func()) int {
 	return runtime.NumGoroutine() - before
 }
 
-// strays is how many goroutines of the runtime, or of an earlier test, may begin meanwhile.
-// One for each of hundreds of locks would be more.
+// strays is the number of goroutines that the runtime, or an earlier test, may start during
+// the measurement. One goroutine for each of hundreds of locks would exceed it.
 const strays = 5
 
 // Goroutines cost memory: a few kilobytes each, for as long as a lock is held.

@@ -21,7 +21,7 @@ func TestGuardHoldsWhileGrantIsCurrent(t *testing.T) {
 		if err := w.Transact(lab.Note("a", "1"), guard); err != nil {
 			t.Fatal(err)
 		}
-		lab.Elapse(time.Minute) // for a minute of renewals
+		lab.Elapse(time.Minute) // the lock is renewed for a minute
 		if err := w.Transact(lab.Note("a", "2"), guard); err != nil {
 			t.Fatal(err)
 		}
@@ -83,8 +83,8 @@ func TestReadChecksGrant(t *testing.T) {
 	})
 }
 
-// A late copy of a replaced grant may land once the key is free again. It has a new token,
-// which the old guard does not name.
+// A late copy of a replaced grant may be applied once the key is free again. The copy then
+// has a new token, which the old guard does not name.
 func TestLateCopyOfGrantDoesNotBringItsGuardBack(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// leased returns the configuration of a client with that lease.
+// leased returns the configuration of a client with the given lease.
 func leased(lease time.Duration) leasehold.Config {
 	cfg := lab.Config()
 	cfg.Lease = lease
@@ -24,8 +24,8 @@ func leased(lease time.Duration) leasehold.Config {
 }
 
 // handed makes a holder hand the key to a waiter of another client that has been in the
-// queue for a while. It returns the lock, and when the waiter sent its last read that did
-// not show the hand-over.
+// queue for a while. It returns the waiter's lock, and the time of the waiter's last read
+// that did not show the hand-over.
 func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined, next *leasehold.Lock, unseen time.Time) {
 	t.Helper()
 	l = inOrderBehind(t, w, holds, 1, waits)
@@ -60,7 +60,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 		"5 s":                       {leased(5 * time.Second), 3 * time.Second},
 		"12 s":                      {leased(12 * time.Second), 6 * time.Second},
 		"1 min":                     {leased(time.Minute), 10 * time.Second},
-		"4 s of a session of locks": {shared, 3 * time.Second}, // not half of the hour in their records
+		"4 s of a session of locks": {shared, 3 * time.Second}, // the lease of an hour in the locks' records does not count
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -78,7 +78,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 	}
 }
 
-// If clients have leases of a second, a dead head blocks the key for no longer than that.
+// If clients have leases of a second, a dead head blocks the key for at most a second.
 func TestDeadHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
@@ -94,7 +94,7 @@ func TestDeadHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
 	})
 }
 
-func TestHeadTrustsNoLongerThanTheHandOver(t *testing.T) {
+func TestHeadTrustsKeyNoLongerThanHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, next, unseen := handed(t, w, leased(2*time.Second), lab.Config())
 		if got := next.TrustedUntil().Sub(unseen); got != 1800*time.Millisecond {
@@ -104,7 +104,7 @@ func TestHeadTrustsNoLongerThanTheHandOver(t *testing.T) {
 	})
 }
 
-func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
+func TestHeadTrustsKeyNoLongerThanItsOwnLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, next, unseen := handed(t, w, lab.Config(), leased(5*time.Second))
 		if got := next.TrustedUntil().Sub(unseen); got != 4500*time.Millisecond {
@@ -116,11 +116,11 @@ func TestHeadTrustsNoLongerThanItsOwnLease(t *testing.T) {
 
 func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	skewed := lab.Config()
-	skewed.MaxSkew = 8200 * time.Millisecond // so that it trusts a hand-over for 800 ms
-	short := leased(time.Second)             // so that it trusts a hand-over, and a grant of its own, for 900 ms
+	skewed.MaxSkew = 8200 * time.Millisecond // a client with this MaxSkew trusts a hand-over for 800 ms
+	short := leased(time.Second)             // a client with this lease trusts a hand-over, and its own grant, for 900 ms
 	for name, tc := range map[string]struct {
 		cfg     leasehold.Config
-		silent  time.Duration // before the read that shows the hand-over
+		silent  time.Duration // how long the head's requests are throttled before it reads the hand-over
 		replace bool
 	}{
 		"most of it":                           {lab.Config(), 0, false},
@@ -146,7 +146,8 @@ func TestQueueHeadWithLittleTrustWritesItsOwnGrant(t *testing.T) {
 	}
 }
 
-// A waiter must read often enough to be handed a key for as short a lease as the holder's.
+// A waiter must read often enough to be handed the key, even if the holder's lease is
+// short.
 func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 	for name, tc := range map[string]struct{ holds, waits leasehold.Config }{
 		"of the holder": {leased(time.Second), lab.Config()},
@@ -169,7 +170,7 @@ func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 	}
 }
 
-func TestHeadReadsFourTimesASecondHoweverLongTheHold(t *testing.T) {
+func TestHeadReadsFourTimesASecondHoweverLongKeyIsHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		lab.Elapse(time.Hour)
@@ -211,7 +212,7 @@ func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
 	})
 }
 
-// The lease of a hand-over is half of that of a grant, and its first renewal comes early.
+// A hand-over has half the lease of a grant, and its first renewal comes early.
 func TestEightSecondsOfThrottledWritesAtHandOverLoseNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -293,8 +294,8 @@ func TestDetachOfHandOverThatCannotBeRenewedKeepsHandle(t *testing.T) {
 	})
 }
 
-// suspended makes a waiter die that is handed the key, while three others wait. It returns
-// the lock of the waiter that takes the key over.
+// suspended makes three clients wait in the queue, and hands the key to the first, which
+// dies. It returns the lock of the waiter that takes the key over.
 func suspended(t *testing.T, w *lab.World) (l *lined, next *leasehold.Lock) {
 	t.Helper()
 	l = inOrder(t, w, 3, lab.Config())
@@ -349,7 +350,7 @@ func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
 		if n := lab.Count(wire.Sent(), joins); n > 0 {
 			t.Errorf("%d joins of one that came later", n)
 		}
-		lab.Elapse(40 * time.Second) // then the suspension has ended
+		lab.Elapse(40 * time.Second) // the suspension ends during this time
 		if n := lab.Count(wire.Sent(), joins); n != 1 {
 			t.Errorf("%d joins after it", n)
 		}
@@ -402,7 +403,7 @@ func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
 	}
 }
 
-func TestSuspensionIsIgnoredFurtherAheadThanSixLeases(t *testing.T) {
+func TestSuspensionBeyondSixLeasesAheadIsIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ahead time.Duration
 		joins int
@@ -468,8 +469,9 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 	})
 }
 
-// Goroutines of one client then leave the key to other processes after sixteen hand-overs,
-// as without a queue: the record does not show who polls.
+// While the queue is suspended, goroutines of one client leave the key to other processes
+// after sixteen hand-overs. They do the same without a queue, because the record does not
+// show which clients poll.
 func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
@@ -495,7 +497,7 @@ func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
 		lab.Elapse(time.Second)
 		wire.Sent()
 		lab.Elapse(20 * time.Second)
-		row, rows := 0, 0 // hand-overs, before the key was released
+		row, rows := 0, 0 // hand-overs since the last release, and the number of releases
 		for _, call := range wire.Sent() {
 			switch {
 			case call.HandsOver():

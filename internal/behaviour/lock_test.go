@@ -87,7 +87,7 @@ func TestEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
 		err := c.Do(ctx, "job", func(ctx context.Context, l *leasehold.Lock) error {
 			cancel()
 			<-ctx.Done()
-			time.Sleep(time.Minute) // it takes its time to stop
+			time.Sleep(time.Minute) // the function takes a minute to stop
 			if err := l.Err(); err != nil {
 				t.Errorf("the lease ended while the function ran: %v", err)
 			}
@@ -161,7 +161,7 @@ func TestTrustCountsFromBeforeTheRenewalWasSent(t *testing.T) { // python_dynamo
 	})
 }
 
-func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
+func TestTrustEndsAMarginBeforeAnotherClientCanAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -183,7 +183,7 @@ func TestTrustEndsAMarginBeforeAnybodyElseCanBeGranted(t *testing.T) {
 	})
 }
 
-func TestFirstReadAfterPauseShowsTruth(t *testing.T) {
+func TestFirstCheckAfterPauseReportsLoss(t *testing.T) {
 	for name, look := range map[string]func(*leasehold.Lock, context.Context) error{
 		"Lock.Err":      func(l *leasehold.Lock, _ context.Context) error { return l.Err() },
 		"Context.Err":   func(l *leasehold.Lock, _ context.Context) error { return l.Context().Err() },
@@ -209,7 +209,7 @@ func TestFirstReadAfterPauseShowsTruth(t *testing.T) {
 				if err := look(lock, bound); err != nil {
 					t.Fatalf("before the pause: %v", err)
 				}
-				k.Boot.Store(int64(19 * time.Second)) // suspended: no timer has run
+				k.Boot.Store(int64(19 * time.Second)) // the machine was suspended: no timer has run
 				switch err := look(lock, bound); {
 				case err == nil:
 					t.Fatal("after the pause the lock is believed in")

@@ -81,10 +81,10 @@ func TestListSkipsItemsThatAreNotLocks(t *testing.T) {
 	})
 }
 
-func TestListingPassesOverSessions(t *testing.T) {
+func TestListingSkipsSessions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
-		var want []string // some before the session's row, and some after it
+		var want []string // keys before and after the session's row
 		for letter := 'A'; letter <= 'z'; letter++ {
 			want = append(want, string(letter))
 			w.Acquire(c, string(letter))

@@ -14,8 +14,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// A release with MarkDone that returns nil has stored the mark. These tests have releases
-// that fail to.
+// A release with MarkDone that returns nil has stored the mark. In these tests a release
+// fails to store it.
 
 func TestLateReleaseReportsUnstoredMark(t *testing.T) {
 	for name, before := range map[string]func(*testing.T, *leasehold.Client, *lab.Wire, *leasehold.Lock){
@@ -116,8 +116,8 @@ func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
 	}
 }
 
-// Another client has done other work under the key since. Whether this client's mark was
-// stored before that is unknown.
+// Another client has since done other work under the key. It is unknown whether this
+// client's mark was stored before that.
 func TestMarkOfOtherWorkLeavesReleaseUnknown(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
@@ -280,7 +280,7 @@ func TestMarkOfCommitWithoutReplyIsFoundByRelease(t *testing.T) {
 					}
 					since(w)
 					wire.SetFault(nil)
-					if found { // stored by the release that the client repeats
+					if found { // the release that the client repeats has stored the mark
 						lab.Elapse(5 * time.Second)
 					}
 					err := lock.Release(t.Context(), leasehold.MarkDone())

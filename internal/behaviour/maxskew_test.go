@@ -139,7 +139,7 @@ func TestClientWithoutMaxSkewObservesForALease(t *testing.T) {
 	}
 }
 
-// Clients without MaxSkew renew a record and leave attributes that they do not know.
+// Clients without MaxSkew renew a record without changing attributes that they do not know.
 func TestLeaseEndCountsOnlyForVersionItNames(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
@@ -187,7 +187,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 func TestLeaseEndIsComputedAfterAttemptBegan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
-		var pauses bool // once the wall clock has been read
+		var pauses bool // the client pauses after it has read the wall clock
 		var on lab.Jumps
 		c, _ := w.Client(withMaxSkew(skew), on.Edit, func(m *machine.Machine) {
 			wall := m.Wall
@@ -237,13 +237,13 @@ func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 			if took := time.Since(began); took != 18*time.Second-skew {
 				t.Errorf("with a MaxSkew of %v it was trusted for %v", skew, took)
 			}
-			lab.Elapse(attempts.Limit) // a renewal may just have been sent; it ends by itself
+			lab.Elapse(attempts.Limit) // a renewal that has just been sent ends during this time
 		})
 	}
 }
 
 func TestMarginCoversClocksThatAreWrongByMaxSkew(t *testing.T) {
-	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each declares more than its clock is wrong
+	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each clock is wrong by its client's MaxSkew
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })
 	}
@@ -263,8 +263,8 @@ func TestMarginCoversClocksThatAreWrongByMaxSkew(t *testing.T) {
 	})
 }
 
-// The write of the hand-over is made early and arrives late. The head trusts the key from a
-// read that came after the write was made.
+// The releaser makes the write of the hand-over early, and the write arrives late. The head
+// trusts the key from a read that came after the write was made.
 func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
@@ -284,14 +284,14 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 		})
 		headWire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Renews() && !r.Sets("waiters") {
-				return lab.Cut(r) // the first renewal would write an end of its own
+				return lab.Cut(r) // the first renewal would write a lease end of its own
 			}
 			return r.Send()
 		})
 		sent := time.Now()
 		w.Release(lock)
 		handed := <-next
-		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // the end by the clock of the client that handed over would have passed
+		lab.Elapse(max(0, time.Until(sent.Add(3*time.Second+101*time.Millisecond)))) // a lease end by the clock of the client that handed over would have passed
 		fresh, _ := w.Client(cfg)
 		if other, err := fresh.TryAcquire(t.Context(), "job", leasehold.NoWaitEvenIfDead()); !errors.Is(err, leasehold.ErrHeld) {
 			t.Errorf("granted to %v while the head believes: %v, %v", other, handed.Err(), err)

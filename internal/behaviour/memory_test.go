@@ -18,7 +18,7 @@ func heapOf(n int, fn func()) int {
 	inUse := func() int {
 		synctest.Wait()
 		runtime.GC()
-		runtime.GC() // frees what the first one has finalized
+		runtime.GC() // the second run frees memory that the first one has finalized
 		var m runtime.MemStats
 		runtime.ReadMemStats(&m)
 		return int(m.HeapAlloc)
@@ -33,14 +33,15 @@ func TestHeldLockTakesUnderThreeKilobytes(t *testing.T) {
 		t.Skip("the race detector has memory of its own for each word")
 	}
 	const most = 3000
-	// Stopped timers may make up a quarter of the runtime's timers until they would have
-	// fired, each with the context of its attempt. No renewal comes as early as this.
+	// The runtime may keep stopped timers until they would have fired, up to a quarter of
+	// all timers. Each stopped timer keeps the context of its attempt. No renewal is due
+	// before this time has passed.
 	const attemptsAreOver = attempts.Limit + time.Second
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 		t.Run(kind, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				n := lab.Crowd()
-				before, _ := w.Client(lab.Config()) // the engine stores the records: they must not count
+				before, _ := w.Client(lab.Config()) // the engine stores the records, which must not count
 				w.AcquireMany(before, "job", n)
 				_ = before.Close(t.Context())
 				least := math.MaxInt

@@ -57,7 +57,7 @@ func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestOnceThatFailedIsDoneByTheNext(t *testing.T) {
+func TestOnceWorkThatFailedIsDoneByNextCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -109,7 +109,7 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 					t.Errorf("ran %d times", n)
 				}
 				calls := wire.Sent()
-				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // a waiter leaves the queue
+				if lab.Count(calls, func(c lab.Call) bool { return !c.RenewsSession() }) > 2 { // requests of the waiter that leaves the queue
 					t.Errorf("who waited elsewhere has sent %v since", lab.Ops(calls))
 				}
 			})
@@ -174,8 +174,8 @@ func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
 	})
 }
 
-// The time of the call decides the period: a client that waited beyond its end does not do the work
-// of the next period instead.
+// The time of the call decides the period. A client that waited beyond the end of the
+// period does not do the work of the next period instead.
 func TestEveryUsesPeriodOfCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
@@ -524,7 +524,7 @@ func TestCallForDoneWorkEmitsEventDone(t *testing.T) {
 }
 
 // The next goroutine is handed the key without a check of the mark. So a goroutine whose
-// work may be done is not handed it.
+// work may be done is not handed the key.
 func TestKeyIsNotHandedToAGoroutineWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
@@ -599,8 +599,8 @@ func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
 	})
 }
 
-// Three other processes have a worker each that comes back at once: without an entry in the
-// queue, no other client would ever be granted the key.
+// Each of three other processes has a worker that acquires the key again at once. Without
+// an entry in the queue, no other client would ever be granted the key.
 func TestOnceWaitsInTheQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -646,7 +646,7 @@ func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
 				behind, _ := w.Client(lab.Config())
 				got := w.Queue(behind, "job")
 				lab.Elapse(10 * time.Second)
-				w.Update("job", map[string]types.AttributeValue{ // a client of an older version might have done it
+				w.Update("job", map[string]types.AttributeValue{ // a client of an older version might write this mark
 					"lastDone": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 						"once": &types.AttributeValueMemberS{Value: "mon"},
 						"by":   &types.AttributeValueMemberS{Value: lock.Record().Owner},
@@ -680,7 +680,7 @@ func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
 func TestQueueHeadHandedKeyOfDoneWorkReturnsErrDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
-		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // so that its release sees no waiter, and frees the key
+		lock := w.Acquire(holder, "job", leasehold.WithoutRenewal()) // without renewals the release sees no waiter, and frees the key
 		var n runs
 		ended := make(chan error, 1)
 		head, wire := w.Client(lab.Config())

@@ -60,7 +60,7 @@ func (r *recorder) Do(req *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// repeat answers the requests of a connection with the same replies, again and again.
+// repeat answers the requests of a connection with the same replies, over and over.
 func repeat(conn net.Conn, replies [][]byte) error {
 	requests := bufio.NewReader(conn)
 	for n := 0; ; n++ {
@@ -162,8 +162,8 @@ func processorTime(tb testing.TB) time.Duration {
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
 }
 
-// BenchmarkAcquireAndReleaseBesideTwoBareWrites alternates between both, so that other load
-// of the machine affects both alike.
+// BenchmarkAcquireAndReleaseBesideTwoBareWrites alternates between the client and the two
+// bare writes, so that other load of the machine affects both alike.
 func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 	const turn = 50
 	both := newBeside(b)

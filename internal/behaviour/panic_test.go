@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// panicOf returns what a function panics with.
+// panicOf returns the value that a function panics with, or nil.
 func panicOf(fn func()) (value any) {
 	defer func() { value = recover() }()
 	fn()
@@ -32,7 +32,7 @@ func TestPanicInOnEventReleasesLock(t *testing.T) {
 	} {
 		for _, kind := range []leasehold.EventKind{leasehold.EventGranted, leasehold.EventWaiting} {
 			if kind == leasehold.EventWaiting && name != "Acquire" {
-				continue // called on a goroutine of its own, where a panic would end the process
+				continue // OnEvent is called on another goroutine here, where a panic would end the process
 			}
 			t.Run(fmt.Sprint(name, ", ", kind), func(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {

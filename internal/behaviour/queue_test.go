@@ -25,12 +25,12 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request joins the queue.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// The limit is the section itself, and the two round trips of a grant and a release. The
-// queue has no room for 64 clients: those outside come in as places become free, most
-// likely those first that have waited longest. Waits are counted in sections of all
-// clients. Figures are medians of several runs, as chance has its part in each: with 64
-// clients the longest of 400 waits is 1.8 to 2.3. With the race detector there is one run,
-// which may be an eighth worse.
+// The limit is the length of the section plus two round trips, of a grant and of a release.
+// The queue has no room for 64 clients. The clients outside join as places become free,
+// most likely those first that have waited longest. A wait is counted in sections of all
+// clients. Figures are medians of several runs, as each varies by chance: with 64 clients
+// the longest of 400 waits is 1.8 to 2.3. With the race detector there is one run, and its
+// figures may be an eighth worse.
 func TestQueueGrantsInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		clients int
@@ -79,19 +79,19 @@ func median(all []float64) float64 {
 	return all[len(all)/2]
 }
 
-// lined is a held key, whose holder has seen the queue, and the waiters in it.
+// lined is a held key with a queue of waiters. The holder has seen the queue.
 type lined struct {
 	*lab.World
 	holder *leasehold.Client
 	lock   *leasehold.Lock
-	wire   *lab.Wire // the holder's
+	wire   *lab.Wire // the holder's wire
 	wires  []*lab.Wire
 	heads  []*leasehold.Client
 	got    []chan *leasehold.Lock
 	leave  []context.CancelFunc
 }
 
-// inOrder makes so many clients join the queue, one after the other.
+// inOrder makes the given number of clients join the queue, one after the other.
 func inOrder(t *testing.T, w *lab.World, waiters int, cfg leasehold.Config, opts ...leasehold.AcquireOption) *lined {
 	t.Helper()
 	return inOrderBehind(t, w, lab.Config(), waiters, cfg, opts...)
@@ -171,7 +171,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 			if n := lab.Count(l.wires[i].Sent(), lab.Call.Grants); n > 0 {
 				t.Errorf("number %d sent %d grants", i, n)
 			}
-			if r := next.Record(); r.Version == r.Grant { // a late copy of its join may make that grant again
+			if r := next.Record(); r.Version == r.Grant { // a late copy of the waiter's join may make that grant again
 				t.Errorf("number %d was handed the key under a version that may come back", i)
 			}
 			last = next
@@ -186,7 +186,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 func TestHeadTrustsKeyFromLastReadBeforeHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		lab.Elapse(10 * time.Second) // the head reads every quarter of a second by now
+		lab.Elapse(10 * time.Second) // the head now reads every quarter of a second
 		var asked []time.Time
 		l.wires[0].SetFault(func(r *lab.Request) (*http.Response, error) {
 			asked = append(asked, time.Now())
@@ -244,12 +244,12 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 		if n := l.waiting(); n != 1 {
 			t.Errorf("%d stand in the queue", n)
 		}
-		w.Release(l.lock) // the head that the release has seen has left
+		w.Release(l.lock) // the head that the holder has seen has left the queue
 		w.Release(<-l.got[2])
 	})
 }
 
-// Each client that leaves moves the later ones, which may be leaving themselves.
+// Each client that leaves moves the clients behind it, which may be leaving themselves.
 func TestManyWaitersThatGiveUpAtOnceLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
@@ -441,7 +441,7 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 			c, wire := w.Client(lab.Config())
 			got := w.Queue(c, "job")
 			lab.Elapse(time.Minute)
-			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // sixteen, and one more every four seconds
+			if n := lab.Count(wire.Sent(), joins); n > 16+15 { // sixteen joins, and one more every four seconds
 				t.Errorf("it has asked %d times for a place that it cannot see", n)
 			}
 			w.Release(lock)
@@ -450,8 +450,8 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 	})
 }
 
-// A hand-over does not write data or a lease of the head. So it writes them by a grant of
-// its own.
+// A hand-over does not write the head's data or lease. So the head writes them by a grant
+// of its own.
 func TestHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	shared := lab.Config()
 	shared.SharedLease = true
@@ -506,7 +506,8 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 			}()
 			lab.Elapse(time.Second)
 		}
-		// Waiters that have waited longer would take the last places too.
+		// Waiters that have waited longer would also take the last places, so fill those,
+		// too.
 		list := w.Item("job")["waiters"].(*types.AttributeValueMemberL).Value
 		for _, entry := range list[:protocol.LastPlaces] {
 			another := slices.Clone(entry.(*types.AttributeValueMemberB).Value)
@@ -524,7 +525,8 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 	})
 }
 
-// The head may work as soon as it has read the record, even if the reply is lost.
+// The head may work as soon as it has read the record, even if the reply to the hand-over
+// is lost.
 func TestUnansweredHandOverIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
@@ -555,7 +557,7 @@ func TestUnansweredHandOverIsNotTakenForOwnAttempt(t *testing.T) {
 			t.Error(err)
 		}
 		next := <-l.got[0]
-		l.wires[0].SetFault(lab.Cut) // so that the record still shows the hand-over itself
+		l.wires[0].SetFault(lab.Cut) // the head cannot renew, so the record still shows the hand-over itself
 		l.wire.SetFault(nil)
 		for range 3 {
 			if lock, err := l.holder.TryAcquire(t.Context(), "job"); err == nil || next.Err() != nil {
@@ -595,11 +597,12 @@ func TestUnansweredJoinIsFoundInRecord(t *testing.T) {
 	})
 }
 
-// The waiter may be first in the queue by then, and be handed the key.
+// When the reply fails to arrive, the waiter may already be first in the queue and be
+// handed the key.
 func TestJoinWithoutReplyIsReadSoon(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
-		lab.Elapse(time.Minute) // with so old a grant, a waiter without a place reads every twelve seconds
+		lab.Elapse(time.Minute) // if the grant is this old, a waiter without a place in the queue reads every twelve seconds
 		l.wires[0].SetFault(lab.Once(joins, func(r *lab.Request) (*http.Response, error) {
 			defer func() {
 				if err := l.lock.Renew(context.Background()); err != nil { // its reply shows the entry
@@ -638,7 +641,7 @@ func TestOnlyNativeRecordsHaveQueues(t *testing.T) {
 	})
 }
 
-// A queue may be erased again and again, as by takeovers, while a call waits.
+// A queue may be erased many times while a call waits, for example by takeovers.
 func TestWaiterJoinsAgainHoweverOftenQueueIsErased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())

@@ -163,7 +163,7 @@ func TestRecordJSONShowsHowLongItIsHeld(t *testing.T) {
 			return r
 		}
 		lock := w.Acquire(c, "job")
-		lab.Elapse(time.Minute) // renewals do not change it
+		lab.Elapse(time.Minute) // renewals do not change the held time
 		r := get()
 		held("a minute later", r, 60_000.0)
 		r.GrantedAt = time.Now().Add(time.Hour)

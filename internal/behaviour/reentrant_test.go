@@ -96,7 +96,7 @@ func TestReentrantHandlesHaveTheirOwnExpiryWarnings(t *testing.T) {
 		w.Release(closed)
 		wire.SetFault(lab.Cut)
 		lab.Elapse(16 * time.Second)
-		late := share("late") // less trust is left than the warning asks for
+		late := share("late") // less trust remains than the warning requires
 		lab.Elapse(time.Second)
 		mu.Lock()
 		want := map[string][]*leasehold.Lock{"outer": {outer}, "inner": {inner}, "group": {g.Locks()[0]}, "late": {late}}
@@ -130,7 +130,7 @@ func TestReleaseOfEarlierHandleReportsNothingStored(t *testing.T) {
 	}
 	for name, tc := range map[string]struct {
 		opt    leasehold.ReleaseOption
-		stored bool // stored already, or not asked for
+		stored bool // the value is stored already, or nothing was to be stored
 	}{
 		"nothing":             {leasehold.DeleteOnRelease(false), true},
 		"the data it has":     {leasehold.WithData([]byte("data")), true},

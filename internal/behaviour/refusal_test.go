@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// refusals are the codes of errors about credentials and rights that may be temporary, by a
+// refusals maps the codes of errors about credentials and rights that may be temporary to a
 // part of the error's text.
-var refusals = map[string]string{ // by a part of the error's text
+var refusals = map[string]string{ // error codes, each with a part of the error's text
 	"ExpiredTokenException":       "the credentials have expired: renew them",
 	"UnrecognizedClientException": "the credentials were refused: check them",
 	"AccessDeniedException":       "access denied: allow it in the caller's IAM policy (leasehold table policy --prefix PREFIX prints one)",
@@ -60,7 +60,7 @@ func granted(t *testing.T, ended <-chan error) {
 	}
 }
 
-// refusing is a fault that refuses every request.
+// refusing returns a fault that refuses every request with code.
 func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
@@ -137,7 +137,7 @@ func TestWaitEndedDuringRefusalReportsIt(t *testing.T) {
 					defer cancel()
 					time.AfterFunc(2*time.Second, func() { wire.SetFault(refusing(code)) })
 					err := b.wait(ctx, c)
-					if name == "lead" { // its error is the cause of its context's end
+					if name == "lead" { // the error of lead is the cause of the end of its context
 						if !errors.Is(err, context.DeadlineExceeded) {
 							t.Error(err)
 						}
@@ -155,7 +155,7 @@ func TestWaitEndedDuringRefusalReportsIt(t *testing.T) {
 	}
 }
 
-func TestWaitAfterPassedRefusalNamesOnlyHolder(t *testing.T) {
+func TestWaitAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		defer blockJob(w, holder)()
@@ -176,7 +176,7 @@ func TestFirstRefusalEndsCall(t *testing.T) {
 	for code, advice := range refusals {
 		for _, accepted := range []bool{false, true} {
 			if accepted && code != "AccessDeniedException" {
-				continue // this refusal passes
+				continue // this refusal counts as temporary
 			}
 			t.Run(map[bool]string{false: "first of the client/", true: "first of the call/"}[accepted]+code, func(t *testing.T) {
 				for name, wait := range waits {

@@ -59,7 +59,7 @@ func TestReleaseFreesExpiredLock(t *testing.T) {
 	})
 }
 
-func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs it stops the newer grant's heartbeats
+func TestOldHandleDoesNotChangeLaterGrant(t *testing.T) { // in dynamolock and awslabs the old handle stops the newer grant's heartbeats
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		stale := w.Acquire(c, "job")
@@ -107,7 +107,7 @@ func TestExpiredLockIsReleasedOnce(t *testing.T) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
 		lock := w.Acquire(c, "job")
-		k.Boot.Store(int64(time.Hour)) // the lock was not asked since
+		k.Boot.Store(int64(time.Hour)) // no method of the lock was called since
 		wire.SetFault(lab.Cut)
 		wire.Sent()
 		if err := lock.Release(t.Context()); !errors.Is(err, leasehold.ErrLost) {
@@ -178,7 +178,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 			synctest.Wait()
 		}
 		wire.Sent()
-		lab.Elapse(time.Minute) // so long that no client polls when the key becomes free
+		lab.Elapse(time.Minute) // long enough that no client polls when the key becomes free
 		for _, c := range wire.Sent() {
 			if !c.Renews() {
 				t.Errorf("sent %s while the key was held", c.Op)

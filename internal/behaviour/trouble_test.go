@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// of returns the events of that kind.
+// of returns the events of the given kind.
 func (l *eventLog) of(kind leasehold.EventKind) []leasehold.Event {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -45,7 +45,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 			"data too large":                 acquire("job", leasehold.WithData(make([]byte, 400<<10))),
 			"initial data too large":         acquire("job", leasehold.WithInitialData(make([]byte, 400<<10))),
 			"attributes too large":           acquire("job", leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str(strings.Repeat("a", 400<<10))})),
-			"a reserved attribute":           acquire("job", attribute("isReleased")), // in other libraries a second holder gets in
+			"a reserved attribute":           acquire("job", attribute("isReleased")), // in other libraries this attribute lets a second holder acquire the lock
 			"the key as an attribute":        acquire("job", attribute("key")),
 			"an attribute without a name":    acquire("job", attribute("")),
 			"a reserved attribute, renewing": func() error { return lock.Renew(t.Context(), attribute("fencingToken")) },

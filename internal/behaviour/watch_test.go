@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// polls is how long a change may take to show: two longest polls.
+// polls is the longest time until a change is shown: two longest polls.
 const polls = 2 * 500 * time.Millisecond
 
 // sightings are the changes that a Watch has yielded.
@@ -32,7 +32,7 @@ func startWatch(w *lab.World, c *leasehold.Client, key string, opts ...leasehold
 		defer close(s.over)
 		for seen, err := range c.Watch(ctx, key, opts...) {
 			if s.err = err; err != nil {
-				continue // what comes later would show this too
+				continue // anything that Watch yields after the error overwrites s.err
 			}
 			if n := len(s.seen); n == 0 || seen.NewGrant || seen.Dead != s.seen[n-1].Dead || (seen.Holder == nil) != (s.seen[n-1].Holder == nil) {
 				s.seen = append(s.seen, seen)

@@ -54,7 +54,7 @@ func TestWireIsAsRecorded(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {
-			first := map[string]string{} // the first mishap with these requests
+			first := map[string]string{} // maps requests to the first mishap that led to them
 			for _, m := range mishaps {
 				sent := transcribe(t, cfg, op, m)
 				if as, ok := first[sent]; ok {
@@ -103,10 +103,10 @@ func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string 
 		before := p.before
 		p.before = func() {
 			before()
-			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // always x, as x and y are sent in any order
+			p.wire.SetFault(lab.Once(func(c lab.Call) bool { return keyOf(c) != "y" }, m.fault)) // the mishap always hits x, as x and y are sent in any order
 		}
 		op.what(w, p)
-		lab.Elapse(time.Second) // for its requests in the background
+		lab.Elapse(time.Second) // background requests are sent during this time
 		names := &pseudonyms{}
 		for _, c := range byKey(p.wire.Sent()) {
 			b.WriteString(names.spell(c))
@@ -130,8 +130,8 @@ func byKey(calls []lab.Call) []lab.Call {
 	return calls
 }
 
-// key is the partition key of a request for one record; sessions, whose ids are
-// random, have one.
+// keyOf returns the partition key of a request for one record. All sessions have the same
+// key, "", because their ids are random.
 func keyOf(c lab.Call) string {
 	var in struct {
 		Key struct{ Key struct{ S string } }
@@ -177,7 +177,8 @@ func (p *pseudonyms) of(s string) string {
 	return kind + strconv.Itoa(i+1)
 }
 
-// value returns an attribute value as text; numbers that come from a clock have one name.
+// value returns an attribute value as text. Every number that comes from a clock becomes
+// CLOCK.
 func (p *pseudonyms) value(v map[string]json.RawMessage) string {
 	for kind, raw := range v {
 		var s string
@@ -256,7 +257,7 @@ func (p *pseudonyms) spell(c lab.Call) string {
 			continue
 		}
 		s += "  " + placeholder.ReplaceAllStringFunc(e, func(at string) string {
-			if name, ok := in.ExpressionAttributeNames[at]; ok && aVersion.MatchString(name) { // in a map by grants
+			if name, ok := in.ExpressionAttributeNames[at]; ok && aVersion.MatchString(name) { // the attribute is an entry of a map by grants
 				return p.of(name)
 			} else if ok {
 				return name

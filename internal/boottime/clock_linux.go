@@ -11,8 +11,8 @@ import (
 func Now() time.Duration {
 	const clockBoottime = 7 // <linux/time.h>
 	var ts syscall.Timespec
-	// The call cannot fail, as the clock exists since Linux 2.6.39 and Go requires 3.2. It
-	// does not block, so the scheduler need not know of it.
+	// The call cannot fail: the clock has existed since Linux 2.6.39, and Go requires 3.2.
+	// The call does not block, so the scheduler need not know of it.
 	_, _, _ = syscall.RawSyscall(syscall.SYS_CLOCK_GETTIME, clockBoottime, uintptr(unsafe.Pointer(&ts)), 0)
 	return time.Duration(ts.Nano())
 }

@@ -17,10 +17,10 @@ type Breaker struct{ *core.Env }
 type Request struct {
 	Grant     protocol.Record // the record as it was read
 	Reason    string
-	Unrenewed bool // only if the grant has not been renewed since
+	Unrenewed bool // break only a grant that has not been renewed since it was read
 }
 
-// Break frees the grant and notifies its session, if it is under one.
+// Break frees the grant. If the grant is under a session, Break also notifies the session.
 func (c *Breaker) Break(ctx context.Context, r Request) error {
 	key := r.Grant.Key
 	told := make(chan error, 1)
@@ -48,7 +48,7 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 }
 
 // free sends the break until it is answered. maybe reports whether the grant may be broken
-// despite the error. now is set to the attempts in flight.
+// despite the error. free sets now to the attempts in flight.
 func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -89,8 +89,8 @@ func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (ma
 }
 
 // shows returns the attempt that freed the key, according to the record. If the layout
-// deletes the records of free keys, or they have no version, it may have been any attempt
-// without an answer.
+// deletes the records of free keys, or these records have no version, any attempt without
+// an answer may have freed the key.
 func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.Version, bool) {
 	last, unanswered := sent[len(sent)-1], len(sent) > 1
 	if item == nil {
@@ -106,8 +106,9 @@ func (c *Breaker) shows(item protocol.Item, sent []attempts.Version) (attempts.V
 	return last, unanswered && now.Version == ""
 }
 
-// found returns the record after a break was rejected: it shows the same grant, renewed.
-// gone reports whether it shows the grant no more; then there is an error.
+// found returns the record after a break was rejected. Without an error, the record shows
+// the same grant, renewed. gone reports whether the record no longer shows the grant, which
+// is an error.
 func (c *Breaker) found(grant protocol.Record, item protocol.Item) (now protocol.Record, gone bool, err error) {
 	if item == nil {
 		return now, true, c.Errors.Missing(grant.Key)

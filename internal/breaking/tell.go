@@ -21,7 +21,7 @@ func (c *Breaker) untold(key protocol.Key, err error) error {
 }
 
 // tell notifies the session of r, if there is one, that the grant in r was broken, or may
-// have been. It tries at least once, and until limit ends.
+// have been. It tries until limit ends, but at least once.
 func (c *Breaker) tell(limit context.Context, r protocol.Record) error {
 	proto := c.Native
 	if proto == nil || r.Session == "" {

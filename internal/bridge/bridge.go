@@ -10,12 +10,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Client is the internals of a *leasehold.Client.
+// Client gives access to the internals of a *leasehold.Client.
 type Client interface {
 	Env() *core.Env
 
-	// Session returns the session for new grants, and begins one if there is none that is
-	// trusted.
+	// Session returns the session for new grants, and begins one if no session is trusted.
 	Session(ctx context.Context) (acquire.Session, error)
 
 	// OnAsked registers fn, to be called once when the holder of a *leasehold.Lock is asked

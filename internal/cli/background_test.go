@@ -28,7 +28,7 @@ func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *p
 	}
 	defer said.Close()
 	p = processOf(t, dir, env, "leasehold", append(append([]string{"run"}, flags...), "k", "--", "sh", "-c", leaves)...)
-	p.cmd.Stderr = said // the process that is left running keeps it open
+	p.cmd.Stderr = said // the process that is left running keeps this file open
 	p.start()
 	left = leftBehind(t, filepath.Join(dir, "left"))
 	cmd := fileNumber(t, filepath.Join(dir, "pid"))
@@ -36,8 +36,8 @@ func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *p
 	return p, left
 }
 
-// leftBehind is fileNumber of a process that leasehold should end. It is killed when the
-// test ends, if it still runs then.
+// leftBehind returns the process id in a file, of a process that leasehold should end. If
+// the process still runs when the test ends, leftBehind kills it.
 func leftBehind(t *testing.T, path string) int {
 	t.Helper()
 	pid := fileNumber(t, path)
@@ -115,7 +115,8 @@ func TestBackgroundKeepReleasesLockOnAnyTable(t *testing.T) {
 	if isDead(left) {
 		t.Error("it was stopped")
 	}
-	// It may acquire the key now, although its environment claims that it holds it.
+	// The process left running may acquire the key now, although its environment claims
+	// that it holds the key.
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", left))
 	if err != nil {
 		t.Fatal(err)
@@ -142,8 +143,8 @@ func TestKillOfLeaseholdEndsProcessInOwnSessionOnAnyTable(t *testing.T) {
 	eventually(t, "it is dead", func() bool { return isDead(left) })
 }
 
-// withoutFirstThread is a variable that makes a process end its first thread and continue
-// with others. It contains the name of a file for the process id.
+// withoutFirstThread is an environment variable that makes a process end its first thread
+// and continue with others. It contains the name of a file for the process id.
 const withoutFirstThread = "TEST_WITHOUT_FIRST_THREAD"
 
 func init() { // runs on the first thread
@@ -180,7 +181,7 @@ func TestProcessWithoutFirstThreadCountsAsRunningOnAnyTable(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer said.Close()
-		p.cmd.Stderr = said // the process that is left running keeps it open
+		p.cmd.Stderr = said // the process that is left running keeps this file open
 		p.start()
 		fileNumber(t, filepath.Join(dir, "token"))
 		left = fileNumber(t, filepath.Join(dir, "left"))
@@ -268,7 +269,7 @@ func TestWorkEndedBySignalIsNotDoneOnAnyTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer said.Close()
-			p.cmd.Stderr = said // the process that is left running keeps it open
+			p.cmd.Stderr = said // the process that is left running keeps this file open
 			p.start()
 			cmd, left := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "left"))
 			if cmd != left {

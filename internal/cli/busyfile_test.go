@@ -36,7 +36,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 	return dir, file, unlock
 }
 
-// A margin is how much longer than its wait a command may take, even on a busy machine.
+// margin is how much longer than its wait a command may take, even on a busy machine.
 const margin = 4 * time.Second
 
 func TestBusyFileEndsCommandAtItsLimit(t *testing.T) {
@@ -98,7 +98,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 	}
 }
 
-// proof/robustness/processes plays three hundred.
+// proof/robustness/processes runs three hundred processes.
 func TestBusyFileGivesEveryProcessAnAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

@@ -77,7 +77,7 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 		return 0
 	}
 	if readerGone(err, in.Env.Stdout) {
-		return failure.CodeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed it
+		return failure.CodeSignal + int(syscall.SIGPIPE) // silent, as if the signal had killed the command
 	}
 	// PersistentPreRunE has not run if the flags could not be parsed, and flags after the
 	// invalid one were not read.
@@ -138,8 +138,8 @@ func Command() *cobra.Command {
 	return root
 }
 
-// cobra has this setting for the whole process, so it is set before anything runs. The
-// order in newRoot is the order of the help.
+// cobra has this setting for the whole process, so it is set before anything runs. The help
+// lists the commands in the order of newRoot.
 func init() {
 	cobra.EnableCommandSorting = false
 	cobra.AddTemplateFunc("contains", strings.Contains)
@@ -214,8 +214,9 @@ New here? Try leasehold demo: it needs no AWS and no set-up.`,
 	return root
 }
 
-// refuseEmpty refuses flags with an empty value. In a script that is usually a variable
-// that was not set, and the command would behave as if the flag were missing.
+// refuseEmpty refuses flags with an empty value. In a script an empty value usually comes
+// from a variable that was not set. The command would then behave as if the flag were
+// missing.
 func refuseEmpty(cmd *cobra.Command) error {
 	var err error
 	cmd.Flags().Visit(func(f *pflag.Flag) {

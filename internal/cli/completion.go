@@ -55,7 +55,7 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var err error
 	// The script evaluates the command line at TAB. Another user may have chosen the name
 	// of a file in it. So a line that could run something is not evaluated, and the shell
-	// completes a file name.
+	// completes a file name instead.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {

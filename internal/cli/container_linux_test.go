@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// As docker run -t starts it: otherwise KEY would stay held and CMD stopped.
+// docker run -t starts leasehold like this. If Ctrl-Z stopped CMD, CMD would stay stopped
+// and KEY held.
 func TestCtrlZStopsNothingAsFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -34,7 +34,8 @@ func signedBy(r *http.Request, key string) bool {
 	return strings.Contains(r.Header.Get("Authorization"), "Credential="+key+"/")
 }
 
-// CMD rewrites the file as soon as it runs, and ends once the new key has signed a renewal.
+// CMD rewrites the credentials file as soon as it runs, and ends once the new key has
+// signed a renewal.
 func TestRunReloadsCredentialsAfterRefusal(t *testing.T) {
 	t.Parallel()
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "InvalidSignatureException"} {

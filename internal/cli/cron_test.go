@@ -39,7 +39,7 @@ func TestCronJobRunsOnOneHostTheNightAfterCrashOnAnyTable(t *testing.T) {
 			died := time.Now()
 			eventually(t, "the next night", func() bool { return time.Since(died) > 7*time.Second })
 
-			var hosts []*process // their observations are useless: a has renewed since
+			var hosts []*process // these hosts' observations are useless: a has renewed since
 			for _, host := range []string{"a", "b", "c"} {
 				hosts = append(hosts, line(host, "2", `echo $LEASEHOLD_OWNER >>ran; until test -e done; do sleep 0.01; done`))
 			}
@@ -215,7 +215,7 @@ func TestTryOfKeyHeldByOuterRunIsHeldOnAnyTable(t *testing.T) {
 }
 
 // A process that runs under a permit must not wait for another permit of the same key, but
-// it may try.
+// it may try to acquire one without waiting.
 func TestTryUnderPermitMayGetAnotherPermitOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

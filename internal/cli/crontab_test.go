@@ -100,7 +100,7 @@ func TestCrontabRepeatedHourRunsOnce(t *testing.T) {
 	var want strings.Builder
 	for hour := range 4 {
 		at := first.Add(time.Duration(hour) * time.Hour).Unix()
-		if hour != 2 { // the second half past two
+		if hour != 2 { // hour 2 is the second half past two, which is skipped
 			fmt.Fprintln(&want, at)
 		}
 		p := processOf(t, dir, append(env, fmt.Sprintf("AT=%d", at)), "sh", "-c", lines[0])

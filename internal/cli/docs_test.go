@@ -87,11 +87,11 @@ type treatment struct {
 	path, has string   // the block's document, and a text that only this block contains; empty for all its blocks
 	why       string   // why the block does not run here; empty if it does
 	in        place    // where it runs
-	instead   []string // texts of the block, each with its replacement
+	instead   []string // texts of the block, each followed by its replacement
 	then      string   // lines to run after the block
 }
 
-// ofProof is the reason that tests of another module do not run here.
+// ofProof is the reason why tests of another module do not run here.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
 // treatments lists the blocks that do not run as printed with a new table.
@@ -260,10 +260,10 @@ func TestCommandsInGuidesAreMarkedAsShell(t *testing.T) {
 	}
 }
 
-// theClone contains the lines of the walk that make a clone and enter it.
+// theClone contains the lines of the walkthrough that make a clone and enter it.
 const theClone = "git clone https://github.com/leasehold-go/leasehold\ncd leasehold\n"
 
-// theShell is the line of the walk that starts the shell for all later lines.
+// theShell is the line of the walkthrough that starts the shell for all later lines.
 const theShell = "leasehold local -- sh\n"
 
 func TestGettingStartedRunsAsPrinted(t *testing.T) {
@@ -290,7 +290,7 @@ func TestGettingStartedRunsAsPrinted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// PATH must lead to the leasehold that the walk installs, not to this test's.
+	// PATH must lead to the leasehold that the walkthrough installs, not to this test's.
 	cmd.Env = append(bare(t.TempDir()), "PATH="+filepath.Dir(goes)+":/usr/local/bin:/usr/bin:/bin", "GOCACHE="+paths[0], "GOMODCACHE="+paths[1])
 	out, err := cmd.CombinedOutput()
 	if err != nil {

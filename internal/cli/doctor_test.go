@@ -34,7 +34,7 @@ type line struct {
 	Values                 map[string]any
 }
 
-// doctor runs leasehold doctor and expects the exit code, and that the table is empty
+// doctor runs leasehold doctor. It expects the given exit code, and an empty table
 // afterwards. It returns the output lines by check.
 func (f *faulty) doctor(code int, args ...string) map[string]line {
 	f.t.Helper()
@@ -66,7 +66,7 @@ func doctor(t *testing.T, env []string, code int, args ...string) map[string]lin
 	return lines
 }
 
-// is checks one line.
+// is checks one line of doctor's output.
 func is(t *testing.T, lines map[string]line, check, state string, says ...string) {
 	t.Helper()
 	l := lines[check]
@@ -222,8 +222,8 @@ func TestCommandReusesItsConnections(t *testing.T) {
 	f.doctor(0)
 	connections := 0
 	from.Range(func(any, any) bool { connections++; return true })
-	// A few may be new on a busy machine: the transport abandons a connection that is
-	// returned slowly.
+	// A busy machine may need a few new connections: the transport abandons a connection
+	// that is returned slowly.
 	if n := requests.Load(); connections > 5 || n < 100 {
 		t.Errorf("%d connections for %d requests", connections, n)
 	}
@@ -288,7 +288,7 @@ func TestDoctorReportsServerOtherThanDynamoDB(t *testing.T) {
 	defer other.Close()
 	go func() {
 		for conn, err := other.Accept(); err == nil; conn, err = other.Accept() {
-			_, _ = bufio.NewReader(conn).ReadString('}') // the whole request: an earlier answer would be another error
+			_, _ = bufio.NewReader(conn).ReadString('}') // reads the whole request: an earlier answer would cause another error
 			_, _ = io.WriteString(conn, "500 unrecognized command\r\n")
 			_ = conn.Close()
 		}

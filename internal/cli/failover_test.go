@@ -88,7 +88,7 @@ func newTwoRegions(t *testing.T, consistency string) *twoRegions {
 	return w
 }
 
-// join joins a client of the proxy to an address.
+// join connects a client of the proxy to an address.
 func join(rw http.ResponseWriter, address string) {
 	server, err := (&net.Dialer{}).Dial("tcp", address)
 	if err != nil {
@@ -160,7 +160,7 @@ func TestFailoverKeepsLockWhileRegionFails(t *testing.T) {
 	}
 }
 
-func TestFailoverIsNotUsedOnEventualTable(t *testing.T) {
+func TestFailoverIsNotUsedOnEventuallyConsistentTable(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "EVENTUAL")
 	holder := w.leasehold(t, "run", "-l", "4s", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
@@ -214,7 +214,7 @@ func TestTableCreateRefusesFailoverForNewTable(t *testing.T) {
 	p := w.leasehold(t, "table", "create", "--table", "others")
 	p.ends(2)
 	p.said("table create makes no table in several Regions: see docs/regions.md, or leave out LEASEHOLD_FAILOVER")
-	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // still missing
+	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // the table is still missing
 }
 
 func TestRecordsNameRegionThatAnswered(t *testing.T) {

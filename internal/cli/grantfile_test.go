@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// -v would show each request.
+// The commands run with -v, which would show each request.
 func TestIrregularGrantFileIsRefusedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
@@ -47,7 +47,7 @@ func TestIrregularGrantFileIsRefusedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	}
 }
 
-// The renewal is applied, but its answer is lost: the command must ask again.
+// The renewal is applied, but its reply is lost: the command must send the renewal again.
 func TestRenewalEndedBySignalLeavesRenewableGrant(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool

@@ -42,16 +42,16 @@ type hostileTables struct {
 	url     string
 	db      *dynamodb.Client
 	layouts []layout.Layout
-	rows    map[string][]map[string]types.AttributeValue // by the layout's name
+	rows    map[string][]map[string]types.AttributeValue // rows by the layout's name
 	dir     string
 	liar    *liar
-	alone   bool // no other test has processes
+	alone   bool // no other test has processes at this time
 }
 
 func newHostileTables(t testing.TB) *hostileTables {
 	t.Helper()
 	engine := localdynamo.New()
-	_, fuzzes := t.(*testing.F) // targets run after all tests
+	_, fuzzes := t.(*testing.F) // fuzz targets run after all tests
 	h := &hostileTables{db: engine.Client(), rows: map[string][]map[string]types.AttributeValue{}, dir: t.TempDir(), liar: &liar{engine: engine}, alone: fuzzes}
 	server := httptest.NewServer(h.liar)
 	t.Cleanup(func() {
@@ -125,7 +125,8 @@ func (h *hostileTables) benign(t testing.TB, l layout.Layout) []map[string]types
 	return out.Items
 }
 
-// spoilt returns a value with text in its free strings or, with all, in all of them.
+// spoilt returns a value with text in its free strings, or in all its strings if all is
+// true.
 func spoilt(v types.AttributeValue, all bool, text string) types.AttributeValue {
 	switch v := v.(type) {
 	case *types.AttributeValueMemberS:
@@ -223,8 +224,8 @@ func (h *hostileTables) main(stdout, stderr io.Writer, args ...string) int {
 	return h.runs(strings.NewReader("n\n"), stdout, stderr, args)
 }
 
-// runs runs a command in this process. The exception is run beside other tests: it would take
-// their processes for processes that CMD has left running, and end them.
+// runs runs a command in this process. The exception is leasehold run while other tests
+// run: it would take their processes for processes that CMD has left running, and end them.
 func (h *hostileTables) runs(stdin io.Reader, stdout, stderr io.Writer, args []string) int {
 	vars := map[string]string{"HOME": h.dir, "XDG_STATE_HOME": h.dir, "PATH": os.Getenv("PATH"), "AWS_EC2_METADATA_DISABLED": "true"}
 	if args[0] == "run" && !h.alone {

@@ -31,7 +31,7 @@ func prose(commands [][]string) (found [][]string) {
 	return found
 }
 
-// shownOf returns the output of a command for a table with the one row.
+// shownOf returns the output of a command for the layout's table, which has one row.
 func (h *hostileTables) shownOf(t *testing.T, l layout.Layout, args []string) (stdout, stderr string) {
 	t.Helper()
 	var out, errs bytes.Buffer
@@ -83,7 +83,7 @@ func TestMessagesQuoteNamesOfOtherUsers(t *testing.T) {
 					t.Fatal("cannot put the row again")
 				}
 				stdout, stderr := h.shownOf(t, l, args)
-				if args[0] != "ls" && args[0] != "get" { // these write cells
+				if args[0] != "ls" && args[0] != "get" { // ls and get write cells
 					stderr += stdout
 				}
 				quoted += strings.Count(stderr, speech)
@@ -98,7 +98,7 @@ func TestMessagesQuoteNamesOfOtherUsers(t *testing.T) {
 	}
 }
 
-// longestLine is more than a sentence with several names of the greatest length and a
+// longestLine is longer than a sentence with several names of the greatest length and a
 // command with a key.
 const longestLine = 8 << 10
 

@@ -37,7 +37,7 @@ type meet struct {
 	endless bool
 }
 
-// meetings returns all such command lines.
+// meetings returns all command lines that read text of other users.
 func meetings(dir, table, key string) []meet {
 	var all []meet
 	add := func(stdin string, endless bool, lines [][]string) {
@@ -81,8 +81,8 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 		b, _ := io.ReadAll(ours) // reads until the other end is closed
 		shown <- b
 	}()
-	// For a damaged record break asks at once, and for others after a lease. The other commands
-	// read to the end of their input.
+	// break asks at once for a damaged record, and after a lease for any other. The other
+	// commands read to the end of their input.
 	if args[0] == "break" && h.main(io.Discard, io.Discard, append([]string{"get"}, args[1:]...)...) == 2 {
 		stdin = theirs
 		if _, err := ours.WriteString(m.stdin); err != nil {
@@ -98,7 +98,8 @@ func (h *hostileTables) command(t *testing.T, m meet, terminal bool, args ...str
 	return []byte(text), nil
 }
 
-// check runs a command line, and fails if its output is not only shown.
+// check runs a command line, and fails if a part of its output acts on a terminal or is
+// invisible there.
 func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bool) {
 	t.Helper()
 	before := []string{m.args[0]}

@@ -22,14 +22,14 @@ func n(v int64) types.AttributeValue {
 	return &types.AttributeValueMemberN{Value: fmt.Sprint(v)}
 }
 
-// foreign is a record that a dead process left with another library.
+// foreign is a record that a process wrote with another lock library before it died.
 type foreign struct {
 	layout  layout.Layout
 	item    map[string]types.AttributeValue
-	damaged string // a required attribute
+	damaged string // a required attribute, which a test removes
 	version string
-	row     string // its row in a pipe, without the key
-	name    string // its name for people
+	row     string // the row of ls in a pipe, without the key
+	name    string // the owner's name in messages
 }
 
 func foreigners() []foreign {
@@ -76,7 +76,7 @@ func (f foreign) holds(t *testing.T) (put func(map[string]types.AttributeValue),
 	return put, env
 }
 
-// held is holds, but also returns the server's database.
+// held does the same as holds, and also returns the server's database client.
 func (f foreign) held(t *testing.T) (db *dynamodb.Client, put func(map[string]types.AttributeValue), env []string) {
 	db, env = served(t)
 	env = append(env, "LEASEHOLD_TABLE="+f.layout.Name(), "LEASEHOLD_LAYOUT="+f.layout.Name())
@@ -146,8 +146,8 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 	}
 }
 
-// A renewal in native's layout would write a lease that dynamolock cannot read, and a
-// release would write the time at which TTL deletes the record.
+// A renewal in the native layout would write a lease that dynamolock cannot read. A release
+// would write the time at which TTL deletes the record.
 func TestGrantIsRenewedAndReleasedInItsOwnLayout(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {

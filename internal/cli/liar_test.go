@@ -10,18 +10,18 @@ import (
 	"time"
 )
 
-// liar is a server that answers as an engine does for a number of requests, and then
+// liar is a server that answers a number of requests as an engine does, and then answers
 // differently.
 type liar struct {
 	engine http.Handler
 
 	mu    sync.Mutex
 	lie   http.HandlerFunc // nil if it never lies
-	after int              // requests that the engine still answers
+	after int              // number of requests that the engine still answers
 }
 
-// says makes the server answer with lie after some requests, and as the engine does if lie
-// is nil.
+// says makes the server answer with lie. The engine still answers the next requests; after
+// is their number. If lie is nil, the engine answers all requests.
 func (l *liar) says(lie http.HandlerFunc, after int) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -43,8 +43,8 @@ func (l *liar) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	l.engine.ServeHTTP(w, r)
 }
 
-// refusals returns errors that contain text in each place that has one. A refused request
-// is not retried.
+// refusals returns error replies. Together they contain text in every place where an error
+// reply can have a text. A refused request is not retried.
 func refusals(text string) []http.HandlerFunc {
 	refuse := func(of map[string]any, headers ...string) http.HandlerFunc {
 		body, err := json.Marshal(of)

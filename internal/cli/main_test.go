@@ -54,8 +54,9 @@ func main(env invocation.Env) {
 	os.Exit(<-code)
 }
 
-// fromOS is invocation.FromOS on a machine that is not an EC2 instance. It has a machine's store
-// only if the test has created one, and the test sets its file system.
+// fromOS is invocation.FromOS for a machine that is not an EC2 instance. The machine has a
+// store for all users only if the test has created it at TEST_MACHINE_DIR. TEST_FILE_SYSTEM
+// sets the kind of the file system.
 func fromOS() invocation.Env {
 	env := invocation.FromOS()
 	no := func() bool { return false }
@@ -77,8 +78,8 @@ func alone() invocation.Env {
 type leakChecked struct{ m *testing.M }
 
 func (l leakChecked) Run() int {
-	// The SDK reads variables of this process, in spite of the environment that a test gives the
-	// command.
+	// The SDK reads the variables of this process, even if a test gives the command another
+	// environment.
 	for _, variable := range os.Environ() {
 		if name, _, _ := strings.Cut(variable, "="); strings.HasPrefix(name, "AWS_") {
 			_ = os.Unsetenv(name)
@@ -107,10 +108,10 @@ func manyAtATime() {
 	}
 }
 
-var installedIn string // the directory of installed, once it exists
+var installedIn string // the directory in which installed has built the command; empty before that
 
-// installed builds the command as users install it, once for all tests that start it very often:
-// with the race detector these would take minutes.
+// installed builds the command as users install it. It builds the command once for all
+// tests that start it very often. With the race detector these tests would take minutes.
 var installed = sync.OnceValues(func() (string, error) {
 	dir, err := os.MkdirTemp("", "leasehold-test-")
 	if err != nil {
@@ -127,7 +128,7 @@ var installed = sync.OnceValues(func() (string, error) {
 // patience limits every wait for an event that must happen.
 const patience = 30 * time.Second
 
-// endpoint returns the server to test against; empty for the local store.
+// endpoint returns the URL of the server to test against. It is empty for the local store.
 func endpoint() string { return os.Getenv("LEASEHOLD_TEST_ENDPOINT") }
 
 // bare returns the environment of a user who has set nothing, with home directory dir.
@@ -225,9 +226,9 @@ var scriptCommands = map[string]func(ts *testscript.TestScript, neg bool, args [
 			ts.Fatalf("kinds %v, not %v", kinds, args[1:])
 		}
 	},
-	// table NAME names another table in the same store. For a local store it also
-	// sets LEASEHOLD_HELD, as leasehold run does: otherwise setting both variables
-	// is an error.
+	// table NAME names another table in the same store. For a local store it also sets
+	// LEASEHOLD_HELD, as leasehold run does. Without LEASEHOLD_HELD it would be an error to
+	// set both LEASEHOLD_TABLE and LEASEHOLD_FILE.
 	"table": func(ts *testscript.TestScript, _ bool, args []string) {
 		ts.Setenv("LEASEHOLD_TABLE", args[0])
 		if file := ts.Getenv("LEASEHOLD_FILE"); file != "" {

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// servedToTheDead is served, with "job" held by a client that set MaxSkew and died an hour
-// ago.
+// servedToTheDead returns the environment of served, in which "job" is held by a client
+// that set MaxSkew and died an hour ago.
 func servedToTheDead(t *testing.T) (env []string) {
 	t.Helper()
 	db, env := served(t)
@@ -80,8 +80,8 @@ func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefused(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, does string
-		skew       string // the variable; empty if it is not set
-		instead    string // the advice of the refusal; empty if the lease is accepted
+		skew       string // LEASEHOLD_MAX_SKEW; empty if it is not set
+		instead    string // advice in the error; empty if the lease is accepted
 	}{
 		"less than the lease":  {"run", "k -- sleep 1", "15s", ""},
 		"near the lease":       {"run", "k -- sleep 1", "17s", ", or a shorter LEASEHOLD_MAX_SKEW"},

@@ -19,16 +19,16 @@ var (
 	firstCell  = regexp.MustCompile("(?m)^\\| `([^`]+)` \\|")
 )
 
-// saysWhatToDo matches the files of commands whose messages contain their own advice, or
-// whose errors no user can meet.
+// saysWhatToDo matches files of the command whose messages contain their own advice, or
+// whose errors no user can see.
 var saysWhatToDo = regexp.MustCompile(`^(commands/[a-z]+/(doctor|demo)|checks|demo)`)
 
-// ofFlags are the functions that refuse the value of a flag: each message contains its own
-// advice.
+// ofFlags lists the functions that refuse the value of a flag. Each of their messages
+// contains its own advice.
 var ofFlags = []string{"flagError", "ParseDuration", "Set"}
 
-// messagesOf returns the formats of the command's messages, with their places. Values in
-// them are written as "…".
+// messagesOf maps the formats of the command's messages to their places in the source. "…"
+// replaces the values in a message.
 func messagesOf(t *testing.T) map[string]string {
 	t.Helper()
 	paths, err := filepath.Glob("*.go")
@@ -88,8 +88,8 @@ func messagesOf(t *testing.T) map[string]string {
 // partOfAnother matches a message that continues another message.
 var partOfAnother = regexp.MustCompile(`^…\pL`)
 
-// explainsItself reports whether a message is an error of a flag, which names the flag and
-// contains advice, or part of another message.
+// explainsItself reports whether a message is an error about a flag, or part of another
+// message. An error about a flag names the flag and contains advice.
 func explainsItself(message string) bool {
 	words := 0
 	for _, word := range strings.Fields(message) {

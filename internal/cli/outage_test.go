@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// terms returns the number of terms of a CMD that appends a line to the file in each.
+// terms returns the number of terms in which CMD has run. CMD appends a line to the file in
+// each term.
 func terms(file string) int {
 	b, _ := os.ReadFile(file)
 	return strings.Count(string(b), "\n")
@@ -58,7 +59,7 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 	}
 }
 
-// A waits for a key that another run holds. All requests of one second are refused.
+// A process waits for a held key. Meanwhile all requests are refused for a moment.
 func TestWaitOutlivesTemporaryRefusal(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{

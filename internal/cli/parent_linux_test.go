@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// This kills a shell that runs leasehold, like a cancelled step of CI. Without the flag CMD
-// continues.
+// The test kills a shell that runs leasehold, as a cancelled step of CI does. Without the
+// flag, CMD would continue.
 func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -35,7 +35,7 @@ func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer said.Close()
-			shell.cmd.Stderr = said // a file: leasehold keeps it open
+			shell.cmd.Stderr = said // a file rather than a pipe, since leasehold keeps it open
 			shell.start()
 			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), leftBehind(t, filepath.Join(dir, "pid2"))
 			shell.signal(c.sig)
@@ -96,5 +96,5 @@ func TestParentEndIsIgnoredWithoutFlagOnAnyTable(t *testing.T) {
 	for _, pid := range []int{cmd, child} {
 		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
-	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // its store is not used by a process when it is removed
+	start(t, dir, env, "run", "-w", "10s", "k", "--", "true").ends(0) // waits until no process uses the store, which is then removed
 }

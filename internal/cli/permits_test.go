@@ -48,8 +48,8 @@ func TestSixProcessesShareTwoPermitsOnAnyTable(t *testing.T) {
 	}
 }
 
-// saysOnceThatItWaits checks that a process reported at most once that it waits, and then
-// how many holders it saw.
+// saysOnceThatItWaits checks that a process reported at most once that it waits. A process
+// that waited must then report how many holders it saw.
 func saysOnceThatItWaits(t *testing.T, stderr string, asJSON bool) {
 	t.Helper()
 	waits, summary := `(?m)^leasehold: waiting: all 2 permits of gpu are held, by `, `(?m)^leasehold: granted gpu/\d after \d+s( and \d+ holders)?, token \d+$`
@@ -79,7 +79,7 @@ func TestPermitOfKilledHolderIsFreeAfterItsLeaseOnAnyTable(t *testing.T) {
 	eventually(t, "CMD is dead", func() bool { return isDead(cmd) })
 	waiter := start(t, dir, env, "run", "-p", "2", "-l", lease.String(), "gpu", "--", "echo", "mine")
 	waiter.ends(0)
-	// The last renewal was at most about a quarter of a lease ago.
+	// The victim was renewed at most about a quarter of a lease before it was killed.
 	if took := time.Since(killed); took < lease/2 || waiter.stdout.String() != "mine\n" {
 		t.Errorf("granted after %v, a lease is %v: %q", took, lease, waiter.stdout.String())
 	}

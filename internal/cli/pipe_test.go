@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// withoutReader runs a command without a reader for its output.
+// withoutReader runs a command whose standard output has no reader.
 func withoutReader(t *testing.T, dir string, env []string, args ...string) (stderr string, code int) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -56,7 +56,7 @@ func TestGrantWithoutReaderIsReleasedOnAnyTable(t *testing.T) {
 	start(t, dir, env, "acquire", "-n", "k").ends(0)
 }
 
-// shell runs a line of the shell with leasehold and its arguments as $@.
+// shell runs a shell command line in which $@ is leasehold with the arguments.
 func shell(t *testing.T, dir string, env []string, line string, args ...string) (stderr string, code int) {
 	t.Helper()
 	p := processOf(t, dir, env, "sh", append([]string{"-c", line, "sh", "leasehold"}, args...)...)
@@ -77,7 +77,7 @@ func TestClosedStdoutPreventsAcquireAndRenewOnAnyTable(t *testing.T) {
 	if said, code := shell(t, dir, env, `"$@" <grant >&-`, "renew"); code != 2 || !strings.Contains(said, closed) {
 		t.Errorf("renew: exit code %d: %s", code, said)
 	}
-	start(t, dir, env, "release", "-f", "grant").ends(0) // it was not renewed
+	start(t, dir, env, "release", "-f", "grant").ends(0) // succeeds because the grant was not renewed
 	if said, code := shell(t, dir, env, `"$@" >/dev/null`, "acquire", "k"); code != 0 {
 		t.Errorf("acquire to the null device: exit code %d: %s", code, said)
 	}

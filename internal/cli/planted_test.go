@@ -20,10 +20,11 @@ type planting struct {
 	dir       string // directory of the machine's store
 	home      string // root's home
 	elsewhere string // a directory that only root may write to
-	leasehold string // the command
+	leasehold string // path of the command
 }
 
-// newPlanting creates the directories. mode and group are those of the machine's store.
+// newPlanting creates the directories. mode and group apply to the directory of the
+// machine's store.
 func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -42,7 +43,7 @@ func newPlanting(t *testing.T, mode os.FileMode, group int) planting {
 				t.Fatal(err)
 			}
 		}
-		if err := os.Chmod(d, mode); err != nil { // independent of the umask
+		if err := os.Chmod(d, mode); err != nil { // so that the mode does not depend on the umask
 			t.Fatal(err)
 		}
 	}
@@ -71,7 +72,7 @@ func (p planting) root(env []string, args ...string) (said string, code int) {
 	return out.String(), code
 }
 
-// untouched checks that root has written nothing elsewhere.
+// untouched checks that root has written nothing to the directory elsewhere.
 func (p planting) untouched() {
 	p.t.Helper()
 	if files, err := os.ReadDir(p.elsewhere); err != nil || len(files) != 0 {
@@ -79,7 +80,8 @@ func (p planting) untouched() {
 	}
 }
 
-// storeElsewhere makes a store of root's elsewhere.
+// storeElsewhere creates a store that belongs to root in the directory elsewhere, and
+// returns its path.
 func (p planting) storeElsewhere() string {
 	p.t.Helper()
 	file := filepath.Join(p.elsewhere, "other.db")
@@ -89,7 +91,7 @@ func (p planting) storeElsewhere() string {
 	return file
 }
 
-func TestGroupMemberCannotLeadRootFromMachineStore(t *testing.T) {
+func TestGroupMemberCannotRedirectRootFromMachineStore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ plant, says string }{
 		"a link to nothing":     {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
@@ -152,7 +154,8 @@ func TestLinkInPathIsFollowedIfMadeByRootOrCaller(t *testing.T) {
 	}
 }
 
-// A user may be allowed to search such a directory but not to open it, as os.Root does.
+// A user may be allowed to search such a directory but not to open it. os.Root would open
+// it.
 func TestStoreBehindUnreadableDirectoryOpens(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
@@ -210,7 +213,8 @@ func TestRootDoesNotUsePlantedFileInSharedDirectory(t *testing.T) {
 	p.sh(`[ ! -s events ] && [ ! -s grant ] && [ ! -s k.prom ] && [ -z "$(ls -A dir)" ]`)
 }
 
-// inDir puts the last argument before --, which is a file, into dir.
+// inDir returns args with dir put before the file name. The file name is the last argument,
+// or the last one before --.
 func inDir(dir string, args []string) []string {
 	args = slices.Clone(args)
 	last := slices.Index(args, "--") - 1
@@ -224,7 +228,7 @@ func inDir(dir string, args []string) []string {
 func TestUserFilesAreWrittenAsNamed(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
-	home := filepath.Join(filepath.Dir(p.home), "theirs") // a home of another user, as in a sudo there
+	home := filepath.Join(filepath.Dir(p.home), "theirs") // another user's home, as if root used sudo there
 	if err := errors.Join(os.Mkdir(home, 0o755), os.Chown(home, nobody, nobody)); err != nil {
 		t.Fatal(err)
 	}

@@ -37,8 +37,8 @@ func probesOf(t *testing.T, p *process) (url string) {
 
 var prober = http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
 
-// probed returns the status code of an answer and its text. The code is 0 if there was no
-// answer.
+// probed sends a request to url and returns the status code and the text of the answer. The
+// code is 0 if there was no answer.
 func probed(t *testing.T, url string) (code int, text string) {
 	t.Helper()
 	r, err := prober.Get(url)
@@ -53,8 +53,8 @@ func probed(t *testing.T, url string) (code int, text string) {
 	return r.StatusCode, string(body)
 }
 
-// The leader is disconnected. Its own answer changes before its successor's, and meanwhile
-// it reports itself as not live.
+// The leader is disconnected. It first reports that it is not live, and then that it does
+// not lead. Only after that does its successor report that it leads.
 func TestProbeOfDisconnectedLeaderChangesBeforeSuccessors(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
@@ -88,7 +88,7 @@ func TestProbeOfDisconnectedLeaderChangesBeforeSuccessors(t *testing.T) {
 		alive, _ := probed(t, leader+"/live")
 		leads, _ := probed(t, leader+"/leader")
 		unwell = unwell || alive == 503 && leads == 200
-		follows, _ := probed(t, follower+"/leader") // asked after the leader
+		follows, _ := probed(t, follower+"/leader") // probed after the leader
 		return follows == 200
 	})
 	if code, text := probed(t, leader+"/leader"); code != 503 || strings.Contains(text, "value\there") {
@@ -127,7 +127,7 @@ func TestUsedProbeAddressIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	if want := "leasehold: " + at + " is in use: choose another address with --http, such as 127.0.0.1:0 for any free port\n"; second.stderr.String() != want {
 		t.Errorf("it says %q, want %q", &second.stderr, want)
 	}
-	start(t, dir, env, "get", "other").ends(1) // there is no record
+	start(t, dir, env, "get", "other").ends(1) // the second process has not written a record
 	if code, text := probed(t, url+"/leader"); code != 200 {
 		t.Errorf("the first says %d %s", code, text)
 	}
@@ -165,7 +165,8 @@ var (
 	manifestProbe   = regexp.MustCompile(`(?m)^ *(readiness|liveness)Probe:\n *httpGet: \{path: ([^,]+), port: ([0-9]+)\}$`)
 )
 
-// This runs the manifest's command, at an address of this machine, with the test's CMD.
+// The test runs the command of the manifest, but with an address of this machine and the
+// test's own CMD.
 func TestKubernetesPageHasProbesOfItsCommand(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
@@ -204,7 +205,7 @@ func TestKubernetesPageHasProbesOfItsCommand(t *testing.T) {
 	}
 }
 
-// DynamoDB does not answer.
+// In this test DynamoDB does not answer.
 func TestProbeIsAnsweredBeforeFirstRead(t *testing.T) {
 	t.Parallel()
 	var asked atomic.Bool

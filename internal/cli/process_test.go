@@ -50,7 +50,7 @@ func (o *output) String() string {
 	return o.b.String()
 }
 
-// start starts the command in dir. It is killed when the test ends.
+// start starts the command in dir. The command is killed when the test ends.
 func start(t *testing.T, dir string, env []string, args ...string) *process {
 	t.Helper()
 	p := processOf(t, dir, env, "leasehold", args...)
@@ -91,7 +91,7 @@ func (p *process) signal(sig syscall.Signal) {
 	}
 }
 
-// wait returns the exit code.
+// wait waits until the process has ended, and returns its exit code.
 func (p *process) wait() int {
 	p.t.Helper()
 	done := make(chan error, 1)
@@ -110,7 +110,7 @@ func (p *process) wait() int {
 	}
 }
 
-// ends waits for the end and checks the exit code.
+// ends waits until the process has ended, and checks its exit code.
 func (p *process) ends(code int) {
 	p.t.Helper()
 	if got := p.wait(); got != code {
@@ -128,7 +128,7 @@ func (p *process) said(texts ...string) {
 	}
 }
 
-// fileNumber waits for a file with a number that a CMD writes.
+// fileNumber waits until a CMD has written a number to a file, and returns the number.
 func fileNumber(t *testing.T, path string) int {
 	t.Helper()
 	eventually(t, "a number in "+path, func() bool {
@@ -156,7 +156,7 @@ func isDead(pid int) bool {
 	return strings.HasPrefix(rest, "Z") || strings.HasPrefix(rest, "X")
 }
 
-// dead checks that the process is dead; otherwise reports the error.
+// dead checks that the process is dead, and reports the error otherwise if it is not.
 func dead(t *testing.T, pid int, otherwise string) {
 	t.Helper()
 	if !isDead(pid) {
@@ -174,8 +174,8 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 	return dir, env
 }
 
-// A CMD that prints its process id and works until it is stopped. The sleep is another
-// process of its group.
+// works is a CMD that writes its process id to a file and works until it is stopped. The
+// sleep is another process of its group.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
 func TestSignalsArePassedOnToCMDOnAnyTable(t *testing.T) {
@@ -262,7 +262,7 @@ func TestSignalEndsReadOfDataOnAnyTable(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := start(t, dir, env, args...)
-			writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns once it is open for reading
+			writer, err := os.OpenFile(fifo, os.O_WRONLY, 0) // returns once leasehold has opened the FIFO for reading
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -281,11 +281,11 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sleep", "300")
 	eventually(t, "the watchdog runs", func() bool { return len(childrenOf(t, p.cmd.Process.Pid)) > 0 })
-	p.signal(syscall.SIGUSR1) // at the gate, leasehold itself would ignore it
+	p.signal(syscall.SIGUSR1) // the process at the gate is still leasehold, which ignores this signal
 	p.ends(128 + int(syscall.SIGUSR1))
 }
 
-// A program that was started without leasehold behaves in the same way.
+// The test compares CMD with the same program started without leasehold.
 func TestCMDStartsAsItsCallerWouldStartItOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
@@ -379,8 +379,8 @@ func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
 	_ = cmd.Wait()
 }
 
-// The lock is on a server: a process that is stopped during a request to a local store
-// keeps the file locked, and then no process could acquire anything.
+// The lock is on a server. If a process is stopped during a request to a local store, the
+// file stays locked, and no process can acquire anything.
 func TestCMDOfStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
@@ -404,7 +404,7 @@ func TestCMDOfStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
 // proxy is a server that can be made to hang.
 type proxy struct {
 	*faulty
-	hang chan struct{} // closed to accept connections and never answer
+	hang chan struct{} // once closed, the server accepts connections and never answers
 }
 
 func newProxy(t *testing.T) *proxy {
@@ -418,7 +418,7 @@ func newProxy(t *testing.T) *proxy {
 			next.ServeHTTP(w, r)
 		}
 	})
-	t.Cleanup(func() { close(leave) }) // before the server is closed
+	t.Cleanup(func() { close(leave) }) // runs before the server is closed
 	return &proxy{f, hang}
 }
 
@@ -456,9 +456,9 @@ func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
 			t.Fatalf("no %q among %v", kind, seen)
 		}
 	}
-	// Trust ends 3.6 s after the last answered request was sent, and the signal comes 1 s
-	// before. The first answered request was sent before CMD started, and the last one
-	// before the server hung.
+	// Trust ends 3.6 s after the last answered request was sent, and the stop signal is
+	// sent 1 s earlier. The first answered request was sent before CMD started, and the
+	// last one before the server hung.
 	granted, err := time.Parse(time.RFC3339, fmt.Sprint(seen["granted"]["time"]))
 	took, ok := seen["granted"]["tookMs"].(float64)
 	if err != nil || !ok {
@@ -519,8 +519,8 @@ func TestKillOfLeaseholdEndsCMDDespiteStoppedWatchdogOnAnyTable(t *testing.T) {
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 	cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
 	watchdog := watchdogOf(t, p.cmd.Process.Pid, cmd)
-	// Its threads stop one after the other, and while one still runs it replaces a stopped
-	// watchdog.
+	// Stop leasehold first. Its threads stop one after the other, and a thread that still
+	// runs would replace a stopped watchdog.
 	p.signal(syscall.SIGSTOP)
 	eventually(t, "leasehold stands still", func() bool { return isStopped(p.cmd.Process.Pid) })
 	if err := syscall.Kill(watchdog, syscall.SIGSTOP); err != nil {
@@ -549,7 +549,8 @@ func TestWatchdogDeathIsNoticedAndRepaired(t *testing.T) {
 	p.said("the watchdog process has died")
 }
 
-// When one of them is killed or stopped, the other stops CMD and its children.
+// If the watchdog is killed or stopped, leasehold starts another. When leasehold is then
+// killed, the new watchdog stops CMD and its children.
 func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, fault := range map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP} {
@@ -558,7 +559,7 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 			dir, env := tableEnv(t)
 			p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
 			cmd, child := fileNumber(t, filepath.Join(dir, "pid")), fileNumber(t, filepath.Join(dir, "pid2"))
-			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // children that would survive a bug
+			t.Cleanup(func() { _ = syscall.Kill(-cmd, syscall.SIGKILL) }) // kills children that would survive a bug
 			if err := syscall.Kill(watchdogOf(t, p.cmd.Process.Pid, cmd), fault); err != nil {
 				t.Fatal(err)
 			}
@@ -572,7 +573,7 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 	}
 }
 
-// Each watchdog is killed, as by a limit of its memory.
+// Each watchdog process is killed, as a memory limit may do.
 func TestDyingWatchdogIsReplacedWithinLeasehold(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
@@ -625,7 +626,8 @@ func TestSectionsOfSixteenProcessesNeverOverlapOnAnyTable(t *testing.T) {
 		t.Fatal(err)
 	}
 	const processes, sections = 16, 200
-	// The file is created exclusively, so it must not exist: no other section may run.
+	// The file is created only if it does not exist, so the section fails while another
+	// section runs.
 	const section = `set -C; : >inside && rm inside && echo x >>sections`
 	left := make(chan struct{}, sections)
 	for range sections {
@@ -655,7 +657,8 @@ func TestSectionsOfSixteenProcessesNeverOverlapOnAnyTable(t *testing.T) {
 	}
 }
 
-// Otherwise the lines of LEASEHOLD_KEYS would not match those of LEASEHOLD_TOKENS.
+// A line break in a key would make the lines of LEASEHOLD_KEYS differ from the lines of
+// LEASEHOLD_TOKENS.
 func TestKeyWithLineBreakIsRefusedAmongSeveralOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

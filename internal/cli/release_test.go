@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// troubled starts a server that refuses every request with code for d after CMD has ended. CMD
-// signals its end by touching the file at the returned path.
+// troubled starts a server that refuses every request with the error code during the time d
+// after CMD has ended. CMD signals its end by touching the file at the returned path.
 func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended string) {
 	t.Helper()
 	ended = filepath.Join(t.TempDir(), "ended")
@@ -29,7 +29,7 @@ func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended stri
 	}), ended
 }
 
-func TestRunWaitsForReleaseThroughTrouble(t *testing.T) {
+func TestRunRetriesReleaseUntilTroubleEnds(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ args, after []string }{
 		"mark": {[]string{"-l", "10s", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},

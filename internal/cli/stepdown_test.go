@@ -12,8 +12,8 @@ import (
 	"testing"
 )
 
-// The first leader works for longer than its grace, and is not killed. A kill would lose
-// the last line that it writes.
+// The first leader works for longer than its grace, and must not be killed. A kill would
+// lose the last line that it writes.
 func TestStepDownEndsWorkAndCampaignsAgainOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
@@ -51,7 +51,8 @@ func TestStepDownEndsWorkAndCampaignsAgainOnAnyTable(t *testing.T) {
 	first.ends(7)
 }
 
-// Processes that CMD has left running keep the key held, and are the only ones to stop.
+// CMD has ended, but processes that it left running keep the key held. Only these processes
+// must be stopped.
 func TestStepDownAfterEndOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// writers returns the uses of the standard streams without say.Output in one file.
+// writers returns the places in one file that use the standard streams without say.Output.
 func writers(t *testing.T, name string, source any) (found []string) {
 	t.Helper()
 	files := token.NewFileSet()
@@ -18,7 +18,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	forCMD := map[ast.Expr]bool{} // Stdout: a.Env.Stdout, of an exec.Cmd
+	forCMD := map[ast.Expr]bool{} // streams passed to an exec.Cmd, as in Stdout: a.Env.Stdout
 	stream := func(name string) bool { return name == "Stdout" || name == "Stderr" }
 	ast.Inspect(f, func(n ast.Node) bool {
 		at := func(what string) { found = append(found, files.Position(n.Pos()).String()+": "+what) }
@@ -31,7 +31,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 					}
 				}
 			}
-		case *ast.CallExpr: // asks for properties of the stream
+		case *ast.CallExpr: // some calls only ask for properties of the stream
 			f, _ := n.Fun.(*ast.Ident)
 			if in, ok := n.Fun.(*ast.SelectorExpr); ok {
 				f = in.Sel
@@ -66,7 +66,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 
 func TestStandardStreamsHaveOneWriter(t *testing.T) {
 	allowed := map[string]int{
-		"invocation/invocation.go": 4, // FromOS, and New
+		"invocation/invocation.go": 4, // in FromOS and New
 		"watchdog/watchdog.go":     1, // reports to its supervisor
 		"ownrights/ownrights.go":   1, // ends the process before there is an Output
 	}

@@ -149,7 +149,8 @@ func TestCtrlZStopsTheWholeJobOnAnyTable(t *testing.T) {
 	s.ends(0)
 }
 
-// As ssh -t HOST leasehold run starts it: otherwise KEY would stay held and CMD stopped.
+// The process is started as by ssh -t HOST leasehold run. If Ctrl-Z stopped CMD, KEY would
+// stay held and CMD would stay stopped.
 func TestCtrlZStopsNothingWithoutJobControlOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)

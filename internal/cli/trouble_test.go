@@ -97,8 +97,9 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 	<-r.Context().Done()
 }
 
-// With -E 0, a crontab would conclude that another host has this turn.
-func TestShortWaitForSilentServerIsNotHeld(t *testing.T) {
+// If the timeout counted as "held", a crontab with -E 0 would conclude that another host
+// has this turn.
+func TestShortWaitForSilentServerDoesNotReportHeld(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
@@ -112,7 +113,7 @@ func TestShortWaitForSilentServerIsNotHeld(t *testing.T) {
 
 func TestCommandEndsIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
-	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // after the first answer
+	stops := func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) { // stops answering after the first answer
 		if op == "DescribeTable" {
 			next.ServeHTTP(w, r)
 			return
@@ -256,8 +257,8 @@ func TestTroubleIsReportedAsTextAndJSON(t *testing.T) {
 		goneJSON = `{"time":"[^"]+","event":"no_answer","lastsMs":[3-9]\d{3},"error":"no connection to http://127[^"]*: connection refused","advice":"check the network, the region and the endpoint"}`
 		mute     = `no answer from DynamoDB for [3-9]s: still trying: no reply from http://127[^ ]*: check the network, the region and the endpoint`
 	)
-	// It is reported at the first tick after three seconds of silence. On a busy machine
-	// that may be the fourth second, or later.
+	// Trouble is reported at the first tick after three seconds without a reply. On a busy
+	// machine that may be the fourth second, or later.
 	cases := []struct{ name, url, flag, line, end string }{
 		{"throttled", throttles.URL, "--json=false", `^leasehold: ` + slow,
 			`leasehold: acquire k in table locks in http:[^ ]*: throttled: raise the table's capacity, or make it pay per request: ProvisionedThroughputExceededException: too much`},
@@ -330,10 +331,10 @@ func TestBreakReportsUnknownOutcome(t *testing.T) {
 	}
 }
 
-// CMD obeys the signal, so it ends before trust does: the lock was never lost.
+// CMD obeys the stop signal, so CMD ends before trust does, and the lock is never lost.
 func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 	t.Parallel()
-	program, err := installed() // with the race detector its watchdog takes a second to exit, longer than the grace
+	program, err := installed() // built without the race detector, with which the watchdog takes a second to exit, longer than the grace
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,8 +346,9 @@ func TestRunExplainsWhyItStoppedCMD(t *testing.T) {
 		}
 		refuse(w, "ProvisionedThroughputExceededException", "too much")
 	})
-	// With a shorter lease a server that is delayed by half a second, as on a busy machine,
-	// would not answer in time, and the command could not know that it throttles.
+	// A busy machine may delay the server by half a second. With a shorter lease the server
+	// would then not answer in time, and the command could not know that the server
+	// throttles.
 	for _, args := range [][]string{
 		{"run", "-l", "9s", "-g", "1s", "k", "--", "sleep", "60"},
 		{"--json", "run", "-l", "9s", "-g", "1s", "j", "--", "sleep", "60"},

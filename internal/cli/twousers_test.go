@@ -22,7 +22,7 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 		t.Skip("only root can run a process of another user")
 	}
 	dir := t.TempDir()
-	for _, d := range []string{dir, filepath.Dir(dir)} { // the other user must reach it
+	for _, d := range []string{dir, filepath.Dir(dir)} { // the other user must be able to reach the directory
 		if err := os.Chmod(d, 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -90,8 +90,8 @@ func TestRootDoesNotCreateStoreInForeignHome(t *testing.T) {
 	start(t, home, bare(home), "run", "--file", "own.db", "k", "--", "true").ends(0)
 }
 
-// Otherwise any user who may start it could run any program with the rights of the file's
-// owner.
+// Otherwise any user who may start leasehold could run any program with the rights of the
+// file's owner.
 func TestSetUserIDProgramRunsNothing(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")

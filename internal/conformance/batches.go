@@ -124,7 +124,7 @@ func batchCases() []Case {
 	}
 }
 
-// manyKeys are n items of hashKey.
+// manyKeys returns n items of hashKey.
 func manyKeys(n int) []Item {
 	var keys []Item
 	for i := range n {

@@ -6,7 +6,7 @@ import "strings"
 // write; one per 4 KB for a read, half of that if it is eventually consistent;
 // twice as much in a transaction.
 func capacityCases() []Case {
-	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // 4 bytes for the names and the key
+	kilobytes := func(n int) Item { return item(Item{"x": str(strings.Repeat("x", n*1024-4))}) } // the names and the key take 4 bytes
 	small, large := item(Item{"x": num("1")}), kilobytes(9)
 	five := fiveAndOne()[:5]
 	cost := func(name string, given []Item, r Request, want Reply, units float64) Case {

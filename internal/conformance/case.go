@@ -19,7 +19,7 @@ import (
 
 // Engine is a DynamoDB server to test.
 type Engine struct {
-	Name   string // by which its known differences are listed
+	Name   string // name under which its known differences are listed
 	Client *dynamodb.Client
 }
 
@@ -46,8 +46,8 @@ type target struct {
 	capacity types.ReturnConsumedCapacity
 }
 
-// Reply contains the parts of a reply that are compared. Fields that the reply of a
-// request does not have are zero.
+// Reply contains the parts of a reply that are compared. Fields that the reply to a request
+// does not contain are zero.
 type Reply struct {
 	Item     Item
 	Items    []Item
@@ -88,7 +88,7 @@ func withRange(t types.ScalarAttributeType) []types.AttributeDefinition {
 	return append(slices.Clone(hashKey), types.AttributeDefinition{AttributeName: aws.String("sk"), AttributeType: t})
 }
 
-// Run tests an engine with every case. Each is a subtest named subject/case.
+// Run tests an engine with every case. Each case is a subtest named subject/case.
 func Run(t *testing.T, e Engine) {
 	run := rand.Text()[:8] // unique, so that a server that keeps running can be tested again
 	var n int

@@ -8,7 +8,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestCasesHaveNamesOfTheirOwn(t *testing.T) {
+func TestCasesHaveUniqueNames(t *testing.T) {
 	seen := map[string]bool{}
 	for _, s := range subjects() {
 		for _, c := range s.cases {

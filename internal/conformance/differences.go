@@ -22,7 +22,8 @@ func differences(engine string) map[string]*Difference {
 	return nil
 }
 
-// of returns what an engine with this difference must reply to a case.
+// of returns the reply and the table content that an engine with this difference must have
+// for a case.
 func (d *Difference) of(c Case) (Reply, []Item) {
 	if d.words != "" {
 		fault := *c.Want.Err
@@ -35,7 +36,7 @@ func (d *Difference) of(c Case) (Reply, []Item) {
 	return d.want, c.Then
 }
 
-// worded returns differences only in error texts.
+// worded returns differences that concern only error texts, all with the reason why.
 func worded(why string, texts map[string]string) map[string]*Difference {
 	all := map[string]*Difference{}
 	for name, text := range texts {

@@ -126,7 +126,7 @@ func expressionErrorCases() []Case {
 	)
 }
 
-// operands are ":0, :1, ..." and operandValues their values.
+// operands returns ":0, :1, ..." and operandValues returns their values.
 func operands(n int) string {
 	var all []string
 	for i := range n {

@@ -226,7 +226,7 @@ func itemCases() []Case {
 	}
 }
 
-// setN is an update of the attribute n.
+// setN returns an update that sets the attribute n to the number n.
 func setN(n string, r types.ReturnValue) Request {
 	return Update{Do: "SET n = :n", Values: Item{":n": num(n)}, Return: r}
 }

@@ -12,7 +12,7 @@ import (
 // limitCases are about the maximum sizes of items, keys and replies.
 func limitCases() []Case {
 	const itemLimit = 400 * 1024
-	of := func(size int) Item { // names and values count, and so do those of the key
+	of := func(size int) Item { // names and values count, including the name and the value of the key
 		return item(Item{"x": str(strings.Repeat("x", size-len("pk")-len("a")-len("x")))})
 	}
 	long := func(n int) string { return strings.Repeat("k", n) }

@@ -10,7 +10,7 @@ import (
 // numberCases are about the spelling of numbers and their order.
 func numberCases() []Case {
 	var cases []Case
-	digits := strings.Repeat("123456789", 4) + "12" // 38
+	digits := strings.Repeat("123456789", 4) + "12" // 38 digits
 	for _, c := range []struct{ put, get string }{
 		{"0", "0"},
 		{"-0", "0"},
@@ -118,7 +118,7 @@ func shortened(n string) string {
 	return n
 }
 
-// numbered are items of numberRange with one hash key.
+// numbered returns items of numberRange with one hash key.
 func numbered(sk ...string) []Item {
 	var items []Item
 	for _, n := range sk {

@@ -8,11 +8,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// TransactWrite is a TransactWriteItems of Put, Update, Delete and Check. Their
-// field Return is ignored.
+// TransactWrite is a TransactWriteItems of Put, Update, Delete and Check. Their Return
+// fields are ignored.
 type TransactWrite struct {
 	Writes []Request
-	Token  string // ClientRequestToken; default one that the SDK makes
+	Token  string // ClientRequestToken; by default the SDK makes one
 }
 
 // Check is a ConditionCheck. It can be used only in a TransactWrite.
@@ -42,7 +42,8 @@ func (r TransactWrite) send(ctx context.Context, to target) (Reply, error) {
 	return Reply{Capacity: total(out.ConsumedCapacity)}, nil
 }
 
-// tokenFor makes a token unique to the table, because an account shares its tokens.
+// tokenFor returns a token that is unique to the table, because the tables of an account
+// share their tokens.
 func (r TransactWrite) tokenFor(table string) string {
 	if r.Token == "" || len(r.Token) > 36 {
 		return r.Token

@@ -42,12 +42,12 @@ type Errors interface {
 	// Lost returns the error of a lock that was lost. It matches ErrLost.
 	Lost(l Loss) error
 
-	// Held returns the error of a key that is held by holder. why is what ended the wait,
-	// or nil if there was no wait.
+	// Held returns the error of a key that is held by holder. why is the reason for the end
+	// of the wait, or nil if there was no wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
-	// Ended returns the error of a wait that was ended by why before any answer about the
-	// key.
+	// Ended returns the error of a wait that ended before any answer about the key. why is
+	// the reason.
 	Ended(key protocol.Key, why error) error
 
 	// Done returns the error of work that another client has finished.
@@ -72,7 +72,7 @@ type Errors interface {
 	Failed(op string, key protocol.Key, err error) error
 }
 
-// Listener receives reports. No mutex is held during its calls.
+// Listener receives reports. No mutex is held while it is called.
 type Listener interface {
 	Report(ctx context.Context, e Event)
 }
@@ -83,7 +83,7 @@ type Event struct {
 	Key       protocol.Key
 	Token     int64
 	Holder    *protocol.Record // Waiting: the record of the key's holder
-	Position  int              // Waiting: the position in the record's queue, from 1; 0 outside
+	Position  int              // Waiting: the position in the record's queue, from 1; 0 if not in the queue
 	Took      time.Duration    // how long the requests took
 	Held      time.Duration    // how long the grant lasted, unless an earlier event has reported it
 	Remaining time.Duration    // how much longer the lock is trusted
@@ -105,7 +105,7 @@ const (
 	Released   Kind = "released"
 	Committed  Kind = "committed"
 	Throttled  Kind = "throttled"
-	WaitError  Kind = "wait_error" // reported now and then: requests of a wait fail and are repeated, or a key is left out
+	WaitError  Kind = "wait_error" // reported now and then while requests of a wait fail and are repeated, or when a key is left out
 )
 
 // ReportThrottled reports a request that was throttled, or in conflict with a transaction.
@@ -128,10 +128,10 @@ func (e *Env) DecodeBy(proto protocol.Protocol, key protocol.Key, item protocol.
 	return r, nil
 }
 
-// Expires returns the time from which TTL may delete a record that is released now. It
-// returns the zero time, for never, if the record may have the mark of done work: without
-// the mark the work would be done again. A record with data of the caller is also kept,
-// unless Retention is set.
+// Expires returns the time from which TTL may delete a record that is released now. If the
+// record may have the mark of done work, it returns the zero time, which means never.
+// Without the mark the work would be done again. A record with data of the caller is also
+// kept, unless Retention is set.
 func (e *Env) Expires(data, mark bool) time.Time {
 	retention := e.Retention
 	if retention == 0 {
@@ -150,8 +150,9 @@ func (e *Env) Expires(data, mark bool) time.Time {
 const defaultRetention = 7 * 24 * time.Hour
 
 // keepDead is how long the row of a dead session is kept before TTL may delete it, whatever
-// Retention is. The row has nothing of the caller's, and rejects requests that are applied
-// late. Those are late by minutes; a week also covers a wall clock that is days behind, which would make TTL delete too early.
+// Retention is. The row contains no data of the caller, and rejects requests that are
+// applied late. Such requests are late by minutes. A week also covers a wall clock that is
+// days behind, which would make TTL delete the row too early.
 const keepDead = 7 * 24 * time.Hour
 
 // DeadExpires returns the time from which TTL may delete the row of a session that is

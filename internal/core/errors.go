@@ -70,7 +70,7 @@ func LossOf(err error) (Loss, bool) {
 // Reason is why a lock was lost.
 type Reason string
 
-// Values of Reason. The root package has the same.
+// Values of Reason. The root package has the same values.
 const (
 	Expired  Reason = "expired"
 	Paused   Reason = "paused"
@@ -78,8 +78,8 @@ const (
 	Broken   Reason = "broken"
 )
 
-// Seen records that r, which does not show the grants of ours, was read. A free record may
-// name no grant.
+// Seen records that r was read. r does not show any of the grants in ours. A free record
+// may name no grant.
 func (l *Loss) Seen(r protocol.Record, ours ...string) {
 	l.By = &r
 	if !r.Released || r.Grant != "" && !slices.Contains(ours, r.Grant) {
@@ -97,8 +97,8 @@ func (e *Env) Errorf(op string, key protocol.Key, format string, args ...any) er
 }
 
 // UnknownOutcome returns the error of an operation that gives up although one of its writes
-// may have been applied, or may still be. It never matches ErrLost, which would mean that
-// nothing was written, even if the operation ended because a lock was lost.
+// may have been applied, or may still be applied. It never matches ErrLost, which would
+// mean that nothing was written, even if the operation ended because a lock was lost.
 func (e *Env) UnknownOutcome(op string, key protocol.Key, err error) error {
 	return e.Errors.Failed(op, key, fmt.Errorf("%w: %w", attempts.ErrUnknownOutcome, withoutLoss(err)))
 }

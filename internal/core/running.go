@@ -67,8 +67,8 @@ func (r *Running) Detach(fn func()) {
 	}()
 }
 
-// deepen makes the stack of a new goroutine as deep as the SDK's requests need it, at
-// once: otherwise it grows in steps, and each step copies all frames.
+// deepen makes the stack of a new goroutine at once as deep as the SDK's requests need it.
+// Otherwise the stack grows in steps, and each step copies all frames.
 //
 //go:noinline
 func deepen() {
@@ -76,9 +76,9 @@ func deepen() {
 	runtime.KeepAlive(&frame)
 }
 
-// IsClosing reports whether Close has been called. Close releases the locks that were held
-// by then. A call that acquires one later releases it, except for Resume, which leaves it
-// to its lease.
+// IsClosing reports whether Close has been called. Close releases the locks that are held
+// when it is called. A call that acquires a lock later also releases that lock. Only Resume
+// does not: it leaves the lock to its lease.
 func (r *Running) IsClosing() bool { return r.closing.Err() != nil }
 
 // Closing returns a context that ends with ErrClosed when Close is called.
@@ -130,8 +130,8 @@ func (r *Running) WaitIdle(limit context.Context) {
 	}
 }
 
-// AtLeastGrace returns a context with the values of ctx that ends with end, but not before
-// ReleaseGrace has passed.
+// AtLeastGrace returns a context with the values of ctx. The context ends when end ends,
+// but not before ReleaseGrace has passed.
 func (e *Env) AtLeastGrace(ctx, end context.Context) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	began := e.Now()
@@ -158,8 +158,8 @@ func (e *Env) AwaitGrace(done <-chan struct{}) {
 // goesOn is the key under which GoesOn sets a value.
 type goesOn struct{}
 
-// GoesOn returns a copy of ctx for a call that continues an earlier one which DynamoDB has
-// answered. A denial may then be temporary, as the policy has allowed the key before.
+// GoesOn returns a copy of ctx for a call that continues an earlier call, which DynamoDB
+// has answered. A denial may then be temporary, as the policy has allowed the key before.
 func GoesOn(ctx context.Context) context.Context { return context.WithValue(ctx, goesOn{}, true) }
 
 // IsGoingOn reports whether ctx is from GoesOn.

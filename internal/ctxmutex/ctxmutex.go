@@ -1,4 +1,4 @@
-// Package ctxmutex provides a mutex whose Lock ends with a context.
+// Package ctxmutex provides a mutex whose Lock also returns when a context ends.
 package ctxmutex
 
 import "context"

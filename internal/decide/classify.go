@@ -19,7 +19,7 @@ type Effect int
 // Values of Effect.
 const (
 	Unknown    Effect = iota // the write may have been applied, or may still be
-	NotApplied               // it was not applied, and never will be
+	NotApplied               // the write was not applied, and never will be
 	Applied
 )
 
@@ -33,8 +33,8 @@ const (
 	Busy                  // throttled, or in conflict with a transaction: retry later
 	Refused               // the request itself is wrong or not allowed: give up, but see Denied
 	Unreachable           // no answer, a server error, or an unreadable answer: retry
-	Unidentified          // there were no credentials, or DynamoDB has refused them: see After
-	Conflict              // between two transactions: retry immediately, with jitter
+	Unidentified          // the request had no credentials, or DynamoDB refused them: see After
+	Conflict              // conflict between two transactions: retry immediately, with jitter
 	GuardFailed           // the guard of a lock failed in a transaction
 	WriteFailed           // one of the caller's own writes failed in a transaction
 	TokenTaken            // another transaction has used the idempotency token
@@ -45,7 +45,7 @@ type Reply struct {
 	Effect Effect
 	Cause  Cause
 	Outage bool                            // DynamoDB itself cannot serve the request: a server error, or throttling
-	Old    map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the server does not return it
+	Old    map[string]types.AttributeValue // the old item, with ConditionFailed; nil if there is none, or if the server does not return it
 }
 
 // Classify interprets the error of a request. The effect of a request with an unfamiliar
@@ -54,7 +54,7 @@ func Classify(err error) Reply {
 	if err == nil {
 		return Reply{Effect: Applied}
 	}
-	if NotSigned(err) { // first, as the credential provider's error may contain an answer of a server other than DynamoDB
+	if NotSigned(err) { // checked first, as the credential provider's error may contain an answer of a server other than DynamoDB
 		if request := RequestError(err); errors.Is(request, context.Canceled) || errors.Is(request, context.DeadlineExceeded) || ServerSilent(err) && !NoCredentials(err) {
 			return Reply{Effect: NotApplied, Cause: Unreachable}
 		}
@@ -86,10 +86,10 @@ func Classify(err error) Reply {
 	return Reply{Effect: Unknown, Cause: Unreachable}
 }
 
-// Denied reports whether IAM denied a request. A denial may be temporary: policies are
-// mended, and a new one takes a while to reach all of DynamoDB. A wait retries it if
-// DynamoDB has answered an earlier request of the same wait. Otherwise the wait would never
-// end for a key that the policy does not allow.
+// Denied reports whether IAM denied a request. A denial may be temporary: policies get
+// fixed, and a new one takes a while to reach all of DynamoDB. A waiter retries a denied
+// request if DynamoDB has answered an earlier request of the same wait. Otherwise it might
+// wait forever for a key that the policy does not allow.
 func Denied(err error) bool {
 	api, ok := as[smithy.APIError](err)
 	return ok && codes[api.ErrorCode()] == denied
@@ -119,7 +119,8 @@ func refusedAs(m meaning, err error) bool {
 }
 
 // signedAtAWrongTime reports whether a request was refused because this machine's clock is
-// wrong, and the SDK has learned the right time from the answer. It signs the next request by that time, and marks the error as retryable.
+// wrong, and the SDK has learned the right time from the answer. The SDK signs the next
+// request by that time, and marks the error as retryable.
 func signedAtAWrongTime(err error) bool {
 	clock, ok := as[interface{ RetryableError() bool }](err)
 	return ok && clock.RetryableError()
@@ -132,8 +133,8 @@ func status(err error) int {
 	return 0
 }
 
-// After replaces Unidentified by another cause. A client that DynamoDB has accepted before
-// has had good credentials and may soon have them again, so it retries. A client that was
+// After replaces Unidentified by another cause. If DynamoDB has accepted the client before,
+// its credentials were good and may soon be good again, so it retries. A client that was
 // never accepted might wait forever, so it gives up immediately.
 func (c Cause) After(accepted bool) Cause {
 	switch {
@@ -154,8 +155,9 @@ func ServerSilent(err error) bool {
 }
 
 // Accepted reports whether err, nil for success, shows that DynamoDB has accepted the
-// caller's credentials. A denial does not show it, as the credentials may be another
-// caller's. A server error does not show it either, as it may come before credentials are checked.
+// caller's credentials. A denial does not show that, as the credentials may be another
+// caller's. A server error does not show it either, as it may come before credentials are
+// checked.
 func Accepted(err error) bool {
 	switch Classify(err).Cause {
 	case None, ConditionFailed, Busy:
@@ -253,7 +255,7 @@ const (
 
 // meaning is how an error code is interpreted.
 type meaning struct {
-	cause  Cause  // None if the HTTP status decides
+	cause  Cause  // cause of such an error; None if the HTTP status decides
 	advice string // the problem and its remedy, for error messages
 }
 
@@ -288,11 +290,11 @@ var codes = map[string]meaning{
 	"MissingAuthenticationToken":               refused,
 	"ItemCollectionSizeLimitExceededException": {None, "the table has a local secondary index, which is full: use a lock table without one"},
 	"LimitExceededException":                   {None, "a limit of the AWS account is reached: try again later, or ask AWS for more"},
-	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for such an error
+	"UnknownError":                             {Unreachable, NotDynamoDB}, // the SDK's code for an answer without an error code
 }
 
 // Advice returns the problem of an answered request and its remedy, for error messages. It
-// returns "" if the text of the answer has to do.
+// returns "" if there is nothing to add to the text of the answer.
 func Advice(err error) string {
 	switch api, ok := as[smithy.APIError](err); {
 	case Throttled(err):

@@ -10,11 +10,12 @@ import (
 type CommitReply struct {
 	Effect  Effect
 	Cause   Cause
-	Reasons []types.CancellationReason // one for each item, with GuardFailed and WriteFailed
-	Failed  []int                      // with GuardFailed: the indexes of the guards that failed
+	Reasons []types.CancellationReason // reasons of all items, set with GuardFailed and WriteFailed
+	Failed  []int                      // indexes of the guards that failed, set with GuardFailed
 }
 
-// ClassifyCommit interprets the error of a transaction with that many items. The last ones are guards.
+// ClassifyCommit interprets the error of a transaction with the given number of items. The
+// last of them are the guards.
 func ClassifyCommit(err error, items, guards int) CommitReply {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
 		return cancelledBy(cancelled.CancellationReasons, items, guards)
@@ -38,7 +39,7 @@ func ClassifyCommit(err error, items, guards int) CommitReply {
 func cancelledBy(reasons []types.CancellationReason, items, guards int) CommitReply {
 	t := CommitReply{Effect: NotApplied, Cause: Refused}
 	if len(reasons) != items {
-		return t // there is not one reason for each item
+		return t // the number of reasons differs from the number of items
 	}
 	worst := None
 	for i, r := range reasons {
@@ -77,7 +78,7 @@ type Stage int
 const (
 	Sending   Stage = iota // the transaction is sent, until it is answered
 	Voiding                // only the guards are sent: if they use up the token, the transaction can never be applied
-	Rereading              // the token was used already: the transaction is sent again, to learn whether it was applied
+	Rereading              // the token was used already: the transaction is sent again, to find out whether it was applied
 )
 
 // Course is the state of a commit when one of its requests has been answered.
@@ -85,7 +86,7 @@ type Course struct {
 	Stage      Stage
 	Unanswered bool // a request had no answer, so the writes may have been applied or may still be
 	Trusted    bool // the lock is still trusted
-	Stopped    bool // the caller's context has ended, the client closes, or the token is too old
+	Stopped    bool // the caller's context has ended, the client is closing, or the token is too old
 }
 
 // Step is the next step of a commit.
@@ -96,7 +97,7 @@ const (
 	Again     Step = iota // send the same request again
 	Void                  // go to stage Voiding
 	Reread                // go to stage Rereading
-	Committed             // the writes have been applied, once
+	Committed             // the writes have been applied exactly once
 	NotHeld               // a guard failed: nothing was written, and nothing will be
 	Cancelled             // one of the writes failed: nothing was written, and nothing will be
 	Rejected              // the request itself is wrong or not allowed

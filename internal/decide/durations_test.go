@@ -69,7 +69,7 @@ func FuzzDurations(f *testing.F) {
 		if u < 0 || u >= 1 || math.IsNaN(u) {
 			return
 		}
-		// The times that clocks show, and the lengths of leases.
+		// Use the numbers as the times that clocks show, and as the lengths of leases.
 		now, lease := time.Duration(max(a, math.MinInt64/2)), time.Duration(max(b, 1))
 		margin, long := lease/10, time.Duration(max(c, 0))
 		at := Instant{Mono: now, Boot: now}

@@ -10,31 +10,32 @@ import (
 // Constants of the pauses of a waiter without a place in the queue.
 const (
 	longestOutside = 12 * time.Second
-	firstOutside   = 250 * time.Millisecond // the first pause is at most this: a longer one leaves the key idle where few wait outside
-	leastAhead     = 8                      // it pauses at least like a waiter with that many before it
-	mostOfWait     = 1. / 32                // a pause is at least this part of its wait so far
-	unmoved        = 1. / 10                // a pause is this part of its wait so far, if the front has not moved
-	toFront        = 1. / 2                 // a pause is this part of the estimated time until the front reaches it
-	spread         = 1. / 4                 // random deviation of a pause, as a part of it
+	firstOutside   = 250 * time.Millisecond // longest first pause: a longer one leaves the key idle where few wait outside
+	leastAhead     = 8                      // a waiter outside pauses at least as long as one with this many waiters before it
+	mostOfWait     = 1. / 32                // shortest pause, as a part of the waiter's wait so far
+	unmoved        = 1. / 10                // pause if the front has not moved, as a part of the waiter's wait so far
+	toFront        = 1. / 2                 // pause as a part of the estimated time until the front reaches the waiter
+	spread         = 1. / 4                 // random deviation of a pause, as a part of the pause
 )
 
 // Outside is the knowledge of a waiter that has found no place in a record's queue. Each
-// entry of the queue has the time when its waiter began to wait, by that client's clock. So
-// clocks decide who waits longer, but never who holds the key.
+// entry of the queue has the time when its waiter began to wait, by the clock of that
+// waiter's client. So clocks decide who waits longer, but never who holds the key.
 type Outside struct {
 	Waited    time.Duration
 	RoundTrip time.Duration // the last round trip
-	Ahead     time.Duration // from the front to when this waiter began; if not positive, it is overdue
+	Ahead     time.Duration // time between the front and the start of this wait; zero or negative if the waiter is overdue
 	Moved     time.Duration // how far the front has moved since the waiter first saw it
-	Seen      time.Duration // time since that first read; 0 after one read
+	Seen      time.Duration // time since the waiter first saw the front; 0 after one read
 	Last      time.Duration // the last pause
 }
 
-// Front returns the time before which half of the waiters in a queue began. began are their
-// times; zero times are unknown. It returns the zero time if all are unknown. A waiter
-// outside that began before the front is overdue. A later time than the middle would leave
-// more to chance: with 64 clients, at three quarters, a section costs three more reads, and
-// waits are longer.
+// Front returns the time before which half of the waiters in a queue began to wait. began
+// has the times when they began; zero times are unknown. Front returns the zero time if all
+// are unknown. A waiter outside that began before the front is overdue.
+//
+// A later time than the median would leave more to chance. With 64 clients, at three
+// quarters, a section costs three more reads, and waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {
@@ -44,7 +45,12 @@ func Front(began []time.Time) time.Time {
 	return known[len(known)/2]
 }
 
-// pause returns the time until the next read of a grant of the given age: half of the estimated time until the front of the queue reaches the waiter. The front is assumed to move as fast as it did recently. After one read it is assumed to move one second per second, as in a queue of constant length, where all wait equally long. A waiter that has waited for long, or is far from the front, reads rarely, because there may be thousands of such waiters.
+// pause returns the time until the next read of a grant of the given age: half of the
+// estimated time until the front of the queue reaches the waiter. The front is assumed to
+// move as fast as it did recently. After one read it is assumed to move one second per
+// second, as in a queue of constant length where all waiters wait equally long. A waiter
+// that has waited for a long time, or is far from the front, reads rarely, because there
+// may be thousands of such waiters.
 func (o Outside) pause(age time.Duration, u float64) time.Duration {
 	ahead := max(o.Ahead, 0)
 	var wait time.Duration

@@ -25,7 +25,7 @@ func TestFrontIsMedianArrivalOfQueue(t *testing.T) {
 		{at(7), at(7)[0]},
 		{at(4, 3, 2, 1), at(3)[0]},
 		{at(1, 2, 3, 4, 5, 6, 7, 8), at(5)[0]},
-		{at(0, 4, 0, 3, 2, 1), at(3)[0]}, // two of them are unknown
+		{at(0, 4, 0, 3, 2, 1), at(3)[0]}, // two of the times are unknown
 	} {
 		if got := Front(tc.began); !got.Equal(tc.want) {
 			t.Errorf("%v: %v, want %v", tc.began, got, tc.want)
@@ -33,7 +33,7 @@ func TestFrontIsMedianArrivalOfQueue(t *testing.T) {
 	}
 }
 
-func TestPauseOutsideFollowsTheFront(t *testing.T) {
+func TestPauseOutsideQueueFollowsTheFront(t *testing.T) {
 	const (
 		ms  = time.Millisecond
 		far = time.Hour
@@ -67,7 +67,7 @@ func TestPauseOutsideFollowsTheFront(t *testing.T) {
 	}
 }
 
-func TestWaiterOutsidePausesByTheFront(t *testing.T) {
+func TestWaiterOutsideQueuePausesByTheFront(t *testing.T) {
 	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
 	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)

@@ -12,9 +12,9 @@ const (
 	renewalAtMost  = 2 * time.Second
 )
 
-// RenewalDeadline returns how long one attempt to renew may take: a quarter of the trust
-// left, so that there is time for more attempts if this one is lost. The meaning of its
-// answer is in internal/lease.
+// RenewalDeadline returns how long one attempt to renew may take: a quarter of the time for
+// which the lock is still trusted. So there is time for more attempts if this one is lost.
+// Package internal/lease explains what the answer to an attempt means.
 func RenewalDeadline(left time.Duration) time.Duration {
 	d := min(max(left/4, renewalAtLeast), renewalAtMost)
 	return min(d, left)
@@ -28,9 +28,11 @@ func FirstRenewal(every, left time.Duration, u float64) time.Duration {
 	return durations.Scale(min(every, max(left, 0)/3), 0.5+0.5*u)
 }
 
-// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was handed over with the given lease. It counts from the read that shows the hand-over: a tenth of
-// the lease, and at most a third of the trust left. A shorter section needs no renewal. A
-// longer one has almost the whole hand-over lease for a renewal that is throttled.
+// FirstRenewalOfHandOver returns the pause before the first renewal of a key that was
+// handed over with the given lease. The pause counts from the read that shows the
+// hand-over. It is a tenth of the lease, and at most a third of the trust left. A section
+// shorter than the pause needs no renewal. For a longer section, almost the whole hand-over
+// lease is left if the renewal is throttled.
 func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 	return max(min(lease/10, left/3), 1)
 }
@@ -38,8 +40,8 @@ func FirstRenewalOfHandOver(lease, left time.Duration) time.Duration {
 // NextRenewal returns the pause between the answer to a renewal and the next renewal. took
 // is how long the renewal took: the period counts from when it was sent, so that slow
 // answers do not shift renewals. displaced reports whether the renewal was early or late.
-// Then the next one comes at a random time of the period, so that bunched renewals are
-// spread again.
+// If so, the next one comes at a random time of the period, so that bunched renewals spread
+// out again.
 func NextRenewal(every, took, left time.Duration, displaced bool, u float64) time.Duration {
 	pause := durations.Less(every, took)
 	if displaced || pause < every/2 {
@@ -48,10 +50,9 @@ func NextRenewal(every, took, left time.Duration, displaced bool, u float64) tim
 	return min(pause, max(left, 0)/3)
 }
 
-// RenewalRetry returns the pause after the nth failed renewal in a row, n from 0.
-// It is at most half of the trust left, so that no pause lasts until trust ends. If
-// left is 0 or less, the lock is kept through an outage (layout.AWSLabs) and
-// there is no such bound.
+// RenewalRetry returns the pause after the nth failed renewal in a row, n from 0. The pause
+// is at most half of the trust left, so that it ends before the trust does. If left is 0 or
+// less, the lock is kept through an outage (layout.AWSLabs) and this bound does not apply.
 func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 	const first = 50 * time.Millisecond
 	most := min(every/4, 5*time.Second)
@@ -63,11 +64,11 @@ func RenewalRetry(n int, every, left time.Duration, u float64) time.Duration {
 
 // Demand is how many renewals per second the leases of a client need.
 type Demand struct {
-	Usual float64 // one renewal of each lease per period
-	Least float64 // one renewal of each lease in the time for which it is trusted
+	Usual float64 // rate for one renewal of each lease per period
+	Least float64 // rate for one renewal of each lease in the time for which it is trusted
 }
 
-// Add adds a lease that is renewed once every period and trusted for that long.
+// Add adds a lease that is renewed once every period and trusted for the time trust.
 func (d Demand) Add(every, trust time.Duration) Demand {
 	return Demand{Usual: d.Usual + perSecond(every), Least: d.Least + perSecond(trust)}
 }
@@ -84,14 +85,14 @@ func perSecond(every time.Duration) float64 { return 1 / max(every, time.Millise
 // and Decrease Algorithms", 1989). The zero Pace is no limit.
 type Pace struct {
 	PerSecond float64
-	lowered   time.Duration // when it was last lowered, as the time since some origin
-	raised    time.Duration // when it was last raised, as the time since some origin
+	lowered   time.Duration // when the pace was last lowered, as the time since some origin
+	raised    time.Duration // when the pace was last raised, as the time since some origin
 }
 
-// How the pace changes. Throttled answers within a short time lower it only once,
-// because a table that throttles one request also throttles those sent with it.
-// It never falls below what keeps every lease trusted, times paceReserve for
-// renewals that are throttled.
+// These constants say how the pace changes. Throttled answers within a short time lower the
+// pace only once, because a table that throttles one request also throttles those sent with
+// it. The pace never falls below the rate that keeps every lease trusted, times paceReserve
+// to allow for renewals that are throttled.
 const (
 	paceCut     = 0.8
 	paceHolds   = 250 * time.Millisecond
@@ -101,7 +102,8 @@ const (
 	paceFree    = 1.5 // no limit is needed above this multiple of the usual demand
 )
 
-// Throttled returns the pace after a throttled renewal that was sent at sent.
+// Throttled returns the pace after a throttled renewal. sent is the time when the renewal
+// was sent.
 func (p Pace) Throttled(d Demand, sent, now time.Duration) Pace {
 	switch {
 	case p.PerSecond == 0:

@@ -12,7 +12,7 @@ func TestRenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
 		{600 * time.Millisecond, 250 * time.Millisecond},
-		{100 * time.Millisecond, 100 * time.Millisecond}, // never beyond the trust
+		{100 * time.Millisecond, 100 * time.Millisecond}, // an attempt never takes longer than the trust lasts
 	} {
 		if got := RenewalDeadline(tc.left); got != tc.want {
 			t.Errorf("with %v left: %v, want %v", tc.left, got, tc.want)
@@ -65,10 +65,10 @@ func TestRenewalIsRetriedWithinHalfOfTheTrustLeft(t *testing.T) {
 	}{
 		{0, 18 * time.Second, 50 * time.Millisecond},
 		{1, 18 * time.Second, 100 * time.Millisecond},
-		{9, 18 * time.Second, 1250 * time.Millisecond}, // a quarter of the period
+		{9, 18 * time.Second, 1250 * time.Millisecond}, // longest pause: a quarter of the period
 		{9, time.Second, 500 * time.Millisecond},
-		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // without this it would be repeated without a pause
-		{9, -time.Second, 1250 * time.Millisecond},        // a lock that is held through an outage
+		{9, 10 * time.Millisecond, 50 * time.Millisecond}, // without this minimum, a renewal would be repeated without a pause
+		{9, -time.Second, 1250 * time.Millisecond},        // this lock is held through an outage
 	} {
 		if got := RenewalRetry(tc.n, 5*time.Second, tc.left, 1); got != tc.want {
 			t.Errorf("attempt %d with %v left: up to %v, want %v", tc.n, tc.left, got, tc.want)
@@ -145,7 +145,7 @@ func TestFirstRenewalOfHandOverComesSoon(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},
-		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // clocks that differ may leave so little
+		{10 * time.Second, 1200 * time.Millisecond, 400 * time.Millisecond}, // so little trust may be left if clocks differ
 		{time.Second, 0, 1},
 		{time.Second, -time.Second, 1},
 	} {

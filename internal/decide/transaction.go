@@ -9,21 +9,21 @@ import (
 type Transaction struct {
 	Effect  Effect
 	Cause   Cause    // the worst of the reasons, or the cause of the whole request
-	Reasons []Reason // one for each item, in the order sent; nil unless the answer has them
+	Reasons []Reason // reasons of all items, in the order sent; nil if the answer has none
 }
 
 // Reason is the reason for which one item cancelled a transaction. Its cause is None if the
 // item did not cancel it.
 type Reason struct {
 	Cause Cause
-	Old   map[string]types.AttributeValue // with ConditionFailed; nil if there is no item, or the request did not ask for it
+	Old   map[string]types.AttributeValue // the old item, with ConditionFailed; nil if there is none, or if the request did not ask for it
 }
 
 // ClassifyTransaction interprets the error of a TransactWriteItems request. A
 // cancelled transaction has written nothing.
 func ClassifyTransaction(err error) Transaction {
 	if cancelled, ok := as[*types.TransactionCanceledException](err); ok {
-		t := Transaction{Effect: NotApplied, Cause: Busy} // without reasons: the transaction may succeed later
+		t := Transaction{Effect: NotApplied, Cause: Busy} // an answer without reasons: the transaction may succeed later
 		for i, r := range cancelled.CancellationReasons {
 			reason := classifyReason(r)
 			t.Reasons = append(t.Reasons, reason)

@@ -23,14 +23,15 @@ func (i Instant) Add(d time.Duration) Instant {
 // Past reports whether either clock has reached until. A holder uses the clock that is further ahead.
 func (i Instant) Past(until Instant) bool { return i.Remaining(until) <= 0 }
 
-// Remaining returns the time left until then, by the clock on which less is left.
+// Remaining returns the time left until the given instant, by the clock on which less is
+// left.
 func (i Instant) Remaining(until Instant) time.Duration {
 	return min(durations.Less(until.Mono, i.Mono), durations.Less(until.Boot, i.Boot))
 }
 
-// Since returns the time since then, by the clock on which more has passed. Use it for
-// anything that lasts longer than a request: the server's clock goes on while this machine
-// is suspended.
+// Since returns the time since the given instant, by the clock on which more has passed.
+// Use it for anything that lasts longer than a request: the server's clock keeps running
+// while this machine is suspended.
 func (i Instant) Since(then Instant) time.Duration {
 	return max(durations.Less(i.Mono, then.Mono), durations.Less(i.Boot, then.Boot))
 }
@@ -40,10 +41,10 @@ func (i Instant) Earlier(o Instant) Instant {
 	return Instant{Mono: min(i.Mono, o.Mono), Boot: min(i.Boot, o.Boot)}
 }
 
-// TrustedUntil returns the time when a holder must stop trusting a grant or renewal whose
-// attempt started at sent: sent + lease − margin. The lease counts from before the
-// request was sent, because the record cannot have been written earlier, and so
-// no observer can have seen it earlier.
+// TrustedUntil returns the time when a holder must stop trusting a grant or renewal: sent +
+// lease − margin. sent is the time when the attempt started. The lease counts from before
+// the request was sent: the record cannot have been written earlier, so no observer can
+// have seen it earlier.
 func TrustedUntil(sent Instant, lease, margin time.Duration) Instant {
 	return sent.Add(durations.Less(lease, margin))
 }

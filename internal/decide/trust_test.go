@@ -9,7 +9,7 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustEndsMarginBeforeLeaseCountedFromSending(t *testing.T) {
+func TestTrustIsLeaseMinusMarginFromSending(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
@@ -43,8 +43,8 @@ func TestLeaseForEverDoesNotOverflow(t *testing.T) {
 }
 
 func TestTrustEndsBeforeAnyObserverSeesLeaseEnd(t *testing.T) {
-	// The observer cannot see the version before it was sent, and waits for
-	// the whole lease. Rates differ by less than margin/lease.
+	// The observer cannot see the version before the holder sent it, and then waits for the
+	// whole lease. The rates of their clocks differ by less than margin/lease.
 	rapid.Check(t, func(t *rapid.T) {
 		lease := time.Duration(rapid.Int64Range(int64(time.Second), int64(time.Hour)).Draw(t, "lease"))
 		margin := time.Duration(rapid.Int64Range(1, int64(lease)-1).Draw(t, "margin"))

@@ -2,19 +2,19 @@ package decide
 
 import "slices"
 
-// StillToName returns the versions that the next condition must name, oldest
-// first. tried are the versions of one grant's attempts without an answer; a read
-// has shown the version shown.
+// StillToName returns the versions that the next condition must name, oldest first. tried
+// has the versions of the attempts of one grant that have no answer. shown is the version
+// that a read has shown.
 //
-// If shown is one of tried, the result is shown and all later ones: they may
-// still be applied. Earlier ones cannot, since their conditions name versions that are
-// gone. If shown is not among tried, all of them may still be applied.
+// If shown is in tried, the result is shown and all later versions: their attempts may
+// still be applied. Earlier attempts cannot be applied, since their conditions name
+// versions that are gone. If shown is not in tried, all attempts may still be applied.
 //
-// A condition can name at most most versions, so the oldest are dropped, but never
-// shown. That is safe: if a dropped attempt is applied after all, the next write, which
-// does not name it, is refused. Nothing is granted twice.
+// A condition can name at most most versions, so the oldest are dropped, but never shown.
+// That is safe: if a dropped attempt is applied after all, the next write, which does not
+// name it, is rejected. Nothing is granted twice.
 //
-// Package attempts says what an attempt without an answer is, and why it is named.
+// Package attempts explains attempts without an answer, and why a condition names them.
 func StillToName(tried []string, shown string, most int) []string {
 	first := slices.Index(tried, shown)
 	if first < 0 {

@@ -9,20 +9,20 @@ import (
 // View is a waiter's knowledge of the record of the key that it wants.
 type View struct {
 	Known    bool          // a reply has shown the record
-	Free     bool          // the record is absent or released
-	Ours     bool          // the record shows an attempt of this client that nobody holds the key by
+	Free     bool          // there is no record, or it is released
+	Ours     bool          // the record shows an attempt of this client, but none of its callers holds the key by that attempt
 	Grant    time.Duration // when the current grant was first seen, in monotonic time
 	Dead     time.Duration // when the holder will be dead if the record does not change, in monotonic time
 	PollMin  time.Duration
 	PollMax  time.Duration
 	Looked   time.Duration // when a reply last showed the record, in monotonic time
-	Position *Position     // in the record's queue; nil if the waiter is not in it
-	Outside  *Outside      // set if the waiter found no room in the queue; nil if it is in it, or polls with random pauses
+	Position *Position     // position in the record's queue; nil if the waiter is not in the queue
+	Outside  *Outside      // set if the waiter found no room in the queue; nil if it is in the queue, or polls with random pauses
 }
 
 // Position is the position of a waiter in the queue of a record.
 type Position struct {
-	Ahead     int           // number of waiters before it
+	Ahead     int           // number of waiters before this one
 	RoundTrip time.Duration // the last round trip
 	Most      time.Duration // the longest pause; see LongestPauseInQueue
 }
@@ -36,9 +36,10 @@ const (
 	longestHandOver  = 10 * time.Second
 )
 
-// HandOverLease returns the lease with which a client hands a key to another client's waiter: half of its own lease, from 3 s to 10 s, and never more than its own lease. A dead
-// waiter blocks the key for that time, and the renewals of a live one may be throttled for
-// almost as long.
+// HandOverLease returns the lease with which a client hands a key to another client's
+// waiter. It is half of the client's own lease, from 3 s to 10 s, and never more than its
+// own lease. If the waiter is dead, the key is blocked for the hand-over lease. If it is
+// alive, its renewals may be throttled for almost as long.
 func HandOverLease(lease time.Duration) time.Duration {
 	return min(max(lease/2, shortestHandOver), longestHandOver, lease)
 }
@@ -46,10 +47,11 @@ func HandOverLease(lease time.Duration) time.Duration {
 // suspensions is the number of leases for which a queue is suspended.
 const suspensions = 6
 
-// SuspendedUntil returns the time until which a client with the given lease suspends a queue, if its clock shows wall. The client has taken the key over from a
-// dead waiter that was handed it. Other waiters may also be dead, and each would block the
-// key for a hand-over lease. A suspended queue hands the key to no waiter, so that dead
-// ones cost one hand-over lease in that time.
+// SuspendedUntil returns the time until which a client with the given lease suspends a
+// queue, if its clock shows wall. The client has taken the key over from a dead waiter to
+// which the key had been handed. Other waiters may also be dead, and each would block the
+// key for a hand-over lease. While a queue is suspended, the key is handed to none of its
+// waiters. So dead waiters cost only one hand-over lease in that time.
 func SuspendedUntil(wall time.Time, lease time.Duration) time.Time {
 	return wall.Add(durations.Times(lease, suspensions))
 }
@@ -61,33 +63,34 @@ func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 	return wall.Before(until) && !until.After(SuspendedUntil(wall, lease))
 }
 
-// leastLongest is the least result of LongestPauseInQueue. Leases that a client may have
-// give more; a record may show a shorter one, and is not read more often than that.
+// leastLongest is the smallest result of LongestPauseInQueue. Every lease that a client may
+// have gives a longer pause. A record may show a shorter lease, but it is not read more
+// often than this.
 const leastLongest = 25 * time.Millisecond
 
 // LongestPauseInQueue returns the longest pause of a waiter with the lease own behind a
 // holder with the lease held. The waiter may be handed the key during the pause. When it
-// reads that, three quarters of the hand-over lease must be left, or of its own lease if
-// that is shorter.
+// reads this in the record, three quarters of the hand-over lease must be left, or of its
+// own lease if that is shorter.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
-// Limits of the joins of a call: the queue of a record that is damaged, or erased again and
-// again, never shows them.
+// Limits of the joins of a call. A damaged record, or one whose queue is erased repeatedly,
+// never shows the joins.
 const (
 	joinsAtOnce = 16
 	joinEvery   = 4 * time.Second
 )
 
-// Joins limits the joins that a call may send: sixteen, and one more every four seconds.
-// The zero Joins is full.
+// Joins limits the joins that a call may send: sixteen at once, and one more every four
+// seconds. The zero Joins allows all sixteen.
 type Joins struct {
 	spent int
 	since time.Duration // monotonic time from which joins are added, one every joinEvery
 }
 
-// Take takes one join at now, and reports whether there was one.
+// Take uses one of the allowed joins at the time now. It returns false if none is left.
 func (j *Joins) Take(now time.Duration) bool {
 	back := int64(durations.Less(now, j.since) / joinEvery)
 	if back >= int64(j.spent) {
@@ -103,16 +106,17 @@ func (j *Joins) Take(now time.Duration) bool {
 }
 
 // queuesAtOnce is the number of queues that a call for one of several keys joins at first.
-// It joins one more after a wait of queuesMore, and whenever its wait has doubled. A key
-// that it is handed but no longer needs must be handed back, which delays others.
+// The call joins one more after a wait of queuesMore, and then whenever its wait has
+// doubled. If the call is handed a key that it no longer needs, it must hand the key back,
+// which delays others.
 const (
 	queuesAtOnce = 2
 	queuesMore   = time.Second
 )
 
-// Queues returns how many queues a call should be in after waiting so long for one of
-// several keys: two, and one more each time its wait has doubled. So a key that is held for
-// hours does not delay a call that has chosen its queue.
+// Queues returns how many queues a call for one of several keys should be in after it has
+// waited for the given time: two, and one more each time its wait has doubled. So a key
+// that is held for hours does not delay a call that has chosen the queue of that key.
 func Queues(waited time.Duration) int {
 	n := queuesAtOnce
 	for ; waited >= queuesMore; waited /= 2 {
@@ -126,13 +130,14 @@ type Move int
 
 // Values of Move.
 const (
-	Take     Move = iota // write a grant: the key is free, or its record is not known
+	Take     Move = iota // write a grant: the key is free, or its record has not been read yet
 	TakeOver             // write a grant that also replaces the observed version
 	Look                 // read the record after the pause
 )
 
-// lately is the age up to which a read is recent: then a takeover needs no other read. Where
-// thousands of waiters poll rarely, another client has mostly been first.
+// lately is the age up to which a read counts as recent: after a recent read, a takeover
+// needs no other read. After an older read it does: where thousands of waiters poll rarely,
+// another client has mostly been first.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. u is uniform in [0,1).
@@ -163,46 +168,47 @@ func Next(v View, now time.Duration, u float64) (Move, time.Duration) {
 	return Look, pause
 }
 
-// DeadByVersion returns when a holder whose version was first seen at since will be dead:
-// since + lease, by the observer's monotonic clock. Wall clocks play no part.
+// DeadByVersion returns when a holder will be dead if its version was first seen at since:
+// since + lease, by the observer's monotonic clock. Wall clocks are not used.
 func DeadByVersion(since, lease time.Duration) time.Duration { return durations.Sum(since, lease) }
 
-// DeadByClock returns when a holder whose record has an expiry time will be dead, or has
-// been since, in monotonic time: expires + skew + step, by this machine's wall clock. That
-// clock shows wall at the monotonic time now.
+// DeadByClock returns when a holder whose record has an expiry time will be dead, or since
+// when it has been dead, in monotonic time. The holder is dead at expires + skew + step by
+// this machine's wall clock, which shows wall at the monotonic time now.
 func DeadByClock(expires time.Time, skew, step time.Duration, wall time.Time, now time.Duration) time.Duration {
 	return durations.Sum(now, expires.Add(durations.Sum(skew, step)).Sub(wall))
 }
 
 // LooksDead reports whether a holder appears dead by the times in its record: it was
 // written at least a lease ago, according to wall clocks. If written is zero, the time is
-// unknown and the holder does not appear dead. Wall clocks differ, so this only decides
-// whether it is worth while to observe the holder for a lease, and never that it is dead.
+// unknown and the holder does not appear dead. Wall clocks differ. So the result only
+// decides whether it is worthwhile to observe the holder for a lease, and never that the
+// holder is dead.
 func LooksDead(written time.Time, lease time.Duration, wall time.Time) bool {
 	return !written.IsZero() && wall.Sub(written) >= lease
 }
 
-// soon returns a pause that is short beside the given age of a grant: a quarter of a second
-// until the age is five seconds, and a twentieth of the age from then on. A long wait
-// therefore polls rarely.
+// soon returns a pause that is short compared with the given age of a grant. It is a
+// quarter of a second up to an age of five seconds, and a twentieth of the age from then
+// on. So a waiter polls rarely in a long wait.
 func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, age/20) }
 
-// Pause returns the time between two reads of a grant of the given age, a random time from half
-// to one and a half of a mean. The mean is the age, or soon(age) if that is less, within
-// low and high. Random pauses keep waiters apart; a wider range would make the mean wait
-// longer for as many reads. A waiter comes late by at most a tenth of a hold of five
-// seconds or more.
+// Pause returns the time between two reads of a grant of the given age, a random time from
+// half to one and a half of a mean. The mean is the age, or soon(age) if that is less,
+// limited to the range from low to high. Random pauses keep waiters apart. A wider range
+// would make the average wait longer for the same number of reads. A waiter comes late by
+// at most a tenth of a hold of five seconds or more.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }
 
 // headPause is the longest pause of the head of a queue, however old the grant is. Only one
-// waiter reads so often, and the key is idle for half of the pause on average.
+// waiter of a queue reads this often, and the key is idle for half of the pause on average.
 const headPause = 250 * time.Millisecond
 
-// pause returns the time between two reads of a grant of the given age. The head pauses for a
-// tenth of the age, and a quarter of a second at most. Those behind it have more time. No
-// pause is random, as waiters in a queue do not race.
+// pause returns the time between two reads of a grant of the given age. The head pauses for
+// a tenth of the age, and for a quarter of a second at most. Waiters behind the head have
+// more time. Pauses are not random, as waiters in a queue do not race.
 func (p Position) pause(age time.Duration) time.Duration {
 	const least = time.Millisecond
 	roundTrip := max(p.RoundTrip, least)

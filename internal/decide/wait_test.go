@@ -91,8 +91,8 @@ func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 func TestTakeoverByClockWaitsForExpirySkewAndStep(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
-		expires time.Duration // after wall
-		want    time.Duration // after now
+		expires time.Duration // expiry time, as a time after wall
+		want    time.Duration // time of death, as a time after now
 	}{
 		{20 * time.Second, 23 * time.Second},
 		{-2 * time.Second, time.Second},
@@ -149,8 +149,8 @@ func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
 	}
 }
 
-// The longer a hold is, the more rarely a waiter reads. Yet it is late by a small part of
-// its wait at most.
+// The longer a key is held, the more rarely a waiter reads. Still, the waiter is late by at
+// most a small part of its wait.
 func TestWaiterReadsFourTimesASecondBehindShortHold(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
@@ -176,8 +176,8 @@ func TestWaiterReadsFourTimesASecondBehindShortHold(t *testing.T) {
 	}
 }
 
-// A release comes at a random moment, in a long pause more likely than in a short one. So
-// the more pauses differ, the later a waiter is for as many reads.
+// A release comes at a random moment, which is more likely to be in a long pause than in a
+// short one. So with the same number of reads, a waiter is later if its pauses differ more.
 func TestWaiterIsLateByAboutHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
@@ -219,7 +219,8 @@ func TestHandOverLeaseIsHalfOfReleasersWithinBounds(t *testing.T) {
 	}
 }
 
-// Any waiter may become head unseen: the pauses leave most of the lease that it trusts.
+// Any waiter may become the head before it reads this in the record. After its pause, most
+// of the lease that it trusts must be left.
 func TestPauseInQueueIsAtMostQuarterOfTrust(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ own, held, want time.Duration }{
@@ -280,7 +281,7 @@ func TestJoinsAreSixteenAndOneMoreEveryFourSeconds(t *testing.T) {
 		{2 * time.Second, 4 * time.Second, 0},
 		{4 * time.Second, 44 * time.Second, 10},
 		{44 * time.Second, 46 * time.Second, 1},
-		{time.Hour, time.Hour + 2*time.Second, 16}, // full again, and no fuller
+		{time.Hour, time.Hour + 2*time.Second, 16}, // the limit is full again, but does not grow further
 	} {
 		if n := take(began+tc.from, began+tc.to); n != tc.want {
 			t.Errorf("from %v to %v: %d, want %d", tc.from, tc.to, n, tc.want)

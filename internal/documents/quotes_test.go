@@ -9,15 +9,15 @@ import (
 	"testing"
 )
 
-// sources matches the files that pages quote: tests, and programs that tests run.
+// sources matches the files from which pages quote: tests, and programs that tests run.
 var sources = []string{
 	"*_test.go", "*/*_test.go", "internal/documents/snippets_test.go", "contrib/*/*_test.go", "examples/*/main.go",
 	"proof/interop/adapters/*.go", "proof/interop/fencing/*.go",
 }
 
-// unquoted lists the blocks of Go that are in no source.
+// unquoted lists the Go blocks in pages that are not quoted from any source.
 var unquoted = []struct {
-	path, has string // the block's page, and a text that only this block has
+	path, has string // the page of the block, and a text that only this block contains
 	why       string
 }{
 	{"docs/integrations.md", "gocron.NewTask(", "it is a part of a program with gocron; ExampleNoWait has the call"},
@@ -35,7 +35,8 @@ var (
 	checked = regexp.MustCompile(`(?m)^if err != nil \{\n.*\(?err\)?\n\}\n`)
 )
 
-// plain returns lines of Go without indentation, alignment, checks of errors, and remarks at their ends.
+// plain returns lines of Go without indentation, alignment, error checks and trailing
+// comments.
 func plain(text string) string {
 	var lines strings.Builder
 	lines.WriteString("\n")

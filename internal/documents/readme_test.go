@@ -44,8 +44,8 @@ func TestREADMEShowsTheLinesOfTheDemo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The first pattern of this script is what the demo prints: TestScripts/demo checks
-	// that.
+	// The first pattern of this script matches the output of the demo; TestScripts/demo
+	// checks it.
 	script, err := os.ReadFile("internal/cli/testdata/script/demo.txtar")
 	if err != nil {
 		t.Fatal(err)
@@ -74,7 +74,7 @@ func TestLeaseTableIsCalculated(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		every, margin := lease/4, lease/10 // Config's defaults
+		every, margin := lease/4, lease/10 // defaults of Config
 		for i, want := range []time.Duration{lease, every, margin, lease, lease - margin - every} {
 			if got, err := time.ParseDuration(row[i+1]); got != want || err != nil {
 				t.Errorf("%s: column %d is %s, and should be %v", row[1], i+1, row[i+1], want)
@@ -86,7 +86,7 @@ func TestLeaseTableIsCalculated(t *testing.T) {
 	}
 }
 
-// These match an error's name in a document and in errors.go.
+// These expressions match the names of errors in a document and in errors.go.
 var (
 	errorListed   = regexp.MustCompile("`(\\*?)((?:Err[A-Z]\\w*)|(?:[A-Z]\\w*Error))`")
 	errorDeclared = regexp.MustCompile(`(?m)^\t(Err[A-Z]\w*) += |^type ([A-Z]\w*Error) struct`)

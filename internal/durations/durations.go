@@ -1,9 +1,11 @@
 // Package durations adds, subtracts and multiplies durations without overflow: a result
 // that does not fit becomes the longest or shortest duration. A lease may have any length.
-// With plain arithmetic, one that is close to the longest time.Duration would expire at
-// once. All sums with the time of a clock, and all products of a length that a user chose,
-// are computed here. The package imports nothing but the standard library, so that the
-// watchdog, which must start fast, can use it.
+// With plain arithmetic, a lease close to the longest time.Duration would expire at once.
+// All sums with the time of a clock, and all products of a length that a user chose, are
+// computed here.
+//
+// The package imports only the standard library, so that the watchdog, which must start
+// fast, can use it.
 package durations
 
 import (
@@ -61,7 +63,7 @@ func Scale(d time.Duration, f float64) time.Duration {
 	switch {
 	case d == 0:
 		return 0
-	case scaled >= math.MaxInt64: // MaxInt64 as a float64 is one more
+	case scaled >= math.MaxInt64: // MaxInt64 as a float64 is rounded up by one
 		return longest
 	case scaled <= math.MinInt64:
 		return shortest

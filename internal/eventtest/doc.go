@@ -1,3 +1,3 @@
-// Package eventtest runs a process that goes through everything for which package leasehold
-// has events, and returns the totals. Adapters for metrics are tested against them.
+// Package eventtest runs a process that causes every kind of event that package leasehold
+// has, and returns the totals. Adapters for metrics are tested against these totals.
 package eventtest

@@ -17,15 +17,15 @@ import (
 
 // Life is the totals of all events of a process.
 type Life struct {
-	Grants      map[string]int // by the adapters' word for how the key was acquired
+	Grants      map[string]int // number of grants, by the adapters' word for how the key was acquired
 	Lost        map[leasehold.LostReason]int
 	Held        []time.Duration // how long each grant was held, shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
-	Commits     map[string]int // by the adapters' word for the outcome
-	Unreleased  int            // releases that failed
-	Done        int            // calls whose work was done before
+	Commits     map[string]int // number of commits, by the adapters' word for the outcome
+	Unreleased  int            // number of releases that failed
+	Done        int            // number of calls whose work had been done before
 	Requests    int
 }
 
@@ -36,7 +36,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		switch e.Kind { // the number of renewals differs between lives
+		switch e.Kind { // these are counted, as their number differs between lives
 		case leasehold.EventRenewed:
 			renewals.Add(1)
 		case leasehold.EventRenewError:
@@ -94,7 +94,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	lab.Elapse(5*time.Minute - time.Second)
 	life.Throttled = 2
 
-	// Commits: one that does not land, one that does.
+	// Two commits: one that fails, and one that is applied.
 	var failed *leasehold.CommitError
 	if err := long.Commit(ctx, []types.TransactWriteItem{missing()}); !errors.As(err, &failed) {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	life.Commits = map[string]int{"landed": 1, "failed": 1}
 	life.Held = append(life.Held, 5*time.Minute)
 
-	// One broken lock is found by a renewal, and one by its release.
+	// Two broken locks: a renewal finds the first, and its release finds the second.
 	granted := time.Now()
 	broken := w.Acquire(ctx, c, "broken")
 	w.Break(other, "broken")
@@ -127,12 +127,12 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		t.Fatalf("release without a network: %v", err)
 	}
 	wire.Mend()
-	lab.Elapse(2 * time.Second) // it is repeated in the background, and frees the key
+	lab.Elapse(2 * time.Second) // the release is repeated in the background, and frees the key
 	life.Unreleased = 1
 	life.Held = append(life.Held, 4*time.Second)
 
-	// The network fails for longer than a lease: another client has the lock by the time it
-	// is released.
+	// The network fails for longer than a lease. When the lock is released, another client
+	// already holds the key.
 	expired := w.Acquire(ctx, c, "expired")
 	wire.Cut()
 	<-expired.Context().Done()
@@ -148,12 +148,12 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	life.Requests = len(wire.Sent()) - 1 // minus the renewal that found the lock broken: a loss has no count of requests
+	life.Requests = len(wire.Sent()) - 1 // without the renewal that found the lock broken: a loss has no count of requests
 	slices.Sort(life.Held)
 	return life
 }
 
-// release releases a lock that has been lost.
+// release releases a lock that has been lost, and expects ErrLost.
 func release(ctx context.Context, t testing.TB, lock *leasehold.Lock) {
 	t.Helper()
 	if err := lock.Release(ctx); !errors.Is(err, leasehold.ErrLost) {

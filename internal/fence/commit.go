@@ -18,8 +18,8 @@ import (
 
 // Locks is the set of locks whose grants guard a commit.
 type Locks interface {
-	// Trusted reports whether all the locks are trusted. If not, nothing is sent, except to
-	// find out the outcome of a request without an answer.
+	// Trusted reports whether all the locks are trusted. If not, the commit sends nothing,
+	// except to find out the outcome of a request without an answer.
 	Trusted() bool
 
 	// LockSession waits until this commit may send a request, and blocks other commits
@@ -36,37 +36,37 @@ type Commit struct {
 	env    *core.Env
 	locks  Locks
 	token  token
-	writes *request // the writes with the guards
-	guards *request // the guards alone
+	writes *request // request with the writes and the guards
+	guards *request // request with the guards alone
 
 	requests   int
 	unanswered bool // a request has had no answer
 
 	mu       sync.Mutex    // guards the fields below
-	left     bool          // the caller has left: nothing more is sent
+	left     bool          // the caller has left: the commit sends nothing more
 	lastErr  error         // error of the last request that has ended
-	inFlight chan struct{} // closed when the SDK no longer reads the caller's values for the request in flight; nil if there is none
+	inFlight chan struct{} // closed when the SDK no longer reads the caller's values for the request in flight; nil if none is in flight
 }
 
 // Result is the outcome of a commit.
 type Result struct {
 	Step     decide.Step                // Committed, NotHeld, Cancelled, Rejected, GiveUp or Doubtful
-	Err      error                      // error of the last request; if Cancelled, of the request whose writes failed
-	Writes   []types.CancellationReason // Cancelled: the reasons, one for each write
-	Failed   []FailedGuard              // NotHeld: at least one guard
+	Err      error                      // error of the last request; if Cancelled, error of the request whose writes failed
+	Writes   []types.CancellationReason // if Cancelled, one reason for each write
+	Failed   []FailedGuard              // if NotHeld, the guards that failed, at least one
 	Requests int
 	Took     time.Duration
 }
 
 // FailedGuard is a guard that failed.
 type FailedGuard struct {
-	Guard int           // its index among the guards
-	Item  protocol.Item // the item whose condition failed; nil if there is none, or if the engine does not return it
+	Guard int           // index of the guard among the guards
+	Item  protocol.Item // the item whose condition failed; nil if there is no item, or if the engine does not return it
 }
 
-// New prepares a commit of writes. ends are sent with them: for each lock its guard or its
-// release. guards are the guards of all locks, in the same order. Package records makes the
-// condition of a guard.
+// New prepares a commit of writes. ends are sent with the writes: for each lock, its guard
+// or its release. guards are the guards of all locks, in the same order. Package records
+// makes the condition of a guard.
 func New(env *core.Env, locks Locks, writes, ends, guards []types.TransactWriteItem) *Commit {
 	id := protocol.NewVersion()
 	form := func(items []types.TransactWriteItem) *request {
@@ -152,12 +152,12 @@ func (c *Commit) send(ctx context.Context, r *request) (_ decide.CommitReply, se
 	c.requests++
 	c.unanswered = c.unanswered || reply.Effect == decide.Unknown
 	c.answered(err)
-	read() // a wrapper of the SDK may drop the option that calls read
+	read() // called here too, as a wrapper of the SDK may drop the option that calls read
 	return reply, true, err
 }
 
-// begin marks a request as in flight. It returns nil if none may be sent. A caller that
-// leaves after that does not know the outcome.
+// begin marks a request as in flight. It returns nil if no request may be sent. If the
+// caller leaves after begin, it does not learn the outcome.
 func (c *Commit) begin(ctx context.Context) (inFlight chan struct{}) {
 	if ctx.Err() != nil || !c.unanswered && !c.locks.Trusted() {
 		return nil
@@ -177,8 +177,8 @@ func (c *Commit) answered(err error) {
 	c.inFlight, c.lastErr = nil, err
 }
 
-// LastErr returns the error of the last request that has ended. It wrote nothing, as far as
-// is known.
+// LastErr returns the error of the last request that has ended. As far as is known, that
+// request wrote nothing.
 func (c *Commit) LastErr() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

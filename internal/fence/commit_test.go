@@ -27,7 +27,7 @@ const (
 	answered  fate = "answered"
 	replyLost fate = "reply lost"
 	lost      fate = "lost"
-	late      fate = "late" // it arrives after a later request, or after the commit has ended
+	late      fate = "late" // the request arrives after a later request, or after the commit has ended
 	throttled fate = "throttled"
 	refused   fate = "refused"
 )
@@ -47,12 +47,12 @@ type event struct {
 	fate   fate
 }
 
-// table is DynamoDB as a commit knows it: a guard, a write with a condition, and the
-// request that has used the token. It is also the network in between.
+// table is DynamoDB as seen by a commit: a guard, a write with a condition, and the request
+// that has used the token. It is also the network between them.
 type table struct {
-	attempts.DB // nil, as only TransactWriteItems is called
+	attempts.DB // nil, as a commit calls only TransactWriteItems
 
-	held, open bool // whether the conditions of the guard and of the write hold
+	held, open bool // whether the conditions of the guard and of the write are true
 	used       string
 	applied    int
 	late       []*dynamodb.TransactWriteItemsInput
@@ -175,8 +175,8 @@ const (
 )
 
 // TestCommitOutcomeIsTrueInEveryCourse plays every course of three requests. A write that
-// is reported as written was written once, and one that is reported as not written never
-// is, even after all late requests have arrived.
+// is reported as written was written exactly once. A write that is reported as not written
+// is never written, even after all late requests have arrived.
 func TestCommitOutcomeIsTrueInEveryCourse(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
@@ -260,7 +260,7 @@ func TestCommitDoesNotBeginAfterTrustHasEnded(t *testing.T) {
 
 func TestCommitSendsNothingAfterItsContextHasEnded(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
-	tb := &table{held: true, open: true, turn: cancel} // while the commit waits to send
+	tb := &table{held: true, open: true, turn: cancel} // cancelled while the commit waits to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
 		t.Errorf("step %v, %d requests, applied %d times", r.Step, r.Requests, tb.applied)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// DynamoDB forgets an idempotency token after ten minutes, and so does the engine: after
-// that, a repeated commit would be another commit.
+// DynamoDB forgets an idempotency token after ten minutes, and so does the engine. A commit
+// that is repeated after that would be another commit.
 func TestCommitIsNotRepeatedUnderTokenAgedInSuspend(t *testing.T) {
 	for name, meanwhile := range map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
@@ -33,7 +33,7 @@ func TestCommitIsNotRepeatedUnderTokenAgedInSuspend(t *testing.T) {
 				wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 					_, _ = r.Send()
 					time.Sleep(20 * time.Minute)
-					k.Mono.Store(int64(-20 * time.Minute)) // the machine was suspended
+					k.Mono.Store(int64(-20 * time.Minute)) // the monotonic clock stopped while the machine was suspended
 					meanwhile(w)
 					return nil, lab.ErrReset
 				}))
@@ -73,7 +73,7 @@ func TestCommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
 		wire.Sent()
 		wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
 			_, _ = r.Send()
-			keys.pause.Store(int64(11 * time.Minute)) // between the check of the token's age and the signing
+			keys.pause.Store(int64(11 * time.Minute)) // the pause lies between the check of the token's age and the signing
 			return nil, lab.ErrReset
 		}))
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -84,7 +84,8 @@ func TestCommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
 		}
 		w.WantLog("1")
 
-		// A commit whose first request was delayed has written nothing, and returns that.
+		// A commit whose first request was delayed has written nothing, and its error says
+		// so.
 		keys.pause.Store(int64(11 * time.Minute))
 		err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "2")))
 		if err == nil || errors.Is(err, leasehold.ErrUnknownOutcome) || lab.Commits(wire.Sent()) != 0 {

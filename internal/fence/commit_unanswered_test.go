@@ -47,8 +47,8 @@ func TestCommitWhoseReplyIsLostLandsOnce(t *testing.T) {
 						bodies = append(bodies, c.Body)
 					}
 				}
-				// The same bytes means the same token, and the members of every map in the
-				// same order.
+				// The same bytes mean the same token, and the same order of the members of
+				// every map.
 				if len(bodies) != 4 || !slices.ContainsFunc(bodies, func(b []byte) bool { return bytes.Equal(b, bodies[0]) }) {
 					t.Errorf("%d requests", len(bodies))
 				}
@@ -188,7 +188,7 @@ func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
 	})
 }
 
-// Here the first request arrives before its token is used up by the guards alone.
+// The first request arrives before the guards alone use up its token.
 func TestFailedWriteAfterLateRequestHasLanded(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},
@@ -208,7 +208,7 @@ func TestFailedWriteAfterLateRequestHasLanded(t *testing.T) {
 						return nil, lab.ErrReset
 					},
 					func(r *lab.Request) (*http.Response, error) {
-						res, err := r.Send() // fails
+						res, err := r.Send() // this attempt fails
 						w.Open("a")
 						_, _ = lost()
 						return res, err

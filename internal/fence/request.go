@@ -22,7 +22,7 @@ import (
 type request struct {
 	in     *dynamodb.TransactWriteItemsInput
 	guards int    // number of guards, which are the last items
-	body   []byte // the bytes of the first attempt
+	body   []byte // body of the first attempt
 }
 
 // send sends the request once. read is called when the SDK has read the caller's
@@ -67,8 +67,8 @@ func (r *request) inTheSameBytes(read func()) func(*dynamodb.Options) {
 }
 
 // tokenUse is how long requests may be signed under one token. DynamoDB keeps a token for
-// ten minutes after the first request that used it was completed (API reference,
-// TransactWriteItems), and accepts no request that was signed more than five minutes before
+// ten minutes after the completion of the first request that used it (API reference,
+// TransactWriteItems). It accepts no request that was signed more than five minutes before
 // it arrives.
 const tokenUse = 5 * time.Minute
 
@@ -84,9 +84,9 @@ type token struct {
 // isOld reports whether DynamoDB may soon forget the token.
 func (t *token) isOld() bool { return t.env.Now().Since(t.since) >= tokenUse }
 
-// checkWhenSigned makes the SDK check the token's age when it has signed a request. A
-// process that was paused may sign it long after it decided to send it, and DynamoDB
-// accepts it for five minutes from then.
+// checkWhenSigned makes the SDK check the token's age when it has signed a request. After a
+// pause, a process may sign a request long after it decided to send it. DynamoDB accepts a
+// request for five minutes after it was signed.
 func (t *token) checkWhenSigned(o *dynamodb.Options) {
 	check := func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
 		if t.isOld() {

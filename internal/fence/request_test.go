@@ -29,8 +29,8 @@ func TestCommitWorksWithWrapperThatDropsOptions(t *testing.T) {
 		if err := lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))); err != nil {
 			t.Error(err)
 		}
-		// It is not known when the SDK has read the caller's values, so the caller waits
-		// for the reply.
+		// The commit does not learn when the SDK has read the caller's values, so the
+		// caller waits for the reply.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "2"))); err != nil {

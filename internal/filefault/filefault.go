@@ -1,6 +1,7 @@
-// Package filefault knows the faults of a local store's file: whether they pass by themselves, and what to do about them. Packages that handle such errors share it:
-// boltstore marks the lasting ones, the engine refuses requests with Code, which no client
-// repeats, and the command gives the advice.
+// Package filefault describes the faults of a local store's file: whether they end by
+// themselves, and how to repair them. Packages that handle such errors share it. Package
+// boltstore marks the lasting errors. The engine refuses requests with Code, which no
+// client repeats. The command gives the advice.
 package filefault
 
 import (
@@ -15,7 +16,8 @@ type Fault struct {
 	passes bool
 }
 
-// faults are in order: the text of an error may contain that of a later one.
+// faults are in order of precedence: the text of an error may also contain the text of a
+// later fault.
 var faults = []struct {
 	err syscall.Errno
 	Fault

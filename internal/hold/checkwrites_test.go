@@ -49,7 +49,7 @@ func TestInvalidCommitIsRejectedBeforeItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
-		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")})) // a caller may write the row of another client's session
+		many := lab.Writes(put("locks", map[string]types.AttributeValue{"key": lab.Str("other"), "x": lab.Str("y")})) // writes the row of another client's session, as a caller may do
 		for i := range 98 {
 			many = append(many, lab.Note(fmt.Sprint(i), "1"))
 		}

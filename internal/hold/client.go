@@ -20,20 +20,20 @@ type Holds struct {
 	*core.Env
 	keys   *acquire.Keys
 	leases *lease.Leases
-	timing lease.Timing // for sessions, and for locks whose caller has chosen no other lease
+	timing lease.Timing // timing of sessions, and of locks whose caller has chosen no other lease
 
 	shared    bool           // locks are held under a session
 	beginning ctxmutex.Mutex // held by the call that begins a session
 	session   atomic.Pointer[session]
 
 	failing  failing
-	resumes  indoubt.Attempts[string] // attempts to resume a grant, by its id
+	resumes  indoubt.Attempts[string] // unresolved attempts to resume a grant, by the grant's id
 	resuming resuming
-	result   error // the error of Close, for later calls
+	result   error // the error of Close, returned by later calls of Close
 
 	mu      sync.Mutex // guards the fields below; never held across I/O
 	held    map[*Lock]int
-	grants  int                // number of grants so far; locks are sorted by it
+	grants  int                // number of grants so far; locks are sorted by the number of their grant
 	unfreed map[*Lock]struct{} // locks whose release has failed and is repeated by a timer
 }
 
@@ -56,12 +56,12 @@ func (c *Holds) Locks() []*Lock {
 	return slices.SortedFunc(maps.Keys(c.held), func(a, b *Lock) int { return cmp.Compare(c.held[a], c.held[b]) })
 }
 
-// Holds reports whether this client holds key by that grant.
+// Holds reports whether this client holds key by the given grant.
 func (c *Holds) Holds(key protocol.Key, grant string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for h := range c.held {
-		if h.key == key && h.grant == grant { // a client may have several grants of one key, as one is being released
+		if h.key == key && h.grant == grant { // a client may have several grants of one key, while one of them is being released
 			return true
 		}
 	}

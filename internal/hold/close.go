@@ -48,7 +48,7 @@ type closer struct {
 	wg      sync.WaitGroup
 
 	mu   sync.Mutex // guards the fields below
-	busy bool       // a function in Do has not returned
+	busy bool       // a function in Do has not returned in time
 	errs []error
 }
 
@@ -67,12 +67,12 @@ func (c *Holds) byTrust() []*Lock {
 // freeAll frees each lock once no function in Do works under it. The locks of a session are
 // freed together, by one write that ends the session, if their functions return within half
 // of the grace. Otherwise they are freed one by one, so that a function that does not
-// return delays its own lock only. unfreed are locks whose release has failed before.
+// return delays only its own lock. unfreed are locks whose release has failed before.
 func (cl *closer) freeAll(held, unfreed []*Lock) {
 	patience, cancel := context.WithTimeout(cl.limit, cl.c.ReleaseGrace/2)
 	defer cancel()
 	for _, h := range held {
-		h.cancelHandles(core.ErrClosed) // so that functions in Do stop; until they have, the lease is renewed
+		h.cancelHandles(core.ErrClosed) // tells functions in Do to stop; until they have stopped, the lease is renewed
 	}
 	for _, h := range unfreed {
 		cl.freeOne(h)
@@ -163,8 +163,8 @@ type closeError struct {
 }
 
 func (e *closeError) Error() string {
-	// Prefer an error that was answered, as it shows the cause; the others were in flight
-	// at the end.
+	// Prefer an error that was answered, as it shows the cause. The other requests were in
+	// flight when Close gave up.
 	answered := slices.IndexFunc(e.errs, func(err error) bool { return !errors.Is(err, attempts.ErrUnknownOutcome) })
 	one := visible.Message(e.errs[max(answered, 0)].Error())
 	if len(e.errs) == 1 {
@@ -204,7 +204,7 @@ func (h *Lock) waitForDo(until context.Context) bool {
 	}
 }
 
-// endedContext returns a context that has ended. A release with it takes at most
+// endedContext returns a context that has ended. A release with this context takes at most
 // ReleaseGrace.
 func endedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())

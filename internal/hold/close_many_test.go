@@ -18,7 +18,7 @@ import (
 )
 
 // server processes a limited number of requests at a time; others wait. It records the
-// releases, and the most requests that were sent to it at a time.
+// releases, and the largest number of them that were in flight at one time.
 type server struct {
 	places chan struct{}
 	takes  time.Duration
@@ -59,17 +59,17 @@ func newServer(places int, takes time.Duration) *server {
 
 func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
 	thousands := 10_000
-	if lab.Race { // make test runs it without the race detector
+	if lab.Race { // make test also runs this test without the race detector
 		thousands = 600
 	}
 	for name, tc := range map[string]struct {
 		locks  int
 		places int
 		takes  time.Duration
-		most   int // requests sent to it at a time; more than the limit, as hanging ones lose their slots
+		most   int // largest number of releases in flight; may exceed the limit, as hanging releases lose their slots
 	}{
 		"128 at a time": {thousands, 128, 5 * time.Millisecond, 128},
-		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // if all were sent at once, half of them would time out
+		"one at a time": {600, 1, 10 * time.Millisecond, 256}, // if all requests were sent at once, half of them would time out
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -103,7 +103,7 @@ func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
 func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		for i := range 64 { // each is trusted for less than the one before
+		for i := range 64 { // each lock is trusted for less time than the one before
 			w.Acquire(c, fmt.Sprint(i), leasehold.WithLease(100*time.Second-time.Duration(i)*time.Second))
 		}
 		s := newServer(16, 5*time.Millisecond)
@@ -122,7 +122,7 @@ func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 func TestHangingReleaseDoesNotDelayOthers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
-		for i := range 40 { // these are trusted for less than the others
+		for i := range 40 { // these locks are trusted for less time than the others
 			w.Acquire(c, fmt.Sprint("hung/", i), leasehold.WithLease(10*time.Second))
 		}
 		for i := range 100 {
@@ -174,7 +174,7 @@ func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
 				if !errors.As(err, &op) {
 					t.Errorf("close: %v", err)
 				}
-				lab.Elapse(3 * time.Second) // requests in flight have no answer
+				lab.Elapse(3 * time.Second) // let the requests in flight, which have no answer, end
 			})
 		})
 	}
@@ -194,7 +194,7 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 			case !sent.Swap(true):
 				return nil, lab.ErrReset
 			}
-			return lab.Refusal(400, "AccessDeniedException"), nil // the first to end
+			return lab.Refusal(400, "AccessDeniedException"), nil // this release ends first
 		})
 		ctx, cancel := context.WithTimeout(t.Context(), 6*time.Second)
 		defer cancel()

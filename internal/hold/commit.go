@@ -49,14 +49,14 @@ func (g *Group) commit(t *transaction) error {
 		return notSent(late, attempts.Cause(t.ctx))
 	}
 	result, err := t.run()
-	leave() // before the caller learns of it, and may commit again or release the locks
+	leave() // unlock before the caller learns the result, and may commit again or release the locks
 	t.report(result, err)
 	return err
 }
 
-// CommitAndRelease does what Commit does, and frees the keys in the same transaction or, if
-// the writes were not applied, after it. wrong is a reason why nothing can be committed,
-// such as terms that cannot be kept: then the keys are only freed.
+// CommitAndRelease does what Commit does, and also frees the keys: in the same transaction
+// or, if the writes were not applied, after it. wrong is a reason why nothing can be
+// committed, such as terms that cannot be kept; if it is set, the keys are only freed.
 func (g *Group) CommitAndRelease(ctx context.Context, writes []types.TransactWriteItem, terms []Terms, wrong error) error {
 	rs, err := g.releases(terms), wrong
 	if err == nil {
@@ -107,8 +107,8 @@ func withReleases(err error, released []error) error {
 }
 
 // afterCommitError is the error of a release without an answer, after a commit that has
-// written nothing. It matches what it wraps, except ErrUnknownOutcome: callers would take
-// that for the outcome of the commit.
+// written nothing. It matches the errors that it wraps, except ErrUnknownOutcome: callers
+// would take ErrUnknownOutcome for the outcome of the commit.
 type afterCommitError struct{ error }
 
 func (e afterCommitError) Is(target error) bool {
@@ -125,7 +125,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	defer stop()
 	limit, cancel := c.AtLeastGrace(ctx, ctx)
 	defer cancel()
-	var ended error // a loss here keeps the commit from being sent, while the other releases have begun
+	var ended error // if set, a lock was lost: the commit is not sent, but the other releases have begun
 	for i, r := range rs {
 		ended = cmp.Or(ended, g.handles[i].begin(limit, r))
 	}
@@ -146,13 +146,13 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 		if err != nil {
 			notDone(rs)
 		}
-		c.Detach(func() { // the outcome of the commit does not depend on it
+		c.Detach(func() { // this runs in the background, as the outcome of the commit does not depend on it
 			defer leave()
 			left := slices.DeleteFunc(slices.Clone(rs), func(r *release) bool { return r.handle != nil || r.ended() })
 			inParallel(len(left), func(i int) { left[i].free() })
 		})
 	})
-	for _, r := range rs { // a later release of another handle must not wait for this one
+	for _, r := range rs { // drop the handles now: a later release of another handle must not wait for this release
 		r.drop(limit)
 	}
 	if unknown != nil {
@@ -162,7 +162,7 @@ func (g *Group) commitAndRelease(ctx context.Context, rs []*release, writes []ty
 	for i, r := range rs {
 		released[i] = r.wait(limit)
 	}
-	if err == nil { // a release that was not part of the commit does not change its result
+	if err == nil { // releases that were not part of the commit do not change its result
 		return nil
 	}
 	return withReleases(err, released)
@@ -195,11 +195,12 @@ func (l *Handle) begin(limit context.Context, r *release) error {
 }
 
 // commitWithReleases sends writes and releases in one transaction. Where other handles
-// share a grant, a guard takes the place of the release. If the transaction was committed,
-// it ends all the releases; it also ends those of locks that turn out to be lost. The other releases learn what the transaction may have written. now is set to the transaction in
-// progress.
+// share a grant, a guard replaces the release. If the transaction was committed,
+// commitWithReleases ends all the releases. If not, it ends the releases of locks that turn
+// out to be lost; the other releases learn what the transaction may have written. now is
+// set to the transaction in progress.
 func (c *Holds) commitWithReleases(ctx context.Context, rs []*release, writes []types.TransactWriteItem, now *attempts.Latest) error {
-	fs := make([]*freeing, len(rs)) // nil for a grant that others share
+	fs := make([]*freeing, len(rs)) // each element is nil if other handles share the grant
 	sent := make([]releaseAttempt, len(rs))
 	ends := make([]types.TransactWriteItem, len(rs))
 	for i, r := range rs {
@@ -243,9 +244,9 @@ func notSent(h *Lock, cause error) error {
 	return h.c.Errorf("commit", h.key, "nothing was sent: %w", cause)
 }
 
-// Commits of one lock exclude each other and its release, by h.committing. So they do not
-// conflict, and none finds the record changed by another. Renewals wait for them if there
-// is time.
+// Commits of one lock exclude each other and the lock's release, by h.committing. So they
+// do not conflict, and none finds the record changed by another. Renewals wait for commits
+// if there is time.
 
 // takeTurns sorts holds and locks the committing mutex of each, in that order, which all
 // callers use. The caller must call leave. If limit ends first, late is the lock whose

@@ -20,7 +20,7 @@ type sharedGrant struct {
 	c            *leasehold.Client
 	wire         *lab.Wire
 	outer, inner *leasehold.Lock
-	group        *leasehold.Group // the lock of inner; nil if it is alone
+	group        *leasehold.Group // group of inner and "other"; nil if inner is alone
 }
 
 func newSharedGrant(t *testing.T, w *lab.World, cfg leasehold.Config, grouped bool) *sharedGrant {
@@ -49,7 +49,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 
 func TestAppliedCommitOfSharedHandleSucceeds(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
-	for name, between := range map[string]func(s *sharedGrant){ // between the applied commit and its reply
+	for name, between := range map[string]func(s *sharedGrant){ // called between the applied commit and its reply
 		"nothing":                  func(*sharedGrant) {},
 		"granted to another":       func(s *sharedGrant) { s.Steal("job") },
 		"and the other key":        func(s *sharedGrant) { s.Steal("other") },
@@ -134,8 +134,8 @@ func TestGroupWithSharedLockFreesOthersWithItsWrites(t *testing.T) {
 	})
 }
 
-// Two handles commit at once. Neither may free the key before the other's writes, and the
-// last one frees it.
+// Two handles commit at the same time. Neither may free the key before the other handle's
+// writes are applied, and the last handle frees the key.
 func TestCommitAndReleaseByAllHandlesAtOnceLands(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
@@ -209,7 +209,7 @@ func TestUnansweredCommitDoesNotDelayOtherHandles(t *testing.T) {
 		if err := s.commitAndRelease(ctx, "1"); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Errorf("error %v", err)
 		}
-		s.wire.SetFault(nil) // the request is still in flight
+		s.wire.SetFault(nil) // the first request is still in flight
 		w.Release(s.outer)
 		if !w.IsReleased("job") {
 			t.Error("not free after its last handle")

@@ -50,7 +50,7 @@ func TestReleaseAfterCommitHandsKeyOver(t *testing.T) {
 	})
 }
 
-func TestUnseenCommitAndReleaseIsRecognised(t *testing.T) {
+func TestCommitAndReleaseWithLostReplyIsRecognised(t *testing.T) {
 	for name, opts := range map[string][]leasehold.ReleaseOption{"kept": nil, "deleted": {leasehold.DeleteOnRelease(true)}} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -60,7 +60,8 @@ func TestUnseenCommitAndReleaseIsRecognised(t *testing.T) {
 				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), opts...); err != nil {
 					t.Errorf("its reply lost: %v", err)
 				}
-				// The repetition is not answered either, as long as its caller has time.
+				// The repeated request is not answered either, as long as its caller has
+				// time.
 				lock = w.Acquire(c, "job")
 				mute := func(r *lab.Request) (*http.Response, error) {
 					_, _ = r.Send()
@@ -206,7 +207,7 @@ func TestCommitAndReleaseIsNotCutShortByEndOfLock(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
 		err := c.Do(t.Context(), "job", func(ctx context.Context, lock *leasehold.Lock) error {
-			ctx, cancel := context.WithTimeout(ctx, time.Minute) // the cause of a context that is bound to the lock
+			ctx, cancel := context.WithTimeout(ctx, time.Minute) // a context derived from the lock's has the same cause
 			defer cancel()
 			err := lock.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
@@ -290,7 +291,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 		first := make(chan error, 1)
 		go func() { first <- lock.Commit(t.Context(), lab.Writes(lab.Note("a", "1"))) }()
 		synctest.Wait()
-		// It waits for a commit that takes longer than the lease.
+		// This call waits for a commit that takes longer than the lease.
 		err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "2")))
 		var lost *leasehold.LostError
 		if !errors.As(err, &lost) || lost.Reason != leasehold.LostExpired {
@@ -383,7 +384,7 @@ func TestCommitAndReleaseEndsWithLockOfItsContext(t *testing.T) {
 }
 
 // While the lease lasted, no other client could be granted the key before the commit had
-// freed it. So another's grant shows that the commit was applied.
+// freed it. So another client's grant shows that the commit was applied.
 func TestUnansweredCommitAndReleaseIsProvenByNextGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -402,7 +403,7 @@ func TestUnansweredCommitAndReleaseIsProvenByNextGrant(t *testing.T) {
 			t.Errorf("never answered: %v", err)
 		}
 		next := w.Acquire(other, "job")
-		lab.Elapse(10 * time.Second) // the release after the commit is answered
+		lab.Elapse(10 * time.Second) // the release that follows the commit is answered in that time
 		if err := lock.Release(t.Context()); err != nil {
 			t.Errorf("released again: %v", err)
 		}

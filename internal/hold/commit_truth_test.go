@@ -36,7 +36,7 @@ func TestCommitAndReleaseUnknownIsNotLost(t *testing.T) {
 		other, _ := w.Client(lab.Config())
 		return w.Acquire(other, "job")
 	}
-	after := map[string]func(w *lab.World){ // the commit, in the record
+	after := map[string]func(w *lab.World){ // changes of the record after the commit
 		"another grant":          func(w *lab.World) { another(w) },
 		"another grant released": func(w *lab.World) { w.Release(another(w)) },
 		"no record":              func(w *lab.World) { w.Delete("job") },
@@ -92,7 +92,7 @@ func TestCommitUnknownIsNotLostWithItsContext(t *testing.T) {
 					ctx, cancel := lock.Bind(outer.Context())
 					defer cancel()
 					appliedUnheard(wire, func() {
-						wire.SetFault(lab.Cut) // the commit is repeated without an answer
+						wire.SetFault(lab.Cut) // repeated requests of the commit get no answer
 						w.Steal(lost)
 						if lost == "outer" {
 							_ = outer.Renew(t.Context())
@@ -103,7 +103,7 @@ func TestCommitUnknownIsNotLostWithItsContext(t *testing.T) {
 					isUnknownAlone(t, commit(ctx, lock))
 					w.WantLog("1")
 					wire.SetFault(nil)
-					lab.Elapse(time.Minute) // the first request returns
+					lab.Elapse(time.Minute) // let the requests in flight return
 				})
 			})
 		}
@@ -143,7 +143,7 @@ func TestCommitAndReleaseNotWrittenIsDefinite(t *testing.T) {
 				}
 				w.WantLog()
 				wire.SetFault(nil)
-				lab.Elapse(time.Minute) // the last requests return
+				lab.Elapse(time.Minute) // let the last requests return
 			})
 		})
 	}

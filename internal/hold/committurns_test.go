@@ -53,7 +53,7 @@ func TestCommitsOfOneLockTakeTurns(t *testing.T) {
 	})
 }
 
-// Each waits for the lock that it names first, and then locks both at once.
+// Each group waits for the lock that it names first, and then locks both locks at once.
 func TestCommitsOfOverlappingGroupsDoNotDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
@@ -92,7 +92,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 					time.Sleep(2 * time.Second)
 					return r.Send()
 				}))
-				// The caller has left while its commit is in flight.
+				// The caller of this commit leaves while the commit is in flight.
 				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 				defer cancel()
 				if err := lock.Commit(ctx, lab.Writes(lab.Note("a", "1"))); !errors.Is(err, leasehold.ErrUnknownOutcome) {
@@ -164,10 +164,10 @@ func TestReleaseWaitForCommitIsBounded(t *testing.T) {
 	})
 }
 
-func TestRenewalWaitsForACommitAQuarterOfTheTrustLeft(t *testing.T) {
+func TestRenewalWaitsForCommitForQuarterOfTrustLeft(t *testing.T) {
 	for name, tc := range map[string]struct{ commit, wait time.Duration }{
 		"a short one": {time.Second, time.Second},
-		"a long one":  {3 * time.Second, 2 * time.Second}, // while 8 s of trust are left
+		"a long one":  {3 * time.Second, 2 * time.Second}, // a quarter of the trust left, which is 8 s
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

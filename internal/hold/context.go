@@ -10,12 +10,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// lockContext is a context that reads the clock, so that it is right after a pause of the
-// process even before a timer has fired. It wraps an ordinary cancel context. That has the
-// cause, and package context attaches children to it without a goroutine.
+// lockContext is a context that reads the clock. So it is right after a pause of the
+// process, even before a timer has fired. It wraps an ordinary cancel context, which stores
+// the cause. Package context attaches children to the wrapped context without a goroutine.
 type lockContext struct {
 	context.Context
-	readClock func() // ends the context if the lock's time has run out
+	readClock func() // function that ends the context if the lock's time has run out
 	held      *heldKeys
 }
 
@@ -33,7 +33,7 @@ func heldKeysOf(ctx context.Context) *heldKeys {
 	return held
 }
 
-// Of returns the lock of that key that ctx belongs to, or nil if there is none that is
+// Of returns the lock of the given key that ctx belongs to, or nil if there is none that is
 // still held.
 func (c *Holds) Of(ctx context.Context, key protocol.Key) *Lock {
 	for h := heldKeysOf(ctx); h != nil; h = h.outer {
@@ -131,13 +131,13 @@ func bind(ctx context.Context, locks ...*Handle) (*lockContext, context.CancelFu
 	}
 }
 
-// besides returns a context that ends with ctx, but not when one of holds is released: ctx
-// may be bound to that lock, whose release must still be sent.
+// besides returns a context that ends with ctx, but not when one of holds is released. ctx
+// may be bound to that lock, and the release must still be sent.
 func besides(ctx context.Context, holds ...*Lock) (context.Context, context.CancelFunc) {
 	out, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	ends := []context.CancelFunc{func() { cancel(context.Canceled) }}
 	follow := func(ctx context.Context) {
-		bound := heldKeysOf(ctx).has(holds) // otherwise it is another lock whose release ends ctx
+		bound := heldKeysOf(ctx).has(holds) // if false, a release that ends ctx is the release of another lock
 		stop := context.AfterFunc(ctx, func() {
 			if cause := attempts.Cause(ctx); !bound || !errors.Is(cause, core.ErrReleased) {
 				cancel(cause)
@@ -146,8 +146,8 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 		ends = append(ends, func() { stop() })
 	}
 	follow(ctx)
-	// A release may have ended ctx. The contexts that it was bound from, and its deadline,
-	// still count.
+	// A release may have ended ctx. The contexts from which ctx was bound, and its
+	// deadline, still count.
 	for held := heldKeysOf(ctx); held != nil; held = held.outer {
 		if held.bound != nil && slices.Contains(holds, held.by) {
 			follow(held.bound)
@@ -156,7 +156,7 @@ func besides(ctx context.Context, holds ...*Lock) (context.Context, context.Canc
 	if deadline, ok := ctx.Deadline(); ok {
 		late, end := context.WithDeadline(context.Background(), deadline)
 		stop := context.AfterFunc(late, func() {
-			<-ctx.Done() // it has ended, or is just ending, so that it has a cause
+			<-ctx.Done() // ctx has ended, or is just ending, so a cause will be set
 			cause := attempts.Cause(ctx)
 			if errors.Is(cause, core.ErrReleased) {
 				cause = context.DeadlineExceeded

@@ -19,23 +19,23 @@ type Detached struct {
 	Key          protocol.Key
 	Owner        string
 	Token        int64
-	Grant        string   // the id of the grant
+	Grant        string   // id of the grant
 	Versions     []string // versions that the record may show
 	Lease        time.Duration
 	TrustedUntil time.Time
 }
 
 // Detach ends the handle of a lock without releasing the key. The lock must not be shared
-// or under a session. Nothing is sent, unless another client has handed the key over and no
-// renewal has succeeded since: then Detach renews first, so that the next process has a
-// full lease to resume it in. If that renewal fails, the handle stays.
+// or under a session. Usually Detach sends nothing. But if another client has handed the
+// key over and no renewal has succeeded since, Detach renews first. So the next process has
+// a full lease in which to resume the grant. If that renewal fails, the handle stays.
 func (l *Handle) Detach() (Detached, error) {
 	h := l.h
 	if err := l.Err(); err != nil {
 		return Detached{}, err
 	}
 	if h.lease.RestsOnHandOver() && !l.isShared() {
-		if err := l.Renew(h.ctx, Renewal{}); err != nil { // until the lock is no longer trusted
+		if err := l.Renew(h.ctx, Renewal{}); err != nil { // repeated until the lock is no longer trusted
 			return Detached{}, err
 		}
 	}
@@ -68,7 +68,7 @@ func (c *Holds) Resume(ctx context.Context, d Detached, want *acquire.Want, r Re
 	ctx, stop := c.UntilClosing(ctx)
 	defer stop()
 	end, ok := c.resuming.begin(ctx, d.Grant)
-	if !ok { // an attempt of an earlier call, still without an answer
+	if !ok { // an attempt of an earlier call still has no answer
 		return nil, c.UnknownOutcome("resume", want.Key, attempts.Cause(ctx))
 	}
 	var h *Lock
@@ -112,7 +112,7 @@ func (c *Holds) isUnclaimed(h *Lock) bool {
 
 // detachAgain detaches a grant again if its Resume was answered after the caller had left,
 // or while the client was closing. A later Resume on this client resumes it. The grant is
-// not released, as one of Acquire would be: the process that has detached it may still work
+// not released, unlike a grant of Acquire: the process that detached it may still work
 // under it until its lease ends.
 func (c *Holds) detachAgain(d Detached, h *Lock) {
 	h.end(core.ErrDetached)
@@ -120,12 +120,12 @@ func (c *Holds) detachAgain(d Detached, h *Lock) {
 	c.resumes.Add(d.Grant, h.asHeld().Versions, c.Now().Mono)
 }
 
-// resuming makes sure that only one Resume of a grant is in progress. Two could each name
-// the other's attempt in their conditions, and both would succeed. It is safe for
+// resuming makes sure that only one Resume of a grant is in progress. Two of them could
+// each name the other's attempt in their conditions, and both would succeed. It is safe for
 // concurrent use.
 type resuming struct {
 	mu sync.Mutex
-	by map[string]chan struct{} // by id of the grant; closed at the end
+	by map[string]chan struct{} // one channel for each Resume in progress, by id of the grant; closed when the Resume ends
 }
 
 // begin waits until no other Resume of the grant is in progress, and blocks others until
@@ -160,7 +160,7 @@ func (r *resuming) begin(ctx context.Context, id string) (end func(), ok bool) {
 // resume sends the renewal until it is answered.
 func (c *Holds) resume(ctx context.Context, d Detached, want *acquire.Want, r Renewal, tried *attempts.Sequence[releaseAttempt]) (*Lock, error) {
 	of := row{c: c, key: want.Key, token: d.Token, proto: c.Proto, ctx: ctx}
-	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // unanswered attempts of earlier calls
+	earlier := c.resumes.Of(d.Grant, c.Now().Mono) // versions of unanswered attempts of earlier calls
 	versions, _, err := of.narrow(ctx, ctx, slices.Concat(d.Versions, earlier), tried, decide.Never)
 	if err != nil {
 		return nil, c.UnknownOutcome("resume", want.Key, errors.Join(attempts.Cause(ctx), err))

@@ -100,7 +100,7 @@ func TestOneOfTwoResumesAtOnceIsRefused(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
-		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second))) // applied at once, answered late
+		wire.SetFault(lab.Once(lab.Call.Renews, lab.Slow(2*time.Second))) // the renewal is applied at once, and answered late
 		ended := make(chan error, 2)
 		resume := func() {
 			_, err := c.Resume(t.Context(), g)
@@ -283,7 +283,7 @@ func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 	}
 }
 
-// While the queue is suspended, the goroutine that has the turn requests the key itself.
+// While the queue is suspended, the goroutine that is next in turn requests the key itself.
 func TestResumedLockDoesNotPassOthersTurn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())

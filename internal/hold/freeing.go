@@ -17,50 +17,51 @@ import (
 // releaseAttempt is one write sent once. Its version is never used again.
 type releaseAttempt struct {
 	acquire.GrantAttempt
-	handsOver bool // it hands the key to the next goroutine of this client
-	toHead    bool // it hands the key to another client, which may trust it: so it is never replaced
+	handsOver bool // the write hands the key to the next goroutine of this client
+	toHead    bool // the write hands the key to another client, which may trust the grant: no later write may replace it
 }
 
 func (c *Holds) newAttempt(lease time.Duration) releaseAttempt {
 	return releaseAttempt{GrantAttempt: c.keys.Attempt(lease, nil)}
 }
 
-// freeing frees the key of one lock. All releases of the lock use it, one at a time, as
-// each must know what earlier ones have sent and may still be applied.
+// freeing frees the key of one lock. All releases of the lock use it, one at a time: each
+// must know what earlier releases have sent, and which of their writes may still be
+// applied.
 type freeing struct {
 	h             *Lock
 	hold          protocol.Hold   // the grant to free, without the attempts sent so far; a hand-over replaces it
-	record        protocol.Record // the record after the last write that is known to have been applied
+	record        protocol.Record // the record as left by the last write that is known to have been applied
 	mayHaveStored bool            // a later write without an answer may have stored something
 	sentInLease   bool            // the first write was sent before the lease had expired
-	reportsDone   bool            // a release reports that the work is done, and so do its repetitions
-	marked        bool            // the mark is stored, or a record has shown it
+	reportsDone   bool            // a release reports that the work is done; its repetitions report it too
+	marked        bool            // a release has stored the mark, or a record has shown it
 	tried         attempts.Sequence[releaseAttempt]
 	left          left
 
-	retry  *time.Timer // repeats a release that has failed; nil before that
+	retry  *time.Timer // timer that repeats a failed release; nil before the first failure
 	pauses attempts.Pauses
-	until  decide.Instant // when repeating ends, because the lease has freed the key; set anew by each release under a session, which is renewed
-	sent   int            // requests since the last report
+	until  decide.Instant // when repetitions end, because the lease has freed the key; under a session, which is renewed, each release sets it again
+	sent   int            // number of requests since the last report
 
-	r *release // the release that may send now; guarded by h.mu
+	r *release // the release that may send requests now; guarded by h.mu
 }
 
-// left is how far a grant may be out of this client's hands.
+// left is the extent to which a grant may have left this client's hands.
 type left int
 
 // Values of left, in the order in which they come.
 const (
-	stands     left = iota // every write that was sent names it
+	stands     left = iota // every write that was sent names the grant
 	takeable               // a release has failed, so another client may have acquired the key
-	maybeFreed             // a commit of unknown outcome may have freed it, and stored the mark
+	maybeFreed             // a commit of unknown outcome may have freed the key, and stored the mark
 	handedOn               // a hand-over was applied: the lock has ended even if the grant continues
 )
 
-// freeing returns the freeing of the lock, for this release to use now. If the lease had
-// expired before the first write that may have been applied, a record without the grant
-// does not prove that the write freed the key: another client may have taken it over. That
-// happens if the lock was held through an outage, or waited for a commit.
+// freeing returns the freeing of the lock, for this release to use now. The lease may have
+// expired before the first write that may have been applied, if the lock was held through
+// an outage or waited for a commit. Then a record without the grant does not prove that the
+// write freed the key: another client may have taken it over.
 func (r *release) freeing() *freeing {
 	h := r.h
 	h.lease.Look()
@@ -81,9 +82,9 @@ func (r *release) freeing() *freeing {
 	return f
 }
 
-// free hands the key over or releases it. It hands it to the first waiter in the record's
-// queue or, if there is none, to the next goroutine. If the lock was no longer trusted, it
-// sends one conditional release, as the record may still show the grant.
+// free hands the key over or releases it. It hands the key to the first waiter in the
+// record's queue or, if there is none, to the next goroutine. If the lock was no longer
+// trusted, free sends one conditional release, as the record may still show the grant.
 func (r *release) free() {
 	f := r.freeing()
 	f.reportsDone = f.reportsDone || r.terms.Done
@@ -126,8 +127,8 @@ func (f *freeing) next() (releaseAttempt, *protocol.Write) {
 }
 
 // done returns the mark that the release stores, or nil if it stores none. If the lock was
-// lost before the release, its work gets no mark: a caller that learns of the loss must not
-// find later that the work counts as done.
+// lost before the release, its work gets no mark: a caller that has learned of the loss
+// must not find later that the work counts as done.
 func (f *freeing) done() *protocol.Done {
 	if !f.h.givenUp || !f.reportsDone && !f.r.terms.Done {
 		return nil
@@ -150,8 +151,8 @@ func (f *freeing) named() protocol.Hold {
 	return hold
 }
 
-// run sends attempts until the sequence ends. It sends one attempt only if the lock was
-// lost, or if this is a repetition. op makes the writes and reads the record.
+// run sends attempts until the sequence ends. It sends only one attempt if the lock was
+// lost, or if this release is a repetition. op makes the writes and reads the record.
 func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[releaseAttempt] {
 	h := f.h
 	versions, reads, err := h.narrow(f.r.ctx, f.r.limit, f.hold.Versions, &f.tried, f.until)
@@ -186,12 +187,12 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	} else {
 		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
 	}
-	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // true, as the grant was answered
+	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // After(true), as DynamoDB has accepted this client: it has answered the grant
 	return r
 }
 
 // errOfNoUse is the error of a release that is no longer repeated: either the lease has
-// freed the key, or a shared lease is renewed and the release is repeated under that.
+// freed the key, or a shared lease is renewed and the release is repeated under that lease.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 // longestPause returns the longest pause between attempts of a release that may take the
@@ -220,9 +221,9 @@ func (f *freeing) passTurn() {
 }
 
 // repeat arranges that a failed release is repeated if the record may still show the grant.
-// It reports whether it does. No client treats the grant as held, and this one may take it
-// over at once. Other clients respect its lease, and a session's lease does not end: so the
-// release is repeated.
+// It reports whether it does so. No client treats the grant as held, and this client may
+// take the key over at once. But other clients respect the grant's lease, and a session's
+// lease does not end. So the release is repeated.
 func (f *freeing) repeat(err error) bool {
 	h, c := f.h, f.h.c
 	if f.retry != nil {
@@ -240,7 +241,7 @@ func (f *freeing) repeat(err error) bool {
 	if !repeats {
 		return false
 	}
-	if h.session != nil { // the session's lease does not end, and a refused release would mostly be refused again
+	if h.session != nil { // repeat rarely: the session's lease does not end, and a refused release would mostly be refused again
 		f.pauses.Least = min(max(durations.Times(f.pauses.Least, 2), c.timing.Lease), touchEvery)
 	}
 	root, next := h.lease.Root(), &release{h: h, terms: f.r.terms, again: h.session == nil}

@@ -52,7 +52,7 @@ func TestReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 func TestReleaseOfLostLockRecognisesItsOwnDeletion(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deletes bool
-		fate    lab.Fault // the first release's
+		fate    lab.Fault // fate of the first release
 		freed   bool
 	}{
 		"another's, after a refusal": {true, refuseReleases("AccessDeniedException"), false},
@@ -94,7 +94,7 @@ func TestReleaseAfterItsLeaseDoesNotClaimAnothersGrant(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
 		other, _ := w.Client(lab.OutageConfig())
-		taken := w.Acquire(other, "job") // the other client has no outage
+		taken := w.Acquire(other, "job") // the outage does not affect the other client
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held through the outage: %v", err)
 		}
@@ -114,7 +114,7 @@ func TestRefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
-				cfg := lab.OutageConfig() // so that it expires and is not known to be lost
+				cfg := lab.OutageConfig() // with this config, the lock expires but is not known to be lost
 				c, wire := w.Client(cfg)
 				lock := w.Acquire(c, "job")
 				wire.SetFault(lab.Answer(func() *http.Response { return lab.Refusal(500, "InternalServerError") }))
@@ -134,7 +134,7 @@ func TestRefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
 	}
 }
 
-func TestUnseenReleaseIsRecognisedAfterLease(t *testing.T) {
+func TestReleaseWithLostReplyIsRecognisedAfterLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -156,7 +156,7 @@ func TestUnseenReleaseIsRecognisedAfterLease(t *testing.T) {
 	})
 }
 
-func TestReleaseThatFindsForeignGrantAfterLostReplyWorked(t *testing.T) {
+func TestUnansweredReleaseSucceedsOnceAnotherHoldsTheKey(t *testing.T) {
 	for _, next := range []string{"nobody waits here", "somebody waits here"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -170,7 +170,7 @@ func TestReleaseThatFindsForeignGrantAfterLostReplyWorked(t *testing.T) {
 				foreign := make(chan *leasehold.Lock)
 				go func() { l := w.Acquire(b, "job"); wire.SetFault(nil); foreign <- l }()
 				lab.Elapse(15 * time.Second)
-				wire.SetFault(lab.Cut) // until the lease has run out and the other is granted
+				wire.SetFault(lab.Cut) // lasts until the lease has run out and the other client is granted the key
 				if err := lock.Release(t.Context()); err != nil {
 					t.Errorf("error %v", err)
 				}
@@ -181,8 +181,8 @@ func TestReleaseThatFindsForeignGrantAfterLostReplyWorked(t *testing.T) {
 	}
 }
 
-// A key whose lock has lost its session may be granted to any client while a release is in
-// flight. So another's grant does not show that the release was applied.
+// If a lock has lost its session, its key may be granted to any client while a release is
+// in flight. So another client's grant does not show that the release was applied.
 func TestReleaseWithoutItsSessionDoesNotClaimAnothersGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
@@ -196,7 +196,7 @@ func TestReleaseWithoutItsSessionDoesNotClaimAnothersGrant(t *testing.T) {
 		})
 		go func() {
 			lab.Elapse(time.Millisecond)
-			w.Delete(w.Sessions()[0]) // by hand
+			w.Delete(w.Sessions()[0]) // deleted by hand
 			lab.Elapse(10 * time.Second)
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
 			taken.Store(true)
@@ -218,7 +218,7 @@ func TestSecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
 			switch {
 			case !r.Grants():
 				return r.Send()
-			case handOver == nil: // the hand-over is in flight for long
+			case handOver == nil: // the hand-over stays in flight for a long time
 				handOver = r.Send
 				return lab.Cut(r)
 			}

@@ -121,7 +121,7 @@ func TestReleaseDoesNotWaitForAbandonedRelease(t *testing.T) {
 				if err := release(ended); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 					t.Errorf("without a network: %v", err)
 				}
-				wire.SetFault(nil) // the unanswered request stays unanswered
+				wire.SetFault(nil) // later requests are answered; the unanswered request stays unanswered
 				began := time.Now()
 				if err := release(ended); err != nil || time.Since(began) > 100*time.Millisecond {
 					t.Errorf("again: %v after %v", err, time.Since(began))
@@ -191,7 +191,7 @@ func TestUnansweredReleasesStayWithinConditionLimit(t *testing.T) { // a conditi
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
 		lost := func(r *lab.Request) (*http.Response, error) {
 			if r.Op == "UpdateItem" {
-				return nil, lab.ErrReset // before it arrived
+				return nil, lab.ErrReset // the request is lost before it arrives
 			}
 			return r.Send()
 		}
@@ -213,12 +213,12 @@ func TestUnansweredReleasesStayWithinConditionLimit(t *testing.T) { // a conditi
 	})
 }
 
-func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
+func TestDoDoesNotReturnErrorOfFailedRelease(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "InternalServerError"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				cfg := lab.Config()
-				var failed atomic.Bool // read while a failed release is still repeated in the background
+				var failed atomic.Bool // atomic, as it is read while a failed release is still repeated in the background
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 					if e.Kind == leasehold.EventReleased && e.Err != nil {
 						failed.Store(true)
@@ -245,7 +245,7 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 					}
 				}
 				wire.SetFault(nil)
-				if err := c.Close(t.Context()); err != nil { // ends what is repeated in the background
+				if err := c.Close(t.Context()); err != nil { // Close ends the repetitions in the background
 					t.Error(err)
 				}
 			})
@@ -253,7 +253,7 @@ func TestDoDoesNotReturnAReleaseThatFailed(t *testing.T) {
 	}
 }
 
-func TestReleaseRepeatedInBackgroundIsReportedWithoutItsTime(t *testing.T) {
+func TestBackgroundReleaseIsReportedWithoutHeldTime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex
 		var released []leasehold.Event
@@ -407,7 +407,7 @@ func TestUnlimitedReleaseEndsAfterTheSharedLease(t *testing.T) {
 		lock := w.Acquire(c, "job")
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Releases() {
-				<-r.Context().Done() // no answer
+				<-r.Context().Done() // the release gets no answer
 				return nil, r.Context().Err()
 			}
 			return r.Send()
@@ -427,7 +427,7 @@ func TestUnlimitedReleaseEndsAfterTheSharedLease(t *testing.T) {
 	})
 }
 
-func TestReleaseCountsFromItsFirstRequestOn(t *testing.T) {
+func TestReleaseTimeCountsFromFirstRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		var released []leasehold.Event

@@ -6,11 +6,11 @@ import (
 	"sync"
 )
 
-// Group is several handles with one context. Code for both one and several handles uses a
-// Group.
+// Group is one or more handles with a common context. All code that works for one handle
+// and for several uses a Group.
 type Group struct {
 	c       *Holds
-	handles []*Handle // in the order in which callers named them
+	handles []*Handle // in the order in which callers named the keys
 	ctx     *lockContext
 }
 
@@ -21,7 +21,7 @@ func NewGroup(ctx context.Context, handles []*Handle) Group {
 	return g
 }
 
-// Group returns the group of this handle alone.
+// Group returns a group that contains only this handle.
 func (l *Handle) Group() Group { return Group{c: l.h.c, handles: []*Handle{l}, ctx: l.ctx} }
 
 // Context returns a context that ends when the first of the locks ends.
@@ -51,8 +51,8 @@ func (g *Group) locks() []*Lock {
 	return locks
 }
 
-// inOrder returns the grants sorted by key, the order in which several keys are acquired
-// and locked for commits.
+// inOrder returns the grants sorted by key. Several keys are acquired, and locked for
+// commits, in this order.
 func (g *Group) inOrder() []*Lock {
 	return slices.SortedFunc(slices.Values(g.locks()), compareLocks)
 }

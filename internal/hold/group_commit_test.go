@@ -88,7 +88,7 @@ func TestCommitAndReleaseOfSeveralLocksIsOneRequest(t *testing.T) {
 		if !errors.Is(g.Err(), leasehold.ErrReleased) {
 			t.Errorf("the group: %v", g.Err())
 		}
-		w.Release(w.Acquire(c, "x")) // the local queue is not blocked
+		w.Release(w.Acquire(c, "x")) // fails if the local queue is blocked
 	})
 }
 
@@ -214,7 +214,7 @@ func TestCommitAndReleaseOfSeveralIsNotCutShortByTheirEnd(t *testing.T) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.LoseReply))
 		err := w.AcquireAll(c, leasehold.Keys("x", "y")).Do(t.Context(), func(ctx context.Context, g *leasehold.Group) error {
-			err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))) // the cause of a context bound to the group
+			err := g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1"))) // a context bound to the group has the same cause
 			if !errors.Is(context.Cause(ctx), leasehold.ErrReleased) {
 				t.Errorf("the function's context goes on: %v", context.Cause(ctx))
 			}
@@ -281,7 +281,7 @@ func TestReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 					c, wire := w.Work().Client(lab.Config())
 					g := w.AcquireAll(c, leasehold.Keys("y", "x"))
 					wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {
-						time.Sleep(time.Second) // on its way
+						time.Sleep(time.Second) // the request takes a second to arrive
 						return r.Send()
 					}))
 					committed := make(chan error, 1)
@@ -304,7 +304,7 @@ func TestReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	}
 }
 
-func TestLockReleasedByUnseenCommitIsNotLostByRelease(t *testing.T) {
+func TestLockReleasedByUnansweredCommitIsNotReportedLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -437,12 +437,12 @@ func TestCommitAndReleaseOfSeveralIsNotSentIfOneIsLost(t *testing.T) {
 		c, _ := w.Work().Client(lab.Config(), lab.Clocks(func() (mono, boot time.Duration) {
 			mono = time.Since(began)
 			select {
-			case <-yEnds: // y is lost; the clock of x must not be used for it
+			case <-yEnds: // y is lost: back to the true time, so that x can be released
 				return mono, mono
 			default:
 			}
 			select {
-			case <-xEnds: // x was given up: y comes late
+			case <-xEnds: // x was given up: the clock jumps ahead, so that y expires
 				return mono, mono + time.Hour
 			default:
 				return mono, mono

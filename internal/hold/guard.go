@@ -31,9 +31,9 @@ func rowsOf(holds []*Lock) []*row {
 	return rows
 }
 
-// sessionOf returns the session of holds, or nil if there is none. There is only one: a
-// client begins another once it trusts no lock of the last, and a group is made of locks
-// that are trusted.
+// sessionOf returns the session of holds, or nil if there is none. There is at most one: a
+// client begins another session once it trusts no lock of the last one, and the locks of a
+// group are trusted when it is made.
 func sessionOf(holds []*Lock) *session {
 	for _, h := range holds {
 		if h.session != nil {
@@ -51,8 +51,8 @@ func guardsOf(rows []*row) []types.TransactWriteItem {
 	return guards
 }
 
-// GuardError reports to the locks how a transaction of the caller's ended. Its items from first
-// on were Guards.
+// GuardError tells the locks how one of the caller's own transactions ended. The items of
+// that transaction from index first on were Guards.
 func (g *Group) GuardError(err error, first int) error {
 	var cancelled *types.TransactionCanceledException
 	if !errors.As(err, &cancelled) || first < 0 || first > len(cancelled.CancellationReasons) {
@@ -66,7 +66,7 @@ func (g *Group) GuardError(err error, first int) error {
 			break
 		}
 		reason := reasons[i]
-		ours := reason.Item == nil || r.isIn(&g.c.Table, reason.Item) // otherwise the item that failed is not the guard
+		ours := reason.Item == nil || r.isIn(&g.c.Table, reason.Item) // false if the item that failed is not the guard
 		if aws.ToString(reason.Code) == "ConditionalCheckFailed" && ours {
 			shown[r] = reason.Item
 		}
@@ -80,10 +80,10 @@ func (g *Group) GuardError(err error, first int) error {
 }
 
 // loseBy ends every lock that depends on a row which no longer shows its grant. It returns
-// how each of holds was lost, or nil if it was not. Such a lock is lost for good: a guard
-// that has failed once can never pass again. shown has the rows as they were read; nil for
-// a missing row. The error of a loss is err, joined with otherwise(lock), the error that
-// had ended the lock before. All of them end before the first is reported.
+// how each of holds was lost, or nil if it was not lost. The loss is final: a guard that
+// has failed once can never pass again. shown has the rows as they were read; a missing row
+// is nil. The error of a loss is err, joined with otherwise(lock), the error that had ended
+// the lock before. All lost locks end before the first of them is reported.
 func loseBy(shown map[*row]protocol.Item, holds []*Lock, err error, otherwise func(*Lock) error) []error {
 	losses := make([]error, len(holds))
 	var lost []*Lock
@@ -158,7 +158,7 @@ func (l *Handle) Read(ctx context.Context, gets []types.TransactGetItem) ([]prot
 	}
 	if err := h.stillHeld(items[len(gets):]); err != nil {
 		if ended := l.ended(); ended != nil && !errors.Is(ended, core.ErrLost) {
-			return nil, ended // the transaction came after a release by this client
+			return nil, ended // this client had released the lock before the transaction
 		}
 		return nil, err
 	}

@@ -43,12 +43,12 @@ func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
 	})
 }
 
-func TestFailedGuardEndsItsLocksAtAnyIndex(t *testing.T) {
+func TestFailedGuardAtAnyIndexEndsItsLocks(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
-		lost []string // in a group of a, b and c; sorted
-		only bool     // only under a shared lease
+		lost []string // keys that are lost in a group of a, b and c, sorted
+		only bool     // the case exists only under a shared lease
 	}{
 		"none":        {func(*lab.World) {}, nil, false},
 		"the first":   {func(w *lab.World) { w.Steal("a") }, []string{"a"}, false},
@@ -93,7 +93,7 @@ func TestFailedGuardEndsItsLocksAtAnyIndex(t *testing.T) {
 	}
 }
 
-func TestWrongIndexOfTheGuardsEndsNothing(t *testing.T) {
+func TestWrongIndexOfGuardsEndsNoLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

@@ -24,7 +24,7 @@ type Handle struct {
 	ctx    *lockContext
 	cancel context.CancelCauseFunc
 
-	closed   bool             // released while other handles share the grant; guarded by h.mu
+	closed   bool             // the handle was released while other handles share the grant; guarded by h.mu
 	warnings []*lease.Warning // guarded by h.mu
 }
 
@@ -44,8 +44,8 @@ func (l *Handle) Context() context.Context { return l.ctx }
 // Err returns nil while the lock is trusted, and the error that ended it afterwards.
 func (l *Handle) Err() error { return l.h.naming(l.ctx.ended()) }
 
-// ended returns the error with which the grant has ended for this handle: core.ErrReleased
-// if this handle was released first. It returns nil while the grant lasts.
+// ended returns the error with which the grant has ended for this handle. It returns
+// core.ErrReleased if this handle was released first, and nil while the grant lasts.
 func (l *Handle) ended() error {
 	if l.h.Ended() == nil {
 		return nil
@@ -56,7 +56,7 @@ func (l *Handle) ended() error {
 // TrustedUntil returns the time when trust ends if no renewal succeeds, by the wall clock.
 func (l *Handle) TrustedUntil() time.Time {
 	left := l.h.lease.Remaining()
-	if l.Err() != nil { // whatever the lease says
+	if l.Err() != nil { // trust has ended, whatever the lease says
 		left = min(left, 0)
 	}
 	return l.h.c.Wall().Add(left).Round(0)
@@ -75,7 +75,7 @@ func (h *Lock) add(values context.Context, l *Handle) {
 func (h *Lock) Share(ctx context.Context, l *Handle, warnings []Warning) error {
 	h.add(context.WithoutCancel(ctx), l)
 	err := h.Ended()
-	if err == nil && h.c.IsClosing() { // Close may not have seen the new handle
+	if err == nil && h.c.IsClosing() { // checked again, as Close may not have seen the new handle
 		err = core.ErrClosed
 	}
 	h.mu.Lock()
@@ -106,8 +106,9 @@ func (l *Handle) warn(asked []Warning) {
 	}
 }
 
-// leave ends this handle if others share the grant. left reports whether it did, before
-// whether an earlier call had. The handle counts as a sharer until drop.
+// leave ends this handle if others share the grant. left reports whether this call ended
+// it, and before whether an earlier call had. The handle still counts as one of the sharers
+// until drop.
 func (l *Handle) leave() (left, before bool) {
 	l.h.mu.Lock()
 	if l.closed || l.h.lease.Cause() != nil || len(l.h.handles) == 1 {
@@ -150,7 +151,7 @@ func (l *Handle) isShared() bool {
 // has ended.
 func (l *Handle) BeginWork() error {
 	l.h.mu.Lock()
-	l.h.working++ // before the check: Close first ends the contexts, then waits for the functions
+	l.h.working++ // counted before the check: Close first ends the contexts, then waits for the functions
 	l.h.mu.Unlock()
 	err := l.Err()
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The call returns the error of the lock's context and Err, although it was the release by
-// Close that ended the trust.
+// The call returns the same error as the lock's context and Err, although the release by
+// Close ended the trust.
 func TestCallCutOffByCloseReturnsErrClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		throttled func(lab.Call) bool

@@ -10,20 +10,22 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// hasQueue reports whether the record's queue is to be served. If it is suspended, waiters
-// poll, and the key is released as without a queue.
+// hasQueue reports whether the record's queue is to be served. If the queue is suspended,
+// waiters poll, and the key is released as if there were no queue.
 func (f *freeing) hasQueue() bool { return f.h.c.keys.HasQueue(f.record) }
 
-// mostHeads is how many heads a release tries: each may leave while the write is in flight.
+// mostHeads is the largest number of heads that a release tries: each may leave the queue
+// while the write is in flight.
 const mostHeads = 3
 
 // handToHead hands the key to the head of the record's queue. One write ends this grant,
-// stores what the release stores, and begins the head's grant. It ends the release. If
-// there is no head it returns false: the key must still be handed to another goroutine, or
-// released.
+// stores the changes of the release, and begins the head's grant. The hand-over ends the
+// release. If there is no head, handToHead returns false: the key must still be handed to
+// another goroutine, or released.
 //
-// The head may trust its grant as soon as it reads the record. So no later attempt of the
-// release, and no other write of this client, may replace an attempt without an answer.
+// The head may trust its grant as soon as it reads the record. So an attempt without an
+// answer may not be replaced by a later attempt of the release, or by any other write of
+// this client.
 func (f *freeing) handToHead() (ended bool) {
 	for range mostHeads {
 		head, ok := f.head()
@@ -38,7 +40,8 @@ func (f *freeing) handToHead() (ended bool) {
 	return false
 }
 
-// head returns the head of the queue that the record showed last, and false if the queue is empty.
+// head returns the head of the queue in the record that was shown last. It returns false if
+// the queue is empty.
 func (f *freeing) head() (protocol.Waiter, bool) {
 	if !f.hasQueue() || len(f.record.Waiters) == 0 || f.hold.Token >= protocol.MaxToken {
 		return protocol.Waiter{}, false
@@ -73,7 +76,7 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		record, err := h.Decode(r.Item)
 		switch {
 		case err != nil && r.Item != nil: // a damaged record may have another head, or show another grant
-			f.record.Waiters = nil // so release it: a release checks only the grant
+			f.record.Waiters = nil // forget the queue and release the key: a release checks only the grant
 			return false, nil
 		case err == nil && !record.Released && slices.Contains(f.named().Grants, record.Grant):
 			f.record = record
@@ -81,22 +84,23 @@ func (f *freeing) grantToHead(head protocol.Waiter) (ended bool, err error) {
 		case f.isFreed(r.Item, append(f.tried.Unanswered(), r.Attempt), false):
 			return true, nil
 		}
-		return true, f.lost(r.Item) // nil if this grant had been handed over before, and ended then
+		return true, f.lost(r.Item) // nil if this grant had been handed over before, and so had ended
 	}
 	return false, h.c.notDone(f.r.limit, "release", h.key, r, &f.tried)
 }
 
 // handOver hands the key to the next goroutine in the local queue. One write ends this
-// grant and begins theirs. It ends the release. If no goroutine waits it returns false: the
-// grant in f.hold must still be released. If the goroutine leaves while the write is in
-// flight, the new grant is handed on in the same way.
+// grant and begins the goroutine's grant. The hand-over ends the release. If no goroutine
+// waits, handOver returns false: the grant in f.hold must still be released. If the
+// goroutine leaves while the write is in flight, the new grant is handed on in the same
+// way.
 func (f *freeing) handOver() (ended bool) {
 	h := f.h
-	if h.token >= protocol.MaxToken { // let the next grant fail, which returns the error
+	if h.token >= protocol.MaxToken { // release the key instead: the next grant fails, and returns the error
 		return false
 	}
-	// A resumed lock has no session. If this client's locks share one, it is not handed
-	// over: the next holder's lock must be under the session.
+	// A resumed lock has no session. If this client's locks share a session, a resumed lock
+	// is not handed over: the next holder's lock must be under the session.
 	if (h.session != nil) != h.c.Shares() {
 		return false
 	}
@@ -122,11 +126,11 @@ func (f *freeing) handOver() (ended bool) {
 			return true
 		}
 		granted.end(core.ErrReleased)
-		// Only now, as a renewal may have been sent since the grant.
+		// Read these only now, as a renewal may have been sent since the grant.
 		f.hold, f.record, f.mayHaveStored = granted.asHeld(), granted.Record(), granted.lease.MayHaveStored()
-		f.tried.Keep(0) // they can no longer be applied: the record does not show the versions that they name
+		f.tried.Keep(0) // earlier attempts can no longer be applied: the record does not show the versions that they name
 		f.left = handedOn
-		if f.handToHead() { // the reply to the hand-over has shown waiters that joined meanwhile
+		if f.handToHead() { // the reply to the hand-over may show waiters that joined in the meantime
 			return true
 		}
 	}

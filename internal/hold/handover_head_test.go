@@ -23,15 +23,16 @@ func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 	return c.Acquire(ctx, "job")
 }
 
-// amongCrowd runs fn beside processes whose goroutines work in one section after the other
-// until fn returns. Waiters that give up then leave the queue.
+// amongCrowd runs fn while processes with several goroutines each acquire the lock for one
+// section after the other. When fn returns, the goroutines stop, and waiters that give up
+// leave the queue.
 func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup
 		for i := range processes {
 			c, wire := w.Client(cfg)
-			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond)) // no two are equally far
+			wire.SetFault(lab.Far(roundTrip + time.Duration(i)*time.Microsecond)) // every client is at a different distance
 			for range goroutines {
 				all.Go(func() {
 					for ctx.Err() == nil {
@@ -51,7 +52,8 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 	})
 }
 
-// It is refused while the key is held, and also when the key is handed to others that wait.
+// TryAcquire is refused while the key is held, and also when the key is handed to other
+// waiters.
 func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
@@ -67,8 +69,8 @@ func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 	}
 }
 
-// There is always a goroutine waiting, and the reply to each hand-over shows who has joined
-// the queue meanwhile.
+// There is always a goroutine waiting. The reply to each hand-over shows who has joined the
+// queue in the meantime.
 func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
@@ -89,8 +91,8 @@ func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
 				}
 				lab.Elapse(section * 5 / 2)
 				other, _ := w.Client(lab.Config())
-				// It must join the queue within one section, and may not see the reply in
-				// that time.
+				// The other client must join the queue within one section, and may not see
+				// the reply in that time.
 				limit, cancel := context.WithTimeout(t.Context(), 2*section+10*roundTrip+time.Second/4)
 				defer cancel()
 				if lock, err := theJob(limit, other); err != nil {
@@ -176,7 +178,7 @@ func TestAcquireAllThatGivesUpLeavesTheQueue(t *testing.T) {
 	})
 }
 
-// Both keys may be handed to it at once: it gives one back.
+// Both keys may be handed to the call at once. Then it gives one back.
 func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
@@ -220,8 +222,8 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 	})
 }
 
-// One process waits beside many goroutines of another: the queue of the record gives it its
-// turn.
+// One process waits beside many goroutines of another process. The record's queue makes
+// sure that the process has its turn.
 func TestQueuedProcessHasItsTurnAmongGoroutinesOfAnother(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)

@@ -61,7 +61,7 @@ func TestNextGoroutineThatLeftPassesTheKeyOn(t *testing.T) {
 		synctest.Wait()
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-			leave() // while the hand-over to it is under way
+			leave() // the goroutine leaves while the hand-over to it is in flight
 			return lab.Slow(100 * time.Millisecond)(r)
 		}))
 		w.Release(lock)
@@ -94,9 +94,10 @@ type noPool struct{ *lab.Wire }
 
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
-// crowded returns a client that holds job and others, and a function that acquires one
-// more. A hand-over of job after that blocks until then is closed, between the grant and
-// the check who is in the queue, as it logs a warning that so many locks are held.
+// crowded returns a client that holds job and other locks, and a function that acquires one
+// more. After a call of that function, a hand-over of job blocks until the channel until is
+// closed: it logs a warning that so many locks are held. It blocks between the grant and
+// the check of who is in the queue.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -132,7 +133,7 @@ func TestGrantToGoroutineThatLeftIsReleasedThoughRenewed(t *testing.T) {
 			}))
 			another()
 			leave()
-			return lab.Slow(2300 * time.Millisecond)(r) // a lease of 3 s
+			return lab.Slow(2300 * time.Millisecond)(r) // the answer comes within the lease of 3 s
 		})
 		w.Release(lock)
 		if err := <-left; !errors.Is(err, context.Canceled) {
@@ -237,7 +238,7 @@ func TestHandOverOfKeyFreedByHandGrantsNothing(t *testing.T) {
 		granted := w.Queue(c, "job")
 		wire.SetFault(lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
 			res, err := lab.LoseReply(r)
-			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) // the version stays
+			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) // marked as released by hand, with the same version
 			return res, err
 		}))
 		w.Release(lock)
@@ -249,7 +250,7 @@ func TestHandOverOfKeyFreedByHandGrantsNothing(t *testing.T) {
 	})
 }
 
-func TestLockHandedToGoroutineThatLeftIsReleasedItself(t *testing.T) {
+func TestLockHandedToGoroutineThatLeftCountsAsReleased(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":  func(w *lab.World) { w.Delete("job") },
 		"released": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -269,7 +270,7 @@ func TestLockHandedToGoroutineThatLeftIsReleasedItself(t *testing.T) {
 					go func() { _, _ = c.Acquire(ctx, "job") }()
 					synctest.Wait()
 					handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
-						leave() // while it is under way
+						leave() // the goroutine leaves while the hand-over to it is in flight
 						return hand(r)
 					})
 					wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -288,8 +289,8 @@ func TestLockHandedToGoroutineThatLeftIsReleasedItself(t *testing.T) {
 }
 
 // The hand-over stored no mark, and a record that shows another grant has none either. The
-// release is not a loss then, but its mark is not stored.
-func TestMarkBehindHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
+// release does not report a loss then, but an error: its mark is not stored.
+func TestMarkAfterHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -303,7 +304,7 @@ func TestMarkBehindHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 				go func() { _, _ = c.Acquire(ctx, "job") }()
 				synctest.Wait()
 				handOver := lab.Once(lab.Call.HandsOver, func(r *lab.Request) (*http.Response, error) {
-					leave() // while it is under way
+					leave() // the goroutine leaves while the hand-over to it is in flight
 					return lab.Slow(100 * time.Millisecond)(r)
 				})
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -326,7 +327,7 @@ func TestMarkBehindHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 	}
 }
 
-func TestRefusedReleaseBehindHandOverIsKnownNotToHaveHappened(t *testing.T) {
+func TestRefusedReleaseAfterHandOverIsNotUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -455,7 +456,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestHandOverBehindUnansweredRenewalsFitsItsCondition(t *testing.T) {
+func TestHandOverAfterUnansweredRenewalsFitsItsCondition(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -464,7 +465,7 @@ func TestHandOverBehindUnansweredRenewalsFitsItsCondition(t *testing.T) {
 		granted := w.Queue(c, "job")
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			if r.Op == "UpdateItem" {
-				return nil, lab.ErrReset // before it arrived
+				return nil, lab.ErrReset // the request is lost before it arrives
 			}
 			return r.Send()
 		})
@@ -510,7 +511,7 @@ func TestKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
 			}
 		}
 		w.MarkDead(w.Sessions()[0])
-		lab.Elapse(5 * time.Second) // the next renewal of the session
+		lab.Elapse(5 * time.Second) // long enough for the next renewal of the session
 		if err := next.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("it outlives the session: %v", err)
 		}

@@ -17,17 +17,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Lock is one grant of one key, from the grant to its end. Handles share it.
+// Lock is one grant of one key, from its beginning to its end. Handles share it.
 type Lock struct {
 	row
 	want    *acquire.Want
-	session *session // the session whose lease is renewed instead of this grant's; nil if there is none
+	session *session // the session that is renewed in place of this grant's own lease; nil if there is none
 	granted decide.Instant
 	dead    *protocol.Record // the dead holder that the key was taken over from; nil if there was none
-	first   *Handle          // the handle of the call that acquired the lock; has its context values
-	resumed bool             // Resume made the lock, in this process or an earlier one
+	first   *Handle          // the handle of the call that acquired the lock, with the values of that call's context
+	resumed bool             // the lock was made by Resume, in this process or an earlier one
 
-	unclaimed bool // resumed, but its caller does not have it yet; guarded by the client's mu
+	unclaimed bool // the lock was resumed, but its caller does not have it yet; guarded by the client's mu
 
 	committing ctxmutex.Mutex // excludes other commits, and the release
 
@@ -37,11 +37,11 @@ type Lock struct {
 	handles      []*Handle
 	working      int           // number of functions in Do
 	idle         chan struct{} // closed when no function in Do is left; Close waits for it
-	lasted       time.Duration // how long the lock was trusted, once that has ended
+	lasted       time.Duration // how long the lock was trusted, set when the trust has ended
 	heldReported bool          // an event has reported how long the lock was held
-	givenUp      bool          // a release has ended the trust; a loss, Detach or a Close that releases nothing has not
+	givenUp      bool          // true if a release has ended the trust, and not a loss, Detach or a Close that releases nothing
 	release      *release      // the last release that has begun
-	freeing      *freeing      // used by one release at a time
+	freeing      *freeing      // state that is used by one release at a time
 }
 
 // Hold begins to hold a grant. first is the handle of the call that acquired it.
@@ -114,8 +114,8 @@ func (h *Lock) Handles() []*Handle {
 // Ended returns the error with which the trust has ended, or nil while it lasts.
 func (h *Lock) Ended() error { return h.naming(h.lease.Ended()) }
 
-// end ends the trust for good. It reports whether this call did, as only the first one
-// does.
+// end ends the trust permanently. It reports whether this call ended it: only the first
+// call does.
 func (h *Lock) end(cause error) bool { return h.endWith(cause, nil) }
 
 // endWith does what end does. If it ends the trust, r is the lock's release.
@@ -161,8 +161,8 @@ func (h *Lock) Lost(why lease.Loss) {
 	}
 }
 
-// endOf returns the error of a lock whose lease was lost. If this client has given its
-// session up, as Close does, it has given up the lock too.
+// endOf returns the error of a lock whose lease was lost. If this client has given up the
+// lock's session, as Close does, it has also given up the lock.
 func (h *Lock) endOf(why lease.Loss) error {
 	if why.Reason != lease.WithParent {
 		return h.lossOf(why)
@@ -178,8 +178,8 @@ func (h *Lock) lostWithSession(session core.Loss) error {
 	return h.lostError(session.Reason, nil, session.Err)
 }
 
-// outlived returns the loss of a lock that this client has given up, if its lease would
-// have ended by now. It returns nil if the lock would still be trusted.
+// outlived returns the loss of a lock that this client has given up, if the lock's lease
+// would have ended in the meantime. It returns nil if the lock would still be trusted.
 func (h *Lock) outlived() error {
 	if why, lost := h.lease.Outlived(); lost {
 		return core.Public(h.endOf(why))
@@ -204,9 +204,9 @@ func reportLosses(lost []*Lock) {
 	}
 }
 
-// held returns how long the lock was trusted, once, so that the events' times can be added
-// up. It returns 0 if an earlier event has reported the time, as for a repeated release, or
-// a release after a loss.
+// held returns how long the lock was trusted. It returns that time only once, so that the
+// times in events can be added up. It returns 0 if an earlier event has reported the time,
+// as for a repeated release, or a release after a loss.
 func (h *Lock) held() time.Duration {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -220,5 +220,5 @@ func (h *Lock) held() time.Duration {
 // passTurn lets the next goroutine in the local queue acquire the key.
 func (h *Lock) passTurn() { h.c.keys.Local.Pass(h.key, h) }
 
-// naming returns err as the public error, with the key of the lock.
+// naming returns err as a public error that contains the key of the lock.
 func (h *Lock) naming(err error) error { return h.c.Naming(h.key, core.Public(err)) }

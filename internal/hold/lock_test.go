@@ -17,7 +17,7 @@ import (
 func TestLossIsReturnedAsLostErrorItself(t *testing.T) {
 	isLostError := func(t *testing.T, what string, err error) {
 		t.Helper()
-		if _, ok := err.(*leasehold.LostError); !ok { // not errors.As: the error itself must have the type
+		if _, ok := err.(*leasehold.LostError); !ok { // no errors.As here: the error itself must have the type
 			t.Errorf("%s: %T: %v", what, err, err)
 		}
 	}
@@ -74,7 +74,7 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 		"broken": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},
-		// Changed by hand, without a new version.
+		// An operator has changed the record by hand, without a new version.
 		"marked released": {func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")})
 		}, leasehold.LostBroken},

@@ -34,8 +34,8 @@ func (f *freeing) isFreed(item protocol.Item, sent []releaseAttempt, deletes boo
 		return true
 	}
 	// If an earlier release failed while the lock was trusted, any client may have acquired
-	// the key since: then another grant in the record means that the key was freed, and not
-	// lost.
+	// the key since. Then another grant in the record means that the key was freed, and not
+	// that the lock was lost.
 	return !slices.Contains(f.named().Grants, r.Grant) && (applied || f.sentInLease && f.left >= takeable && (!r.Released || r.Grant != ""))
 }
 
@@ -85,7 +85,7 @@ func (h *Lock) maybeUnmarked() error {
 // It returns nil if the mark is stored.
 func (h *Lock) missingMark() error {
 	h.mu.Lock()
-	f := h.freeing // nil if the key was freed with its session. No release begins after that
+	f := h.freeing // nil if the key was freed with its session; no release begins after that
 	h.mu.Unlock()
 	switch {
 	case f != nil && f.marked:
@@ -101,7 +101,7 @@ func (h *Lock) missingMark() error {
 func freed(err error) bool { return err == nil || errors.Is(err, core.ErrLost) || isUnmarked(err) }
 
 // lost returns the error of a release that found the record without the grant. It returns
-// nil if this client had given the lock up by then, or may have.
+// nil if this client had already given the lock up, or may have.
 func (f *freeing) lost(item protocol.Item) error {
 	if f.r.terms.Done {
 		if err := f.unmarked(item); err != nil {
@@ -111,15 +111,15 @@ func (f *freeing) lost(item protocol.Item) error {
 		return nil
 	}
 	why := core.Loss{Key: f.h.key, Token: f.h.token, Reason: core.Broken, At: f.h.c.Wall().Round(0)}
-	if r, err := f.h.Decode(item); err == nil { // otherwise there is no record, or a damaged one
+	if r, err := f.h.Decode(item); err == nil { // if there is an error, there is no record, or a damaged one
 		why.Seen(r, f.named().Grants...)
 	}
 	return f.h.c.Errors.Lost(why)
 }
 
 // notDone returns the error of an operation whose last attempt was neither applied nor
-// rejected. If all attempts have been answered, nothing was done. limit is the context of
-// the operation.
+// rejected. If all attempts were answered, the operation has changed nothing. limit is the
+// context of the operation.
 func (c *Holds) notDone(limit context.Context, op string, key protocol.Key, r attempts.Result[releaseAttempt], tried *attempts.Sequence[releaseAttempt]) error {
 	err := attempts.Joined(attempts.Cause(limit), r.Err)
 	if r.Outcome == attempts.Unanswered || len(tried.Versions()) > 0 {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// outage makes all requests of a client meet a fault until d has passed.
+// outage applies a fault to all requests of a client until d has passed.
 func outage(d time.Duration, fault lab.Fault) lab.Fault {
 	began := time.Now()
 	return func(r *lab.Request) (*http.Response, error) {
@@ -72,7 +72,7 @@ func TestMarkIsStoredThroughTroubleWithinLease(t *testing.T) {
 						}()
 						synctest.Wait()
 						wire.SetFault(outage(6*time.Second, fault))
-						cancel() // it shortens a plain release to the grace
+						cancel() // a cancelled context limits a release without a mark to the grace
 					})
 					if err != nil {
 						t.Errorf("after trouble of six seconds: %v", err)
@@ -86,10 +86,10 @@ func TestMarkIsStoredThroughTroubleWithinLease(t *testing.T) {
 	}
 }
 
-func TestMarkThatLeaseOutlastsIsError(t *testing.T) {
+func TestMarkNotStoredWithinLeaseIsError(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
-			continue // the mark is stored
+			continue // in this case the mark is stored
 		}
 		t.Run(trouble, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -119,7 +119,7 @@ func TestMarkThatLeaseOutlastsIsError(t *testing.T) {
 	}
 }
 
-func TestMarkRefusedForGoodIsErrorAtOnce(t *testing.T) {
+func TestPermanentlyRefusedMarkIsErrorAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -132,7 +132,7 @@ func TestMarkRefusedForGoodIsErrorAtOnce(t *testing.T) {
 	})
 }
 
-func TestCloseBoundsMark(t *testing.T) {
+func TestCloseLimitsTimeToStoreMark(t *testing.T) {
 	for trouble, fault := range map[string]lab.Fault{"throttled": lab.Throttled, "no answer": lab.Cut} {
 		t.Run(trouble, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -158,7 +158,7 @@ func TestCloseBoundsMark(t *testing.T) {
 				if took := time.Since(began); err == nil || took > 2100*time.Millisecond {
 					t.Errorf("Do ended %v after Close began: %v", took, err)
 				}
-				lab.Elapse(5 * time.Second) // requests in flight end
+				lab.Elapse(5 * time.Second) // let the requests in flight end
 				wire.Sent()
 				lab.Elapse(time.Hour)
 				if n := len(wire.Sent()); n > 0 {
@@ -190,7 +190,7 @@ func TestReleaseIsRepeatedInBackground(t *testing.T) {
 				if took := time.Since(began); err == nil && trouble != "reply lost" || took > 2100*time.Millisecond {
 					t.Errorf("after %v: %v", took, err)
 				}
-				lab.Elapse(75*time.Second - time.Since(began)) // the longest pause is a minute
+				lab.Elapse(75*time.Second - time.Since(began)) // the longest pause between attempts is a minute
 				if !w.IsReleased("job") {
 					t.Error("held though the trouble is over")
 				}
@@ -204,7 +204,7 @@ func TestReleaseIsRepeatedInBackground(t *testing.T) {
 	}
 }
 
-func TestReleaseInBackgroundEnds(t *testing.T) {
+func TestBackgroundReleaseEnds(t *testing.T) {
 	failing := func(t *testing.T, w *lab.World, fault lab.Fault) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 		c, wire := w.Client(longLease())
 		lock := w.Acquire(c, "job")
@@ -286,7 +286,7 @@ func TestReleaseInBackgroundEnds(t *testing.T) {
 	})
 }
 
-func TestReleaseInBackgroundSparesNextHolder(t *testing.T) {
+func TestBackgroundReleaseDoesNotEndNextHoldersLock(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		t.Run(fmt.Sprintf("of the same client %v", same), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -314,7 +314,7 @@ func TestReleaseInBackgroundSparesNextHolder(t *testing.T) {
 	}
 }
 
-// refuseOf throttles the requests that fit.
+// refuseOf throttles the requests for which fits returns true.
 func refuseOf(fits func(lab.Call) bool) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if fits(r.Call) {

@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Terms are the wishes of a release's caller.
+// Terms are the options that the caller of a release has chosen.
 type Terms struct {
-	Delete  bool // delete the record; otherwise it is kept, marked as released
+	Delete  bool // delete the record; if false, it is kept and marked as released
 	Changes protocol.Changes
-	Done    bool // store the mark that the work is done, for a lock acquired with Once or Every
+	Done    bool // store the mark that the work is done; only for a lock acquired with Once or Every
 }
 
 // Release frees the keys, each by a write of its own. terms has one element for each
@@ -34,11 +34,12 @@ func (g *Group) releases(terms []Terms) []*release {
 	return rs
 }
 
-// release frees the keys. Where other handles share a grant, it only ends this handle.
+// release frees the keys. If other handles share a grant, it only ends this group's handle
+// of that grant.
 func (g *Group) release(ctx context.Context, rs []*release) []error {
 	errs := make([]error, len(rs))
 	last := make([]*release, 0, len(rs))
-	var at []int // indices of the elements of last
+	var at []int // index in rs of each element of last
 	for i, l := range g.handles {
 		shared, err := l.endIfShared(rs[i].terms)
 		if errs[i] = err; !shared {
@@ -57,9 +58,9 @@ var (
 	errAlone  = errors.New("others share the grant, and none of them was acquired for that work, so it may be done again: release them before")
 )
 
-// endIfShared ends this handle if others share its grant, or if it has ended before. It
-// sends nothing. It returns an error if terms ask for changes of the record, which are then
-// not made.
+// endIfShared ends this handle if others share its grant, or if this handle has ended
+// before. It sends nothing. If terms ask for changes of the record, endIfShared does not
+// make them and returns an error.
 func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 	left, before := l.leave()
 	if !left && !before || left && l.drop() {
@@ -80,8 +81,8 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 
 // release ends the trust in all the locks and frees their keys. However soon ctx ends, it
 // may take ReleaseGrace. A release that stores a mark may take until the lease has ended,
-// or Close gives up: no other client can do the work before that, and its caller must know
-// whether one will. The errors are in the order of rs.
+// or until Close gives up. No other client can do the work before that, and the caller must
+// know whether one will do it. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -133,31 +134,31 @@ func (h *Lock) GiveBack() {
 	_ = h.c.release(context.Background(), []*release{h.newRelease()}) // the error is reported as an event
 }
 
-// release is one call's release of one lock. If there are several for a lock, one of them
-// sends requests at a time.
+// release is one call's release of one lock. If a lock has several releases, only one of
+// them sends requests at a time.
 type release struct {
 	h      *Lock
 	terms  Terms
-	close  bool             // part of Close: the trust ends with ErrClosed
-	effort *inflight.Effort // limits the requests in flight; nil for no limit
-	again  bool             // repeats a failed release, by one attempt and without a caller
-	handle *Handle          // the handle to end, if others share the grant; nil to end the grant
+	close  bool             // the release is part of Close: the trust ends with ErrClosed
+	effort *inflight.Effort // limits the requests in flight; nil if there is no limit
+	again  bool             // the release repeats a failed one, with a single attempt and without a caller
+	handle *Handle          // the handle to end, if others share the grant; nil if the grant is to end
 
 	// Fields of a release that sends requests, set by open:
-	limit context.Context    // context of the call; no request begins after its end
+	limit context.Context    // context of the call; no request begins after it has ended
 	ctx   context.Context    // context of its requests
-	cut   context.CancelFunc // ends ctx; requests without an answer are cancelled
+	cut   context.CancelFunc // function that ends ctx, which cancels requests without an answer
 	done  chan struct{}
 	err   error // valid once done is closed
 	freed bool  // valid once done is closed: the record no longer shows the grant
 
 	// Fields of a release that has sent requests:
 	started decide.Instant
-	refused bool // its last request was refused for good, so that it is not repeated
+	refused bool // the last request was permanently refused, so it is not repeated
 }
 
-// newRelease returns a release on the terms of the last one or, if there was none, of the
-// acquisition.
+// newRelease returns a release on the terms of the last release or, if there was none, on
+// the terms of the acquisition.
 func (h *Lock) newRelease() *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -206,8 +207,8 @@ func (r *release) send(limit context.Context) {
 	})
 }
 
-// drop forgets the handle that the release ends, and ends the release. If the handle was
-// the last one, it first waits for the release that frees the key.
+// drop forgets the handle that the release ends, and ends the release. If that was the last
+// handle of the grant, drop first waits for the release that frees the key.
 func (r *release) drop(limit context.Context) {
 	switch c := r.h.c; {
 	case r.handle == nil || r.ended():
@@ -218,7 +219,8 @@ func (r *release) drop(limit context.Context) {
 	}
 }
 
-// end ends the release with err. Only an answer that shows the grant gone is final.
+// end ends the release with err. It is final only if an answer shows that the grant is
+// gone.
 func (r *release) end(err error) {
 	r.err, r.freed = err, freed(err)
 	close(r.done)
@@ -244,8 +246,8 @@ func (r *release) wait(limit context.Context) error {
 	return r.err
 }
 
-// Answered reports whether all requests of the release have been answered. It sends no
-// more, as its time has ended.
+// Answered reports whether all requests of the release have been answered, and it sends no
+// more because its time has ended.
 func (r *release) Answered() bool {
 	tried := r.tried()
 	return tried != nil && r.limit.Err() != nil && tried.Answered()
@@ -269,8 +271,8 @@ func (r *release) tried() *attempts.Sequence[releaseAttempt] {
 	return nil
 }
 
-// repeat frees the key of a lock that had ended before this call, if it may still be held.
-// It waits for a release in progress, or begins one.
+// repeat frees the key of a lock that had ended before this call, if the key may still be
+// held. It waits for a release in progress, or begins one.
 func (r *release) repeat(limit context.Context) error {
 	h := r.h
 	cause := h.Ended()
@@ -279,7 +281,7 @@ func (r *release) repeat(limit context.Context) error {
 	}
 	why, lost := core.LossOf(h.lease.Cause())
 	if lost && why.SeenGone() {
-		return cause // the grant is no longer current: there is nothing to release
+		return cause // the grant is no longer current, so there is nothing to release
 	}
 	for {
 		current := h.currentRelease(limit, r)
@@ -300,7 +302,7 @@ func (r *release) repeat(limit context.Context) error {
 }
 
 // currentRelease returns the release that is in progress or has freed the key. If there is
-// none, it begins next. A repetition without a caller is cut short.
+// none, it begins next. If a repetition without a caller is in progress, it is cut short.
 func (h *Lock) currentRelease(limit context.Context, next *release) *release {
 	h.mu.Lock()
 	defer h.mu.Unlock()

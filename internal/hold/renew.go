@@ -18,7 +18,7 @@ import (
 
 // Renewal is the options of a call of Renew.
 type Renewal struct {
-	Lease   time.Duration // zero to keep the current one
+	Lease   time.Duration // new duration of the lease; zero to keep the current one
 	Changes protocol.Changes
 }
 
@@ -60,7 +60,7 @@ func (l *Handle) renewUntil(ctx context.Context, r Renewal) error {
 	return h.c.Errors.Failed("renew", h.key, errors.Join(err, f.Err))
 }
 
-// Extended does nothing, as no other lease depends on a lock's.
+// Extended does nothing, as no other lease depends on the lease of a lock.
 func (h *Lock) Extended() {}
 
 // Renewed reports a renewal, and whether it has shown a request to step down.
@@ -127,14 +127,15 @@ func (r *row) Failed(report lease.Report) {
 // logEvery is the least time between two log lines about failing renewals.
 const logEvery = 10 * time.Second
 
-// failing sums up the failed renewals of a client, so that an outage makes a few lines in
-// the log, however many locks are held. Lines are written without its mutex.
+// failing sums up the failed renewals of a client, so that an outage causes only a few
+// lines in the log, however many locks are held. Lines are written without holding its
+// mutex.
 type failing struct {
 	mu        sync.Mutex
-	locks     map[*row]error // error of each lock whose last renewal failed
+	locks     map[*row]error // the error of each row whose last renewal failed
 	attempts  int            // number of failures since the last line
 	logged    time.Time      // when the last line was written
-	inEpisode bool           // the log has reported failing renewals, but not yet that they have recovered
+	inEpisode bool           // the log has reported failing renewals, but not yet that renewals succeed again
 }
 
 // add counts a renewal that failed. The first one is logged at once, later ones are summed
@@ -144,7 +145,7 @@ func (f *failing) add(r *row, err error) {
 	if f.locks == nil {
 		f.locks = map[*row]error{}
 	}
-	if !r.lease.IsOver() { // otherwise forget has been called, or will be
+	if !r.lease.IsOver() { // if the lease is over, forget has been called, or will be
 		f.locks[r] = err
 	}
 	f.attempts++

@@ -11,12 +11,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// logged returns a config whose log is kept, and a function that counts the lines with a
-// message.
+// logged returns a config with a log, and a function that counts the lines of the log with
+// a given message.
 func logged() (leasehold.Config, func(message string) int) {
 	var log bytes.Buffer
 	cfg := lab.Config()
-	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // held locks
+	cfg.Logger = slog.New(slog.NewTextHandler(&log, nil)) // the handler locks a mutex for each line
 	return cfg, func(message string) int { return strings.Count(log.String(), message) }
 }
 
@@ -28,7 +28,7 @@ func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
 		lab.Elapse(10 * time.Second)
 		wire.SetFault(lab.Out)
 		lab.Elapse(12 * time.Second)
-		if n := said("level=WARN"); n != 2 { // one at once, and one after ten seconds
+		if n := said("level=WARN"); n != 2 { // one warning at once, and one after ten seconds
 			t.Errorf("%d warnings in 12 s", n)
 		}
 		if said("locks=1 attempts=1 ") != 1 || said("locks=200 attempts=") != 1 || said("remaining=") != 2 {

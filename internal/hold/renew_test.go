@@ -47,7 +47,7 @@ func TestResumeUnderSharedLeaseHasLeaseOfItsOwn(t *testing.T) {
 			t.Fatal(err)
 		}
 		wire.SetFault(lab.Cut)
-		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // 40 s, less a tenth
+		if left := time.Until(lock.TrustedUntil()); left != 36*time.Second { // the lease of 40 s less the margin, a tenth
 			t.Errorf("trusted for %v", left)
 		}
 		lab.Elapse(time.Minute)

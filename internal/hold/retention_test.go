@@ -79,7 +79,7 @@ func TestRetentionSetsTTLOfReleasedRecord(t *testing.T) {
 		retention time.Duration
 		option    []leasehold.AcquireOption
 		end       []leasehold.ReleaseOption
-		want      time.Duration // zero means never
+		want      time.Duration // time until the TTL; zero means that the record never expires
 	}{
 		{"a bare record", 0, nil, nil, week},
 		{"one with data", 0, []leasehold.AcquireOption{leasehold.WithData([]byte("x"))}, nil, 0},

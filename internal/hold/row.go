@@ -15,9 +15,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// row is one grant of one row of the table: the record of a lock, or the row of a session.
-// Its lease decides how long it is trusted. row makes the writes of its renewals and
-// decodes their replies.
+// row is the grant that one row of the table shows: the record of a lock, or the row of a
+// session. The lease of the row decides how long the grant is trusted. A row makes the
+// writes of its renewals and decodes their replies.
 type row struct {
 	c     *Holds
 	key   protocol.Key
@@ -49,10 +49,10 @@ func (r *row) named(versions []string) protocol.Hold {
 	return protocol.Hold{Key: r.key, Owner: r.owner, Grants: []string{r.grant}, Token: r.token, Versions: versions}
 }
 
-// narrow returns those of versions that the next condition must still name. It also drops
-// attempts from tried that need no longer be named. Usually nothing changes: only if there
-// are too many for a condition, it reads the record to find out which are settled. It gives
-// up when limit ends, or at until.
+// narrow returns the elements of versions that the next condition must still name. It also
+// drops from tried the attempts that need no longer be named. Usually nothing changes. Only
+// if there are too many versions for a condition does it read the record, to find out which
+// attempts are settled. It gives up when limit ends, or at until.
 func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[releaseAttempt], until decide.Instant) (left []string, reads int, err error) {
 	all := slices.Concat(versions, tried.Versions())
 	if len(all) <= attempts.MostUnanswered {
@@ -86,7 +86,7 @@ func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attem
 }
 
 func (r *row) guard() types.TransactWriteItem {
-	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // whatever the version
+	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // the guard holds for every version of the grant
 }
 
 // isIn reports whether item, which may be a key, is the row. Two spellings of one number
@@ -118,11 +118,11 @@ func (r *row) gone(item protocol.Item) (reason core.Reason, by *protocol.Record,
 	if err != nil {
 		return core.Broken, nil, err
 	}
-	freed := shown.Released && shown.Grant == "" // by a peer, or in a layout whose free records have no owner
+	freed := shown.Released && shown.Grant == "" // released by a peer, or in a layout whose free records have no owner
 	switch {
 	case !freed && (shown.Grant != r.grant || shown.Owner != r.owner):
 		return core.Replaced, &shown, nil
-	case shown.Released || shown.Token != r.token: // or broken, and granted again by a late copy of its request
+	case shown.Released || shown.Token != r.token: // released, or broken and then granted again by a late copy of the grant's request
 		return core.Broken, &shown, nil
 	}
 	return "", &shown, nil
@@ -145,7 +145,7 @@ func (r *row) lossOf(why lease.Loss) error {
 // version that is not ours. err is joined to it.
 func (r *row) lossShown(item protocol.Item, err error) error {
 	reason, by, damage := r.gone(item)
-	if reason == "" { // the grant was resumed in another process, which renews it
+	if reason == "" { // another process has resumed the grant and renews it
 		reason = core.Replaced
 	}
 	return r.lostError(reason, by, attempts.Joined(damage, err))
@@ -158,8 +158,8 @@ func (r *row) lostError(reason core.Reason, by *protocol.Record, err error) erro
 		At: r.c.Wall().Add(min(r.lease.Remaining(), 0)).Round(0)})
 }
 
-// sameTable reports whether two names are of one table. Each may be an ARN. A plain name is
-// taken to be in the same account and Region.
+// sameTable reports whether two names refer to the same table. Each may be an ARN. A plain
+// name is taken to be in the same account and Region.
 func sameTable(a, b string) bool {
 	if strings.HasPrefix(a, "arn:") && strings.HasPrefix(b, "arn:") {
 		return a == b
@@ -168,7 +168,7 @@ func sameTable(a, b string) bool {
 }
 
 func tableName(s string) string {
-	if _, name, ok := strings.Cut(s, ":table/"); ok { // it is an ARN, as no name has a colon
+	if _, name, ok := strings.Cut(s, ":table/"); ok { // s is an ARN, as a plain name has no colon
 		return name
 	}
 	return s

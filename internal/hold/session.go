@@ -33,15 +33,15 @@ func UnderSession(of lease.Timing) lease.Timing {
 }
 
 // session is a shared lease: one row that this client renews for all locks that it acquires
-// under the session. Such a lock is trusted while both its record and the session are. The
-// id of a session is never used again.
+// under the session. Such a lock is trusted while both its record and the session are
+// trusted. The id of a session is never used again.
 type session struct {
 	row
 	id     string
-	queue  ctxmutex.Mutex // held by the next transaction that will name the row
-	naming ctxmutex.Mutex // held by a transaction that names the row, or a write of it
+	queue  ctxmutex.Mutex // held by the transaction that will name the row next
+	naming ctxmutex.Mutex // held by a transaction that names the row, or by a write of the row
 
-	marking ctxmutex.Mutex                    // held to mark the row dead; guards the next two fields
+	marking ctxmutex.Mutex                    // held while the row is being marked dead; guards the next two fields
 	marks   attempts.Sequence[releaseAttempt] // attempts to mark the row dead
 	dead    bool                              // the row is marked dead
 
@@ -73,7 +73,7 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	case before == nil:
 	case before.lease.Ended() != nil:
 		// The locks of the old session are lost. Other clients can take them over at once
-		// only when it is marked dead.
+		// only if the old session is marked dead.
 		c.Detach(func() { _ = before.close(ctx) })
 	default:
 		return before, nil
@@ -81,8 +81,8 @@ func (c *Holds) Session(ctx context.Context) (acquire.Session, error) {
 	return c.beginSession(ctx)
 }
 
-// beginSession creates a session's row. If there is no answer, that id is never used: the
-// next attempt has another one.
+// beginSession creates a session's row. If the request has no answer, its id is never used:
+// the next attempt has another id.
 func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	owner := protocol.NewOwner(c.Name)
 	id := protocol.ClientID(owner)
@@ -98,7 +98,7 @@ func (c *Holds) beginSession(ctx context.Context) (acquire.Session, error) {
 	})
 	failure := r.Failure()
 	switch {
-	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // rejected: this was the reply to a second copy of the request
+	case r.Outcome == attempts.Unanswered, r.Outcome == attempts.Rejected: // if rejected, this was the reply to a second copy of the request
 		failure = &attempts.Failure{Cause: decide.Unreachable, Err: r.Err}
 	case r.Outcome != attempts.Applied:
 		return nil, failure
@@ -133,9 +133,10 @@ func (c *Holds) sessionBegun(ctx context.Context, id string, a releaseAttempt, r
 	return s
 }
 
-// join adds h to the session's locks. If the session has ended meanwhile, the lock is lost;
-// if the lock has ended, the session forgets it. A notice of a break that arrived after the
-// grant was sent may have been for this lock, when the session did not know it yet.
+// join adds h to the session's locks. If the session has ended in the meantime, the lock is
+// lost; if the lock has ended, the session forgets it. A notice of a break may have arrived
+// after the grant was sent, when the session did not know the lock yet. It may have been
+// for this lock, so the lock is checked.
 func (s *session) join(h *Lock) {
 	s.mu.Lock()
 	s.locks[h] = struct{}{}
@@ -145,7 +146,7 @@ func (s *session) join(h *Lock) {
 	s.mu.Unlock()
 	switch {
 	case s.lease.IsOver():
-		h.lease.Look() // ends the lock if the session has ended
+		h.lease.Look() // Look ends the lock if the session has ended
 	case h.lease.IsOver(): // the lock may have ended before it was added
 		s.leave(h)
 	}
@@ -164,14 +165,14 @@ func (s *session) Locks() []*Lock {
 	return slices.Collect(maps.Keys(s.locks))
 }
 
-// turnAtMost is the longest that a transaction delays the transactions of other locks, so
-// that one that hangs delays no other. After that they may conflict, and conflicts are
-// retried.
+// turnAtMost is the longest time for which a transaction delays the transactions of other
+// locks, so that one that hangs does not block them. After that time they may conflict, and
+// conflicts are retried.
 const turnAtMost = 500 * time.Millisecond
 
 // lockTransactions waits until no other transaction of this client names the session's row,
-// and blocks others until leave is called. All but one wait in the queue, so that at most
-// two come before a renewal of the row.
+// and blocks others until leave is called. All but one of the waiting transactions wait in
+// the queue, so at most two come before a renewal of the row.
 func (s *session) lockTransactions(ctx context.Context) (leave func()) {
 	for _, mutex := range []ctxmutex.Mutex{s.queue, s.naming} {
 		select {
@@ -203,9 +204,10 @@ func (s *session) Lost(why lease.Loss) {
 	s.loseWith(lost)
 }
 
-// loseAs ends the session and all its locks because its row no longer shows it. It returns
-// the reason. If the session's lease had expired before, the reason is that: another client
-// has marked it dead to take a lock over, and no operator has broken it.
+// loseAs ends the session and all its locks because the row no longer shows the session. It
+// returns the reason. If the session's lease had expired before, that is the reason:
+// another client has marked the session dead to take a lock over, and no operator has
+// broken it.
 func (s *session) loseAs(seen error) core.Reason {
 	why, before := core.LossOf(s.lease.Ended())
 	if !before {
@@ -215,9 +217,9 @@ func (s *session) loseAs(seen error) core.Reason {
 	return why.Reason
 }
 
-// loseWith ends the session and all its locks, and reports them once all have ended. It
-// reports on a goroutine of its own: its caller may have asked about one lock only, and
-// must not wait for the listeners.
+// loseWith ends the session and all its locks, and reports the locks once all have ended.
+// It reports them on a separate goroutine: its caller may have asked about one lock only,
+// and must not wait for the listeners.
 func (s *session) loseWith(cause error) {
 	if !s.end(cause) {
 		return
@@ -232,8 +234,8 @@ func (s *session) loseWith(cause error) {
 	s.c.Detach(func() { reportLosses(lost) })
 }
 
-// end ends the trust for good. It reports whether this call did, as only the first one
-// does. Locks that have not ended yet end when they are next asked.
+// end ends the trust permanently. It reports whether this call ended it: only the first
+// call does. Locks that have not ended yet end when they are next used.
 func (s *session) end(cause error) bool {
 	if !s.lease.End(cause) {
 		return false

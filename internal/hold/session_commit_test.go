@@ -53,7 +53,7 @@ func TestCommitDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
 				lab.InBubble(t, func(t *testing.T, w *lab.World) {
 					c, wire := w.Work().Client(lab.SharedConfig())
 					run := begin(t.Context(), c, w)
-					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // it arrives when the lock is free
+					wire.SetFault(lab.Script(lab.Delayed(10*time.Second), lab.Cut)) // the first request arrives when the lock is free
 					done := make(chan error, 1)
 					go func() { done <- run() }()
 					lab.Elapse(time.Millisecond)
@@ -206,7 +206,7 @@ func TestGuardsHoldWhileGrantAndSessionAreCurrent(t *testing.T) {
 		if err := w.Transact(append(guards, lab.Note("a", "1"))...); err != nil || len(guards) != 2 {
 			t.Fatalf("%d guards: %v", len(guards), err)
 		}
-		lab.Elapse(time.Minute) // a minute's renewals are counted
+		lab.Elapse(time.Minute) // the session is renewed for a minute
 		if err := w.Transact(append(guards, lab.Note("a", "2"))...); err != nil {
 			t.Fatal(err)
 		}
@@ -285,7 +285,8 @@ func TestCommitsUnderASharedLeaseDoNotConflictWithEachOther(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// Two thousand commits of 10 ms, and the session's renewals, which do not queue.
+		// Two thousand commits of 10 ms each wait in the queue. The session's renewals do
+		// not wait there.
 		if longest == 0 || longest > 5050*time.Millisecond {
 			t.Errorf("the session was renewed %v after the renewal before", longest)
 		}
@@ -338,7 +339,7 @@ func TestCommitOfGoneCallerDoesNotDelayItsSession(t *testing.T) {
 		brief, leave := context.WithTimeout(t.Context(), 100*time.Millisecond)
 		defer leave()
 		wg.Go(func() { _ = leaver.Commit(brief, lab.Writes(lab.Note("left", "1"))) })
-		lab.Elapse(time.Second) // so that neither is first in the queue
+		lab.Elapse(time.Second) // after that, neither commit is first in the queue
 		began := time.Now()
 		if err := other.Commit(ctx, lab.Writes(lab.Note("a", "1"))); err != nil || time.Since(began) != 0 {
 			t.Errorf("after %v: %v", time.Since(began), err)

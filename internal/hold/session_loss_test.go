@@ -44,7 +44,7 @@ func TestLocksEndBeforeEndOfSessionIsReported(t *testing.T) {
 		}
 		c, wire := w.Client(cfg)
 		held := make([]*leasehold.Lock, locks)
-		ended := make([]<-chan struct{}, locks) // taken before, as a call of Context would read the clock
+		ended := make([]<-chan struct{}, locks) // taken now, as a later call of Context would read the clock
 		for i := range held {
 			held[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 			ended[i] = held[i].Context().Done()
@@ -110,7 +110,7 @@ func TestFirstReadOfEndedSessionReportsOneLock(t *testing.T) {
 		for i := range others {
 			others[i] = w.Acquire(c, fmt.Sprint("lock/", i))
 		}
-		asleep.Store(int64(19 * time.Second)) // no timer has noticed it
+		asleep.Store(int64(19 * time.Second)) // no timer has noticed the suspend
 		looked := time.Now()
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("believed in: %v", err)
@@ -179,12 +179,12 @@ func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
 func TestFirstReadAfterPauseShowsEndOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
-		var asleep time.Duration // how long the monotonic clock has stopped
+		var asleep time.Duration // for how long the monotonic clock has been stopped
 		c, _ := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + asleep
 		}))
 		lock := w.Acquire(c, "job")
-		asleep = 19 * time.Second // no timer has noticed it
+		asleep = 19 * time.Second // no timer has noticed the suspend
 		if lock.Context().Err() == nil {
 			t.Error("a lock whose session's lease ended in suspend is believed in")
 		}
@@ -203,7 +203,7 @@ func TestLocksEndWithSessionWhileAnotherIsReported(t *testing.T) {
 				cfg := lab.SharedConfig()
 				cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
 					if e.Kind == leasehold.EventLost {
-						<-told // a slow listener
+						<-told // block like a slow listener
 					}
 				}
 				c, wire := w.Client(cfg)
@@ -275,14 +275,14 @@ func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				began := time.Now()
-				var asleep time.Duration // how long the monotonic clock has stopped
+				var asleep time.Duration // for how long the monotonic clock has been stopped
 				c, _ := w.Work().Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 					return time.Since(began), time.Since(began) + asleep
 				}))
 				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 				taken, left := g.Locks()[0], g.Locks()[1]
 				asleep = 30 * time.Second
-				w.MarkDead(w.Sessions()[0]) // by a waiter that takes one of the locks over
+				w.MarkDead(w.Sessions()[0]) // done by a waiter that takes one of the locks over
 				w.Steal("a")
 				if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
 					t.Errorf("by its own clocks: %v", left.Err())
@@ -307,7 +307,7 @@ func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
 func TestRenewalAfterSessionTakeoverIsNotCalledBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
-		var asleep atomic.Int64 // how long the monotonic clock has stopped
+		var asleep atomic.Int64 // for how long the monotonic clock has been stopped
 		c, wire := w.Client(lab.SharedConfig(), lab.Clocks(func() (mono, boot time.Duration) {
 			return time.Since(began), time.Since(began) + time.Duration(asleep.Load())
 		}))

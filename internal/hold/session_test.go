@@ -15,7 +15,7 @@ import (
 
 func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 	locks := 10_000
-	if lab.Race { // make check runs it without the detector too
+	if lab.Race { // make check also runs this test without the race detector
 		locks = 1_000
 	}
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -28,7 +28,7 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 			}
 		}
 		holderWire.Sent()
-		lab.Elapse(60 * time.Second) // three leases
+		lab.Elapse(60 * time.Second) // three leases take this long
 		sent := holderWire.Sent()
 		for _, c := range sent {
 			if !c.RenewsSession() {
@@ -39,13 +39,14 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 			t.Errorf("%d renewals in 60 s, one each 5 s expected", len(sent))
 		}
 
-		// The holder dies. Of its locks 500 are taken over, each by a caller that waits for it.
+		// The holder dies. Another client takes over 500 of its locks; a separate call
+		// waits for each.
 		cfg := lab.SharedConfig()
 		cfg.PollMax = 5 * time.Second
 		heir, _ := w.Client(cfg)
 		holderWire.SetFault(lab.Cut)
 		died := time.Now()
-		lastRenewed := died // at the latest
+		lastRenewed := died // latest possible time of the last renewal
 		var wg sync.WaitGroup
 		var mu sync.Mutex
 		earliest, latest := time.Hour, time.Duration(0)
@@ -61,8 +62,8 @@ func TestTenThousandLocksCostOneRenewalPerPeriod(t *testing.T) {
 			})
 		}
 		wg.Wait()
-		// The session's last renewal was up to a period before its death, and
-		// was first seen after it.
+		// The session was last renewed at most one period before the holder died. Waiters
+		// saw that renewal for the first time after the death.
 		if earliest < 20*time.Second || latest > 30*time.Second {
 			t.Errorf("taken over from %v to %v after the death of the holder", earliest, latest)
 		}
@@ -96,7 +97,7 @@ func TestRecordUnderSessionIsRenewedRarely(t *testing.T) {
 	})
 }
 
-func TestExpiryWarningComesOncePerShortageOfSession(t *testing.T) {
+func TestExpiryWarningComesOnceEachTimeTrustRunsLow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		given := make(chan time.Duration, 9)
@@ -151,7 +152,7 @@ func TestLockGrantedUnderASessionThatEndedMeanwhileIsLost(t *testing.T) {
 	})
 }
 
-func TestSessionThatRanOutIsMarkedDeadByTheNext(t *testing.T) {
+func TestExpiredSessionIsMarkedDeadByTheNext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "a")

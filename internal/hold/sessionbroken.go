@@ -23,8 +23,8 @@ import (
 // first was never applied, is another word.
 
 const (
-	checksAtOnce = 16  // the most records that are checked at the same time
-	mostHeard    = 100 // the most ids that one renewal removes: an expression has at most 4 KB
+	checksAtOnce = 16  // the largest number of records that are checked at the same time
+	mostHeard    = 100 // the largest number of ids that one renewal removes: an expression has at most 4 KB
 )
 
 // hear checks the locks that are named by break notices in the last reply with the
@@ -84,8 +84,8 @@ func (s *session) check(locks map[string]*Lock) {
 	})
 }
 
-// checked records whether the lock that a notice names was checked. Without an answer it is
-// checked again after the next renewal of the session.
+// checked records whether the lock that a notice names was checked. If the check had no
+// answer, the lock is checked again after the next renewal of the session.
 func (s *session) checked(word string, answered bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -99,7 +99,8 @@ func (s *session) checked(word string, answered bool) {
 	}
 }
 
-// Renewal returns the write of attempt a, which also removes the notices that were checked.
+// Renewal returns the write of attempt a. The write also removes the notices whose locks
+// were checked.
 func (s *session) Renewal(a lease.Attempt, versions []string, ch protocol.Changes) *protocol.Write {
 	r := protocol.Renewal{Version: a.Version, Lease: a.Lease, Now: s.c.Wall(), Changes: ch}
 	s.mu.Lock()

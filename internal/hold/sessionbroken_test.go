@@ -53,7 +53,7 @@ func TestBreakReachesHolderAtItsSessionsNextRenewal(t *testing.T) {
 		if sent := opWire.Sent(); len(sent) != 2 {
 			t.Errorf("a break of one grant sent %v", lab.Ops(sent))
 		}
-		lab.Elapse(5 * time.Second) // the session's next renewal
+		lab.Elapse(5 * time.Second) // long enough for the session's next renewal
 		lostByBreak(t, broken, "stuck")
 		renewals, looks := 0, 0
 		lab.Elapse(55 * time.Second)
@@ -119,7 +119,7 @@ func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
 		var wg sync.WaitGroup
 		for i, lock := range locks[1:] {
 			op, _ := w.Client(lab.Config())
-			for range 1 + i%2 { // some of them twice
+			for range 1 + i%2 { // some locks are broken twice
 				wg.Go(func() {
 					if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "all"}); err != nil && !errors.Is(err, leasehold.ErrChanged) {
 						t.Error(err)
@@ -135,7 +135,7 @@ func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
 		if err := locks[0].Err(); err != nil {
 			t.Errorf("that which nobody broke: %v", err)
 		}
-		lab.Elapse(10 * time.Second) // a renewal removes a hundred
+		lab.Elapse(10 * time.Second) // long enough to remove all notices: one renewal removes a hundred
 		if n := told(w); n != 0 {
 			t.Errorf("the session is still told of %d breaks", n)
 		}
@@ -143,10 +143,10 @@ func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
 	})
 }
 
-func TestGrantReplyAfterBreakNoticeIsLost(t *testing.T) {
+func TestGrantAnsweredAfterItsBreakNoticeIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
-		cfg.Lease = 4 * time.Second // renewed each second
+		cfg.Lease = 4 * time.Second // this session is renewed every second
 		c, wire := w.Client(cfg)
 		w.Acquire(c, "other")
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2900*time.Millisecond)))
@@ -173,7 +173,7 @@ func TestGrantReplyAfterBreakNoticeIsLost(t *testing.T) {
 	})
 }
 
-func TestFailedReadForBreakIsRepeated(t *testing.T) {
+func TestFailedCheckAfterBreakNoticeIsRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -190,16 +190,17 @@ func TestFailedReadForBreakIsRepeated(t *testing.T) {
 		if err := op.Break(t.Context(), lock.Record(), leasehold.BreakOptions{Reason: "stuck"}); err != nil {
 			t.Fatal(err)
 		}
-		lab.Elapse(16 * time.Second) // three renewals of the session
+		lab.Elapse(16 * time.Second) // long enough for three renewals of the session
 		lostByBreak(t, lock, "stuck")
 		_ = c.Close(t.Context())
 	})
 }
 
-func TestFalseBreakNoticeLosesNothing(t *testing.T) {
+func TestFalseBreakNoticeEndsNoLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// The record's own renewal comes at a random time within twenty minutes of the
-		// check, and looks like one. Here it comes after ten.
+		// The next renewal of the record itself comes at a random time within twenty
+		// minutes of the check, and looks like another check. Here it comes after ten
+		// minutes.
 		half := lab.Chance(func() float64 { return 0.5 })
 		c, wire := w.Client(lab.SharedConfig(), half)
 		lock := w.Acquire(c, "job")
@@ -226,7 +227,7 @@ func TestSecondBreakIsNoticedAfterFirstNeverLanded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
-		lab.Elapse(5 * time.Second) // from now on renewed each 5 s
+		lab.Elapse(5 * time.Second) // from now on the session is renewed every 5 s
 		op, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Releases, lab.Cut))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -234,7 +235,7 @@ func TestSecondBreakIsNoticedAfterFirstNeverLanded(t *testing.T) {
 		if err := op.Break(ctx, lock.Record(), leasehold.BreakOptions{}); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 			t.Fatalf("without a reply: %v", err)
 		}
-		lab.Elapse(5 * time.Second) // read, but not yet removed
+		lab.Elapse(5 * time.Second) // long enough to read the notice, but not to remove it
 		if err := lock.Err(); err != nil || told(w) != 1 {
 			t.Fatalf("%v, told of %d: this test tests nothing", err, told(w))
 		}
@@ -264,7 +265,7 @@ func TestForgedBreakNoticesDoNotStopRenewalOfSession(t *testing.T) {
 		if n := told(w); n != 0 {
 			t.Errorf("%d words are left after ten minutes", n)
 		}
-		if n := len(wire.Sent()); n > 3000+200 { // a check for each notice, and renewals
+		if n := len(wire.Sent()); n > 3000+200 { // one check for each notice, and the renewals of the session
 			t.Errorf("%d requests in ten minutes", n)
 		}
 		w.Release(lock)

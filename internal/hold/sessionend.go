@@ -12,12 +12,12 @@ import (
 )
 
 // closeSession frees all locks of the session in one write. busy reports whether a function
-// in Do still works under one of them: then nothing is sent.
+// in Do still works under one of the locks. If so, nothing is sent.
 func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	if !c.shared {
 		return nil
 	}
-	if c.beginning.Lock(limit) { // so that no session is being begun, and none will be
+	if c.beginning.Lock(limit) { // makes sure that no session is being begun now or later
 		defer c.beginning.Unlock()
 	}
 	s := c.session.Load()
@@ -42,7 +42,7 @@ func (c *Holds) closeSession(limit context.Context, busy bool) error {
 	started := c.Now()
 	err := s.close(limit)
 	if len(freed) == 0 && errors.Is(err, core.ErrLost) {
-		return nil // the session was lost before, and all its locks with it
+		return nil // the session and all its locks were lost before
 	}
 	for _, r := range freed {
 		r.end(err)
@@ -79,10 +79,10 @@ func (s *session) close(ctx context.Context) error {
 }
 
 // mark marks the row dead once no transaction of this client names it. trusted reports
-// whether the session was trusted until this client gave it up. If it was lost, mark tries
-// only once.
+// whether the session was trusted until this client gave it up. If the session was lost
+// instead, mark tries only once.
 func (s *session) mark(limit context.Context, trusted bool) error {
-	if !s.marking.Lock(limit) { // another call that marks the row has used up the time
+	if !s.marking.Lock(limit) { // another call that is marking the row has used up the time
 		return s.c.UnknownOutcome("release", s.key, attempts.Cause(limit))
 	}
 	defer s.marking.Unlock()
@@ -102,7 +102,7 @@ func (s *session) mark(limit context.Context, trusted bool) error {
 
 // tryToMark does the work of mark. The caller must hold s.marking.
 func (s *session) tryToMark(limit context.Context, trusted bool) error {
-	until := s.c.Now().Add(s.lease.Duration()) // after that the lease has freed the locks
+	until := s.c.Now().Add(s.lease.Duration()) // when the lease frees the locks
 	ctx := context.WithoutCancel(limit)
 	held, _, err := s.narrow(ctx, limit, s.lease.Versions(), &s.marks, until)
 	if err != nil {
@@ -143,7 +143,7 @@ func (s *session) tryToMark(limit context.Context, trusted bool) error {
 	return s.c.notDone(limit, "release", s.key, r, &s.marks)
 }
 
-// isMarked reports whether one of our attempts has marked the row dead, judged by a row
+// isMarked reports whether one of our attempts has marked the row dead, judged by an item
 // that no longer shows the session.
 func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 	if item != nil {
@@ -152,8 +152,8 @@ func (s *session) isMarked(item protocol.Item, sent []releaseAttempt) bool {
 			return ours && r.Released
 		}
 	}
-	// A marked row is kept for long. If there is none, an attempt without a reply has
-	// marked it, and an operator has deleted it since. A session that was lost before is
-	// reported as lost in any case.
+	// A row that is marked dead is kept for a long time. If there is no row, an attempt
+	// without a reply has marked it, and an operator has deleted it since. A session that
+	// was lost before is reported as lost in any case.
 	return s.marks.Silent()
 }

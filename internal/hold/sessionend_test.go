@@ -41,7 +41,8 @@ func TestCloseFreesSessionsLocksInOneWrite(t *testing.T) {
 			}
 			w.Release(lock)
 		}
-		// A rejected grant, a grant and a release for each key; the session is read once.
+		// Each key needs a rejected grant, a grant and a release. The session is read only
+		// once.
 		if sent := otherWire.Sent(); len(sent) != 61 {
 			t.Errorf("%d requests for 20 locks of a dead session", len(sent))
 		}
@@ -86,7 +87,7 @@ func TestNoSessionBeginsAfterClose(t *testing.T) {
 				cfg.ReleaseGrace = time.Second
 				c, wire := w.Client(cfg)
 				wire.SetFault(lab.Once(lab.Call.Grants, func(r *lab.Request) (*http.Response, error) {
-					time.Sleep(2 * time.Second) // on its way
+					time.Sleep(2 * time.Second) // the request takes two seconds to arrive
 					return r.Send()
 				}))
 				refused := make(chan error, 1)
@@ -129,7 +130,7 @@ func TestLockThatCloseFreedWithItsSessionIsReleased(t *testing.T) {
 			t.Fatal(err)
 		}
 		wire.Sent()
-		if err := lock.Release(t.Context()); err != nil { // a deferred one
+		if err := lock.Release(t.Context()); err != nil { // a deferred release
 			t.Errorf("released again: %v", err)
 		}
 		if n := len(wire.Sent()); n != 0 || released != 1 {
@@ -162,7 +163,7 @@ func TestLockOfSessionThatCloseCouldNotEndIsNotReleased(t *testing.T) {
 		if err := lock.Release(t.Context()); err != nil || lab.Text(w.Item("job"), "isReleased") != "1" {
 			t.Errorf("released again: %v, %v", err, w.Item("job"))
 		}
-		lab.Elapse(5 * time.Second) // the last request of Close
+		lab.Elapse(5 * time.Second) // let the last request of Close end
 	})
 }
 
@@ -172,7 +173,7 @@ func TestCloseReportsVanishedSessionRow(t *testing.T) {
 		want    error
 	}{
 		"before Close":                       {false, leasehold.ErrLost},
-		"behind Close's write, not answered": {true, nil}, // no earlier request could end it
+		"behind Close's write, not answered": {true, nil}, // no request before Close could end the session
 	} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -202,7 +203,7 @@ func TestCloseDistinguishesAnothersDeadMarkOnItsSession(t *testing.T) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")
 		marks := func(sent lab.Call) bool { return sent.Sets("dead") }
-		wire.SetFault(lab.Once(marks, func(*lab.Request) (*http.Response, error) { // the first mark is lost, and the next is too late
+		wire.SetFault(lab.Once(marks, func(*lab.Request) (*http.Response, error) { // the first mark is lost, and the next comes too late
 			w.Update(w.Sessions()[0], map[string]types.AttributeValue{"dead": lab.Str("1"), "recordVersionNumber": lab.Str("another's")})
 			return nil, lab.ErrReset
 		}))

@@ -12,9 +12,9 @@ import (
 )
 
 // keyInDoubt is a key with attempts in doubt under a session. As long as the session is
-// renewed, no lease expires that would free the key from them. So this client checks the
-// key for as long as it remembers one of the attempts. All attempts for a key share one
-// keyInDoubt.
+// renewed, no lease expires, so the attempts could block the key. For that reason this
+// client checks the key for as long as it remembers one of the attempts. All attempts for a
+// key share one keyInDoubt.
 type keyInDoubt struct {
 	c   *Holds
 	s   *session
@@ -25,14 +25,14 @@ type keyInDoubt struct {
 	timer *time.Timer
 }
 
-// Pauses between two checks of a key: short at first, as another client may want the key,
-// and long later, as few requests are late by minutes.
+// Pauses between two checks of a key. They are short at first, as another client may want
+// the key, and long later, as few requests are late by minutes.
 const (
 	firstPause   = 5 * time.Second
 	longestPause = 2 * time.Minute
 )
 
-// CheckSoon makes sure that attempts for key that were given up do not block it.
+// CheckSoon makes sure that attempts for key that were given up do not block the key.
 func (c *Holds) CheckSoon(key protocol.Key) {
 	s := c.session.Load()
 	if s == nil {
@@ -61,7 +61,7 @@ func (u *keyInDoubt) checkSoon() {
 }
 
 // due checks the key, and sets the timer for the next check if an attempt may still be
-// applied. When the session ends, its keys are free anyway.
+// applied. It does nothing once the session has ended, as that frees the session's keys.
 func (u *keyInDoubt) due() {
 	if u.s.lease.Ended() != nil || !u.c.Enter() {
 		return
@@ -89,7 +89,7 @@ func (u *keyInDoubt) isOver() bool {
 }
 
 // check reads the record, and frees the key if one of the attempts holds it. It reports
-// whether none holds it now.
+// whether none of the attempts holds the key now.
 func (u *keyInDoubt) check() (free bool) {
 	item, err := u.c.Requests.Read(context.Background(), u.key)
 	if err != nil {

@@ -67,7 +67,7 @@ func TestKeyWithManyAttemptsInDoubtIsCheckedOnce(t *testing.T) {
 				t.Fatal("granted without a network")
 			}
 			cancel()
-			lab.Elapse(4 * time.Second) // what hangs is given up
+			lab.Elapse(4 * time.Second) // long enough for requests that hang to be given up
 		}
 		wire.SetFault(nil)
 		wire.Sent()
@@ -123,7 +123,7 @@ func TestLateAttemptUnderSessionIsUndoneAtRelease(t *testing.T) {
 			if _, err := c.Acquire(ctx, "job"); err == nil {
 				t.Fatal("granted without a reply")
 			}
-			lab.Elapse(time.Minute) // the immediate undo has found nothing
+			lab.Elapse(time.Minute) // long enough for the immediate undo, which finds nothing
 			_, _ = late()
 			if w.Item("job") == nil || w.IsReleased("job") {
 				t.Fatal("it did not land: this test tests nothing")

@@ -20,12 +20,12 @@ import (
 type transaction struct {
 	*fence.Commit
 	c      *Holds
-	ctx    context.Context // ends with the caller's context, or when the client closes
+	ctx    context.Context // context that ends with the caller's, or when the client closes
 	stop   context.CancelFunc
-	holds  []*Lock           // sorted by key
+	holds  []*Lock           // the locks, sorted by key
 	rows   []*row            // the guarded rows: the records of holds, and the row of their session
-	ended  func(*Lock) error // returns why no request may begin under a lock, or nil
-	losses []error           // for each of holds, its loss if the commit has found one
+	ended  func(*Lock) error // returns why no request may begin under a lock; nil if one may begin
+	losses []error           // losses that the commit has found, one element for each of holds
 }
 
 // newTransaction prepares a commit. ends are the releases that replace the guards of holds;
@@ -41,8 +41,8 @@ func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.Tra
 	return t
 }
 
-// run sends the transaction until its outcome is known, or will never be. It must be called
-// once.
+// run sends the transaction until its outcome is known, or can never be known. It must be
+// called only once.
 func (t *transaction) run() (fence.Result, error) {
 	defer t.stop()
 	r := t.Run(t.ctx)
@@ -82,8 +82,8 @@ func (t *transaction) errorOf(r fence.Result) error {
 	return t.c.Errors.Failed("commit", key, fmt.Errorf("not committed: %w", errors.Join(attempts.Cause(t.ctx), r.Err)))
 }
 
-// lost ends the locks whose own guard or whose session's guard failed. It returns the loss
-// of the first of them.
+// lost ends the locks if their own guard or their session's guard failed. It returns the
+// loss of the first of them.
 func (t *transaction) lost(r fence.Result) error {
 	shown := map[*row]protocol.Item{}
 	for _, f := range r.Failed {
@@ -156,7 +156,7 @@ func (c *Holds) checkWrites(holds []*Lock, writes []types.TransactWriteItem) err
 	return nil
 }
 
-// nameGuards returns the words for so many guards in an error message.
+// nameGuards returns the words for the given number of guards in an error message.
 func nameGuards(locks, guards int) string {
 	switch {
 	case guards > locks:

@@ -12,8 +12,8 @@ type Kind string
 // Values of Kind.
 const (
 	KindLock    Kind = "lock"
-	KindSession Kind = "session" // the row that is renewed for all locks of a client
-	KindDamaged Kind = "damaged" // not a lock, and of no known kind
+	KindSession Kind = "session" // a row that is renewed for all locks of a client
+	KindDamaged Kind = "damaged" // an item that is not a lock, and is of no known kind
 )
 
 // Found is one item as it was decoded.

@@ -13,12 +13,12 @@ import (
 type Listing struct {
 	Scope
 	Released bool // includes records of free keys
-	Bare     bool // omits attributes and long data, which may be 400 KB of a record
+	Bare     bool // omits attributes and long data; a record may have 400 KB of them
 }
 
 // IsDamaged reports whether err is about one damaged record, so that a listing continues.
-// An item without a key is different: the table has another key schema, and so has every
-// item.
+// An item without a key is different: the table has another key schema, so every item lacks
+// the key.
 func IsDamaged(err error) bool {
 	var bad *leasehold.RecordError
 	return errors.As(err, &bad) && bad.Key != (leasehold.Key{})

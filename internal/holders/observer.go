@@ -20,7 +20,7 @@ type State string
 const (
 	Live    State = "live"
 	Dead    State = "dead"
-	Unknown State = "unknown" // it was not observed for long enough
+	Unknown State = "unknown" // the holder was not observed for long enough
 )
 
 // Observation is the result of observing a held record for its lease. If the record is
@@ -28,10 +28,10 @@ const (
 type Observation struct {
 	Record leasehold.Record
 	State  State
-	Beat   liveness.Beat // what the state was decided from
-	Shared bool          // Beat is the session's
+	Beat   liveness.Beat // the findings from which the state was decided
+	Shared bool          // Beat is the session's, not the lock's
 	Gone   bool          // the record was deleted
-	Err    error         // an error of this record, or the one that ended the observation
+	Err    error         // error of this record, or the error that ended the observation
 
 	ended bool // the session has ended for good
 }
@@ -46,24 +46,24 @@ type Observer struct {
 	rule liveness.Rule
 }
 
-// New returns an Observer of a table. proto decodes its records, and locks converts them
-// for users.
+// New returns an Observer of a table. proto decodes the table's records, and locks converts
+// them for users.
 func New(db leasehold.DB, table string, proto protocol.Protocol, caps layout.Capabilities, locks *leasehold.Client) Observer {
 	return Observer{Locks: locks, Reader: NewReader(db, table, proto), rule: liveness.RuleOf(proto, caps)}
 }
 
-// Observe reads the records again and again, together, until each has a new version or its
-// holder is dead.
+// Observe reads all the records repeatedly, until each has a new version or its holder is
+// dead.
 func (o Observer) Observe(ctx context.Context, records []leasehold.Record) []Observation {
 	out := make([]Observation, len(records))
 	o.Watch(ctx, records, func(Plan) {}, func(i int, found Observation) { out[i] = found })
 	return out
 }
 
-// Watch does what Observe does, with callbacks: it calls planned before it begins to wait,
-// and settled for each record once its state is known. When o.Limit has passed, the
-// remaining holders are unknown. If the observation cannot continue, they are unknown, with
-// its error.
+// Watch does what Observe does, with callbacks. It calls planned before it begins to wait,
+// and settled for each record once the state of its holder is known. When o.Limit has
+// passed, the remaining holders are unknown. If the observation cannot continue, they are
+// also unknown, with the error that ended it.
 func (o Observer) Watch(ctx context.Context, records []leasehold.Record, planned func(Plan), settled func(i int, found Observation)) {
 	w := watch{Observer: o, began: time.Now()}
 	for i, r := range records {

@@ -222,7 +222,7 @@ func TestLocksOfSessionAreNotifiedThroughItsRow(t *testing.T) {
 	}
 }
 
-func TestHolderThatIsNotKnownInTimeIsUnknown(t *testing.T) {
+func TestHolderNotObservedForLongEnoughIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))

@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	concurrentReads = 32 // number of items that are read one by one at the same time
+	concurrentReads = 32 // number of items that are read at the same time, each by a request of its own
 	// unreadPause is the pause before the next BatchGetItem if the last one left keys out,
 	// because its reply was full or the table is throttled.
 	unreadPause = 100 * time.Millisecond
 )
 
 // Reader reads items consistently. It reads them by key or by a listing, whichever uses
-// fewer read units. By its key an item uses at least one unit, however small it is. A
-// listing uses one for every 4 KB, about a dozen records; but it reads the whole table, or
-// partition, for a few wanted items.
+// fewer read units. An item that is read by key uses at least one unit, however small it
+// is. A listing uses one unit for every 4 KB, about a dozen records. But it reads the whole
+// table, or partition, even for a few wanted items.
 type Reader struct {
 	db      leasehold.DB
 	table   string
@@ -36,8 +36,8 @@ type Reader struct {
 	sharing protocol.Native // nil if the layout has no sessions
 
 	listing Scope
-	// The cost of one listing with consistent reads. Zero units mean that the cost is
-	// unknown, and that items are read by key.
+	// The cost of one listing with consistent reads. If units is zero, the cost is unknown,
+	// and items are read by key.
 	requests int
 	units    float64
 
@@ -56,11 +56,11 @@ type Scope = attempts.Listing
 // listsAll reports whether the listing reads every item of the table.
 func (r *Reader) listsAll() bool { return r.listing == Scope{} }
 
-// MayList allows items to be read by the given listing, which took so many requests and
-// read units when it was last read.
+// MayList allows items to be read by the given listing. requests and units are the numbers
+// of requests and read units that it took when it was last read.
 func (r *Reader) MayList(listed Scope, requests int, units float64) {
 	r.listing = listed
-	r.requests, r.units = requests, 2*units // a consistent read costs twice as much
+	r.requests, r.units = requests, 2*units // a consistent read uses twice as many units
 }
 
 // lists reports whether n items are read by a listing, and not by key.

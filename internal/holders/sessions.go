@@ -60,8 +60,7 @@ func (r *Reader) UnderSessions(ctx context.Context, shown []leasehold.Record) er
 	return nil
 }
 
-// AsRecordError returns err with key if it means that the record of key could not be
-// decoded.
+// AsRecordError adds key to err, if err means that the record of key could not be decoded.
 func (r *Reader) AsRecordError(key protocol.Key, item protocol.Item, err error) error {
 	if bad := (*protocol.DecodeError)(nil); errors.As(err, &bad) {
 		return &leasehold.RecordError{Key: key, Table: r.table, Attribute: bad.Attribute, Problem: bad.Problem, Item: item}

@@ -22,8 +22,8 @@ type watch struct {
 	began time.Time
 	open  []*subject // holders whose state is not known yet, in the order of the records
 
-	failed error         // error of the last reading
-	since  time.Duration // when the first of the current failures in a row ended
+	failed error         // error of the last reading; nil if it succeeded
+	since  time.Duration // when the first failure of the current row of failures ended
 }
 
 // mayPass records that a reading failed, and reports whether the next one may succeed.
@@ -39,28 +39,28 @@ func (w *watch) mayPass(err error) bool {
 // subject is a holder that is observed.
 type subject struct {
 	index   int
-	found   Observation   // what is known so far
+	found   Observation   // the findings so far
 	dead    time.Duration // when the holder will be dead
 	every   time.Duration // the pause between two readings
 	due     time.Duration // time of the next reading
 	settled bool
 }
 
-// latest returns the latest time of the next reading, which may wait to be sent with
-// others.
+// latest returns the latest time of the next reading, which may be delayed so that it is
+// sent together with others.
 func (s *subject) latest() time.Duration { return durations.Sum(s.due, s.every/8) }
 
 const (
-	minReadInterval = 10 * time.Millisecond // however short a lease is
+	minReadInterval = 10 * time.Millisecond // shortest interval, however short a lease is
 	maxReadInterval = 10 * time.Second
 	retryReading    = time.Second // pause after a failed reading
 	givenUpAfter    = 10 * time.Second
 )
 
 // readingsApart returns the pause between two readings of a record whose holder will be
-// dead after left. Holders renew about four times a lease. Three tenths of a lease is a
-// little more than their pause, so that the second reading finds nearly all live holders
-// renewed, and dead ones cost three more.
+// dead after left. Holders renew about four times per lease. Three tenths of a lease is a
+// little more than the pause between renewals. So the second reading finds that nearly all
+// live holders have renewed, and dead holders cost three more readings.
 func readingsApart(left time.Duration) time.Duration {
 	return min(max(durations.Scale(left, 0.3), minReadInterval), maxReadInterval)
 }
@@ -78,7 +78,7 @@ func (w *watch) next(open []*subject) (at time.Duration, due []*subject) {
 		}
 	}
 	if keys, sessions := w.keys(due); w.Reader.lists(keys + sessions) {
-		due = open // a listing reads all of them anyway
+		due = open // a listing reads all subjects anyway
 	}
 	return at, due
 }
@@ -96,7 +96,7 @@ func (w *watch) keys(of []*subject) (keys, sessions int) {
 	return len(records), len(ids)
 }
 
-// read reads the subjects once, and settles each whose state is known then.
+// read reads the subjects once, and settles each subject whose state is then known.
 func (w *watch) read(ctx context.Context, subjects []*subject, settled func(int, Observation)) error {
 	look := liveness.Reading{Asked: time.Now()}
 	items, err := w.rows(ctx, subjects)

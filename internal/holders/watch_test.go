@@ -13,7 +13,7 @@ func TestReadingsApartStayBounded(t *testing.T) {
 		0:                 minReadInterval,
 		10 * time.Second:  3 * time.Second,
 		time.Hour:         maxReadInterval,
-		98 * year:         maxReadInterval, // times three it is negative
+		98 * year:         maxReadInterval, // three times this duration overflows and is negative
 		math.MaxInt64:     maxReadInterval,
 		-time.Millisecond: minReadInterval,
 	} {

@@ -16,8 +16,9 @@ import (
 // which is harmless.
 const kept = 15 * time.Minute
 
-// most is the most attempts that are remembered; the oldest are dropped. An attempt that is
-// applied after it was dropped blocks its key for one lease.
+// most is the largest number of attempts that are remembered; if there are more, the oldest
+// are dropped. If an attempt is applied after it was dropped, it blocks its key for one
+// lease.
 const most = 100_000
 
 // Attempts are the unresolved attempts of one client, by their purpose: a key, or a grant
@@ -27,7 +28,7 @@ const most = 100_000
 type Attempts[K comparable] struct {
 	mu        sync.Mutex
 	byAge     list.List                      // contains attempt[K], oldest first
-	byVersion map[K]map[string]*list.Element // its elements
+	byVersion map[K]map[string]*list.Element // elements of byAge
 	added     int                            // number of attempts ever added
 }
 
@@ -35,11 +36,11 @@ type attempt[K comparable] struct {
 	of      K
 	version string
 	at      time.Duration
-	nth     int // its number among all attempts ever added
+	nth     int // number of this attempt among all attempts ever added
 }
 
-// Add remembers the attempts with these versions for k. If one is remembered already, its
-// time starts again.
+// Add remembers the attempts with the given versions for k. If an attempt is remembered
+// already, its time starts again.
 func (a *Attempts[K]) Add(k K, versions []string, now time.Duration) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -69,7 +70,7 @@ func (a *Attempts[K]) Of(k K, now time.Duration) []string {
 	return slices.SortedFunc(maps.Keys(a.byVersion[k]), func(v, u string) int { return cmp.Compare(nth(v), nth(u)) })
 }
 
-// Has reports whether an attempt for k has that version.
+// Has reports whether an attempt for k has the given version.
 func (a *Attempts[K]) Has(k K, version string, now time.Duration) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -16,8 +16,8 @@ func filled(n int) *Attempts[string] {
 	return a
 }
 
-// fastest returns the shortest of several runs: what else the machine does only
-// makes one longer.
+// fastest returns the duration of the fastest of several runs: other work on the machine
+// can only make a run longer.
 func fastest(run func()) time.Duration {
 	best := time.Hour
 	for range 20 {
@@ -28,7 +28,7 @@ func fastest(run func()) time.Duration {
 	return best
 }
 
-func TestLookupOfAttemptIsConstantTime(t *testing.T) {
+func TestLookupOfAttemptTakesConstantTime(t *testing.T) {
 	ask := func(a *Attempts[string]) func() {
 		return func() {
 			for range 100 {
@@ -38,7 +38,8 @@ func TestLookupOfAttemptIsConstantTime(t *testing.T) {
 			}
 		}
 	}
-	// Searched from end to end, the one is about a thousand times the other.
+	// If attempts were searched from end to end, the second duration would be about a
+	// thousand times the first.
 	if few, many := fastest(ask(filled(100))), fastest(ask(filled(most))); many > 50*few {
 		t.Errorf("100 questions took %v beside 100 attempts, and %v beside %d", few, many, most)
 	}

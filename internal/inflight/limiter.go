@@ -1,9 +1,9 @@
-// Package inflight limits how many requests of a client are in flight when it has many to
-// send, as in Close. A request that is sent for the first time goes before a repeated one.
-// A request that hangs loses its slot. So requests that hang or are rejected do not delay
-// the others.
+// Package inflight limits how many requests of a client are in flight when the client has
+// many to send, as in Close. A request that is sent for the first time goes before a
+// repeated one. A request that hangs loses its slot. So requests that hang or are rejected
+// do not delay the others.
 //
-// The package does not know the requests, and sends none.
+// The package does not know the contents of requests, and sends none.
 package inflight
 
 import (
@@ -13,15 +13,15 @@ import (
 	"time"
 )
 
-// kept is how long a request keeps its slot. After that another request is sent
-// beside it.
+// kept is how long a request keeps its slot. After that time another request is sent, even
+// if the first has not ended.
 const kept = time.Second
 
 // Limiter limits requests in flight. It is safe for concurrent use.
 type Limiter struct {
 	mu              sync.Mutex
 	free            int
-	first, repeated []chan struct{} // waiting, in order; closed when they have a slot
+	first, repeated []chan struct{} // waiting requests, in order; a channel is closed when its request has a slot
 }
 
 // New returns a Limiter with n slots.
@@ -46,7 +46,7 @@ func (l *Limiter) wait(limit context.Context, queue *[]chan struct{}) (leave fun
 			*queue = slices.Delete(*queue, i, i+1)
 			return nil, false
 		}
-		l.free++ // its slot was already granted
+		l.free++ // the slot was already granted, so free it
 		l.give()
 		return nil, false
 	}
@@ -71,11 +71,11 @@ func (l *Limiter) give() {
 	}
 }
 
-// Effort takes the slots for one request and its repetitions, in turn. A nil Effort has no
-// limit. An Effort is for one goroutine.
+// Effort takes slots for one request and its repetitions, one after the other. A nil Effort
+// has no limit. An Effort is for use by one goroutine.
 type Effort struct {
 	limiter *Limiter
-	leave   func() // frees the slot that was taken for the next request; nil if there is none
+	leave   func() // function that frees the slot already taken for the next request; nil if there is none
 }
 
 // Effort returns an Effort whose first request already has a slot, which leave frees.

@@ -47,7 +47,7 @@ func TestHangingRequestLosesItsSlot(t *testing.T) {
 		if waited := time.Since(began); !ok || waited != time.Second {
 			t.Errorf("there was a slot after %v: %t", waited, ok)
 		}
-		hangs() // answered late: its slot is taken by another request
+		hangs() // answered late: another request has already taken the slot
 		if l.free != 0 {
 			t.Errorf("%d slots are free while one request is under way", l.free)
 		}
@@ -103,7 +103,8 @@ func TestEndedWaitDoesNotTakeSlot(t *testing.T) {
 	})
 }
 
-// Otherwise, requests that were never sent would be given a slot that was never freed.
+// If it did, requests that were never sent would get a slot, and that slot would never be
+// freed.
 func TestHeadThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
@@ -117,7 +118,7 @@ func TestHeadThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 		synctest.Wait()
 		ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
 		defer cancel()
-		if _, ok := l.Effort(nil).Take(ctx); ok { // the head of the repeated requests
+		if _, ok := l.Effort(nil).Take(ctx); ok { // this request is at the head of the repeated requests
 			t.Error("there was a slot")
 		}
 		synctest.Wait()

@@ -11,7 +11,7 @@ import (
 
 // Call is a decoded request.
 type Call struct {
-	Op   string // such as UpdateItem
+	Op   string // the operation, such as UpdateItem
 	Body []byte
 }
 
@@ -54,9 +54,10 @@ func (c Call) Parts() []Call {
 	return parts
 }
 
-// HandsOver reports whether the request is a grant that ends the sender's own. Its
-// condition names the grant and has no alternative. The condition of any other grant has an
-// OR, or requires an existing record; for a session's row it names no grant.
+// HandsOver reports whether the request is a grant that ends the sender's own grant. Its
+// condition names that grant and has no alternative. The condition of any other grant
+// contains an OR, or requires an existing record. For a session's row the condition names
+// no grant.
 func (c Call) HandsOver() bool {
 	return c.Grants() && !bytes.Contains(c.Body, []byte(" OR ")) && bytes.Contains(c.Body, []byte(" IN ("))
 }
@@ -69,7 +70,8 @@ func (c Call) Releases() bool {
 	return c.Writes("DeleteItem") || c.Writes("UpdateItem") && c.Parts()[0].Sets("isReleased")
 }
 
-// EndsLock reports whether the transaction writes to the record of a lock.
+// EndsLock reports whether the transaction writes to the record of a lock, and does not
+// only check it.
 func (c Call) EndsLock() bool {
 	for _, item := range TransactItems(c.Body) {
 		if w := cmp.Or(item.Update, item.Delete); w != nil && w.TableName == "locks" {
@@ -101,7 +103,7 @@ func (c Call) Renews() bool {
 	return c.Writes("UpdateItem") && !c.Grants() && !c.Releases() && !c.Commits()
 }
 
-// Sets reports whether the update sets the attribute.
+// Sets reports whether the update sets the attribute with the given name.
 func (c Call) Sets(name string) bool {
 	var in struct {
 		UpdateExpression         string
@@ -129,7 +131,7 @@ func (c Call) Reads() bool {
 	return c.Op == "GetItem" || c.Op == "BatchGetItem" || c.Op == "TransactGetItems"
 }
 
-// Random matches strings of random bits, which are new in every run: versions and the ids
+// Random matches strings of random bits, which differ in every run: versions, and the ids
 // of clients and sessions.
 var Random = regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|\b[a-z2-7]{26}\b`)
 

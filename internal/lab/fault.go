@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Fault is the network's way with one request: it may send it on once, never or twice, and return any answer.
+// Fault is how the network treats one request. It may send the request on once, never or
+// twice, and return any answer.
 type Fault func(*Request) (*http.Response, error)
 
 // Request is a request in flight.
@@ -47,7 +48,8 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
-// Once applies a fault to the first request that fits, and passes the others on.
+// Once applies a fault to the first request for which fits returns true, and passes all
+// other requests on.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false
@@ -85,7 +87,7 @@ func Script(faults ...Fault) Fault {
 // Slow delivers the request at once and its answer after d.
 func Slow(d time.Duration) Fault { return Late(d, (*Request).Send) }
 
-// Far returns a network with that round trip.
+// Far returns a network with the given round trip.
 func Far(roundTrip time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		time.Sleep(roundTrip / 2)
@@ -117,7 +119,7 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond answers every request that fits in DynamoDB's place.
+// Respond answers, in DynamoDB's place, every request for which fits returns true.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {
@@ -135,7 +137,7 @@ func Answer(res func() *http.Response) Fault {
 // Out answers every request as DynamoDB does in an outage.
 func Out(*Request) (*http.Response, error) { return Refusal(503, "ServiceUnavailable"), nil }
 
-// Throttled refuses every request.
+// Throttled refuses every request as throttled.
 func Throttled(*Request) (*http.Response, error) {
 	return Refusal(400, "ProvisionedThroughputExceededException"), nil
 }

@@ -56,7 +56,7 @@ func (w *World) Update(key string, changes map[string]types.AttributeValue) {
 	w.Put(item)
 }
 
-// Suspend suspends the queue of a record for so long.
+// Suspend suspends the queue of a record for the duration d.
 func (w *World) Suspend(key string, d time.Duration) {
 	w.T.Helper()
 	w.Update(key, map[string]types.AttributeValue{
@@ -99,7 +99,7 @@ func Number(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// HeldAmong returns those of the keys that are held, according to the table.
+// HeldAmong returns the elements of keys that are held, according to the table.
 func (w *World) HeldAmong(keys []leasehold.Key) []string {
 	var held []string
 	for _, key := range keys {
@@ -119,7 +119,8 @@ func (w *World) Steal(key string) {
 	})
 }
 
-// MarkDead marks a session dead, as a client does that has observed it.
+// MarkDead marks a session dead, as a client does when it has observed that the session is
+// dead.
 func (w *World) MarkDead(row string) {
 	w.T.Helper()
 	w.Update(row, map[string]types.AttributeValue{"dead": Str("1"), "recordVersionNumber": Str("v")})

@@ -16,7 +16,7 @@ func Crowd() int {
 	return 1000
 }
 
-// AcquireMany acquires n locks with keys of that prefix.
+// AcquireMany acquires n locks with keys of the given prefix.
 func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...leasehold.AcquireOption) []*leasehold.Lock {
 	w.T.Helper()
 	locks := make([]*leasehold.Lock, n)
@@ -26,7 +26,7 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	return locks
 }
 
-// LeavesHeld acquires keys by a process that then dies, and lets that much time pass.
+// LeavesHeld acquires keys by a process that then dies, and lets the duration ago pass.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

@@ -17,7 +17,7 @@ type Meter struct {
 	used Units
 }
 
-// ask makes the reply contain the consumed capacity.
+// ask adds to the request that the reply should contain the consumed capacity.
 func (m *Meter) ask(body []byte) []byte {
 	if m == nil {
 		return body
@@ -33,7 +33,7 @@ func (m *Meter) count(op string, res *http.Response) {
 	res.Body = io.NopCloser(bytes.NewReader(body))
 	type capacity struct{ CapacityUnits float64 }
 	var one struct{ ConsumedCapacity capacity }
-	var perTable struct{ ConsumedCapacity []capacity } // for a transaction
+	var perTable struct{ ConsumedCapacity []capacity } // reply to a transaction, with the capacity for each table
 	_, _ = json.Unmarshal(body, &one), json.Unmarshal(body, &perTable)
 	used := one.ConsumedCapacity.CapacityUnits
 	for _, c := range perTable.ConsumedCapacity {
@@ -42,7 +42,7 @@ func (m *Meter) count(op string, res *http.Response) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if bytes.Contains(body, []byte("#ConditionalCheckFailedException")) {
-		used = 1 // like an applied write, though the reply does not show it
+		used = 1 // uses as much as an applied write, though the reply does not show it
 	}
 	if op == "GetItem" || op == "BatchGetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {
 		m.used.Read += used

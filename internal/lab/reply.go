@@ -17,7 +17,8 @@ func Refusal(status int, code string) *http.Response {
 	}
 }
 
-// Conflict returns DynamoDB's answer while another transaction has an item of the request.
+// Conflict returns DynamoDB's answer while another transaction is using an item of the
+// request.
 func Conflict(c Call) *http.Response {
 	if c.Op != "TransactWriteItems" {
 		return Refusal(400, "TransactionConflictException")
@@ -27,7 +28,7 @@ func Conflict(c Call) *http.Response {
 	return Cancellation(codes...)
 }
 
-// Cancellation returns a reply that cancels a transaction for these reasons.
+// Cancellation returns a reply that cancels a transaction for the given reasons.
 func Cancellation(codes ...string) *http.Response {
 	reasons := make([]string, len(codes))
 	for i, c := range codes {

@@ -13,17 +13,17 @@ import (
 
 // Wire is the network between one client and the engine. It records all requests; a Fault decides how each ends.
 type Wire struct {
-	Meter *Meter // nil to send requests without metering them
+	Meter *Meter // counts the capacity that requests consume; nil to send requests without metering them
 
 	engine *localdynamo.Engine
-	over   context.Context // ends with the test, and with it requests in flight
+	over   context.Context // ends with the test, which also ends requests in flight
 
 	mu    sync.Mutex
 	calls []Call
 	fault Fault
 }
 
-// Wire returns a network of its own.
+// Wire returns a new network between a client and the engine.
 func (w *World) Wire() *Wire { return &Wire{engine: w.Engine, over: w.over} }
 
 // Do sends one request, as the SDK's HTTP client does.

@@ -44,7 +44,7 @@ func NoteIf(id, value string) types.TransactWriteItem {
 	return w
 }
 
-// Open lets NoteIf succeed on an item.
+// Open makes the condition of NoteIf true for an item.
 func (w *World) Open(id string) {
 	w.T.Helper()
 	item := w.WorkItem(id)
@@ -69,7 +69,7 @@ func (w *World) WorkItem(id string) map[string]types.AttributeValue {
 	return out.Item
 }
 
-// Log returns the list that was appended to an item of table work.
+// Log returns the list of values that Note has appended to an item of table work.
 func (w *World) Log(id string) []string {
 	w.T.Helper()
 	return Log(w.WorkItem(id))
@@ -80,7 +80,7 @@ func Get(id string) types.TransactGetItem {
 	return types.TransactGetItem{Get: &types.Get{TableName: aws.String("work"), Key: WorkKey(id)}}
 }
 
-// Log returns the list that was appended to an item of table work.
+// Log returns the list of values that Note has appended to an item of table work.
 func Log(item map[string]types.AttributeValue) []string {
 	var out []string
 	if list, ok := item["log"].(*types.AttributeValueMemberL); ok {
@@ -91,7 +91,8 @@ func Log(item map[string]types.AttributeValue) []string {
 	return out
 }
 
-// WantLog fails the test unless exactly this was appended to item "a" of table work.
+// WantLog fails the test unless exactly the given values were appended to item "a" of table
+// work.
 func (w *World) WantLog(want ...string) {
 	w.T.Helper()
 	if got := w.Log("a"); !slices.Equal(got, want) {

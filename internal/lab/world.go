@@ -42,7 +42,7 @@ func New(t *testing.T) *World {
 func empty(t *testing.T) *World {
 	w := &World{T: t, Engine: localdynamo.New(), began: time.Now()}
 	w.over, w.end = context.WithCancel(context.Background())
-	t.Cleanup(func() { w.end(); _ = w.Engine.Close() }) // cannot fail in memory
+	t.Cleanup(func() { w.end(); _ = w.Engine.Close() }) // the error is ignored, as closing an engine in memory cannot fail
 	w.DB = w.Engine.Client()
 	return w
 }
@@ -61,18 +61,18 @@ func (w *World) createTable(name, key string) {
 	}
 }
 
-// InBubble runs a test in a synctest bubble with a World of its own: time is virtual, and
-// goroutines that the test leaves running fail it, except for requests.
+// InBubble runs a test in a synctest bubble with a World of its own. Time is virtual. The
+// test fails if it leaves goroutines running, except for requests.
 func InBubble(t *testing.T, test func(t *testing.T, w *World)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
 		w := New(t)
-		defer func() { w.end(); synctest.Wait() }() // before the engine is closed
+		defer func() { w.end(); synctest.Wait() }() // ends requests in flight before the engine is closed
 		test(t, w)
 	})
 }
 
-// InLayout is InBubble with a lock table of that layout, and a config for it.
+// InLayout is InBubble with a lock table in the given layout, and a config for that table.
 func InLayout(t *testing.T, l layout.Layout, test func(t *testing.T, w *World, cfg leasehold.Config)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -98,7 +98,7 @@ func Config() leasehold.Config {
 	return leasehold.Config{Table: "locks", Owner: "test", Logger: slog.New(slog.DiscardHandler)}
 }
 
-// ConfigOf returns a Config with that table and layout.
+// ConfigOf returns a Config with the given table and layout.
 func ConfigOf(table string, l layout.Layout) leasehold.Config {
 	cfg := Config()
 	cfg.Table, cfg.Layout = table, l
@@ -135,7 +135,8 @@ func (w *World) ClientOf(db leasehold.DB, cfg leasehold.Config) *leasehold.Clien
 	return c
 }
 
-// Connect returns an SDK client with a machine for the clients that are made with it.
+// Connect returns an SDK client, together with the machine on which the clients that use it
+// run.
 func (w *World) Connect(on []Edit, options ...func(*dynamodb.Options)) machine.DB {
 	return machine.DB{Client: w.Engine.Client(options...), Edit: func(m *machine.Machine) {
 		m.Now = machine.BootedAt(w.began)
@@ -173,8 +174,8 @@ func (w *World) Release(lock *leasehold.Lock, opts ...leasehold.ReleaseOption) {
 	}
 }
 
-// Queue starts a goroutine of the client that waits for a key which another of its goroutines
-// holds. It returns a channel that receives the waiter's lock.
+// Queue starts a goroutine of the client that waits for a key held by another of its
+// goroutines. It returns a channel that receives the waiter's lock.
 func (w *World) Queue(c *leasehold.Client, key string) <-chan *leasehold.Lock {
 	next := make(chan *leasehold.Lock, 1)
 	go func() { next <- w.Acquire(c, key) }()

@@ -140,7 +140,7 @@ func breakOtherPeer(e *env) {
 	r := e.get(c)
 	next := "another-peer"
 	if e.isByClock() {
-		next = "a-peer" // it never renews: a different expiry is a different grant
+		next = "a-peer" // this peer never renews, so a different expiry means a different grant
 	}
 	e.put(e.granted(e.key, next, patience+e.step()))
 	before := e.item()

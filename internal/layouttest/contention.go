@@ -18,7 +18,7 @@ func hundredGoroutines(e *env) {
 	a, _ := e.client()
 	b, _ := e.client()
 	var inside atomic.Int32
-	var last int64 // guarded only by the lock: the race detector finds two holders
+	var last int64 // guarded only by the lock, so the race detector reports two holders
 	var done sync.WaitGroup
 	ctx := e.within(patience)
 	for _, c := range []*leasehold.Client{a, b} {

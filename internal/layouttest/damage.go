@@ -39,7 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns the damage of one attribute with each of the values.
+// each returns one damage of the attribute for each of the values.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {
@@ -55,8 +55,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns the damages of a held record: common ones, and damages of a record of
-// ours.
+// damages returns the damages of a held record: common applies to any record, ours only to
+// a record of leasehold's.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),
@@ -105,7 +105,7 @@ func (s Subject) damages() (common, ours []damage) {
 	return common, ours
 }
 
-// another returns a record of another layout, and the attribute that shows that.
+// another returns a record of another layout, and the attribute that shows the difference.
 func (s Subject) another() (Item, string) {
 	switch s.Layout.Name() {
 	case "python-dynamodb-lock":
@@ -134,7 +134,7 @@ func damagedPeers(e *env) {
 	common, _ := e.damages()
 	e.damaged(e.granted(e.key, "a-peer", patience), common)
 	if e.isByClock() {
-		e.damaged(e.granted(e.key, "a-peer", -time.Hour), common) // dead, and damaged
+		e.damaged(e.granted(e.key, "a-peer", -time.Hour), common) // the peer is dead, and its record is damaged
 	}
 
 	item, attribute := e.another()
@@ -143,8 +143,8 @@ func damagedPeers(e *env) {
 	e.refuses(c, e.key, attribute)
 }
 
-// keptAlive checks that no error advises to remove a lock, of a peer or of ours, because of
-// an attribute of the user's own.
+// keptAlive checks that no error advises removing a lock because of an attribute of the
+// user's own. It tries locks of a peer and of leasehold.
 func keptAlive(e *env) {
 	c, _ := e.client()
 	lock := e.acquire(c, leasehold.WithoutRenewal())
@@ -160,7 +160,7 @@ func keptAlive(e *env) {
 	for name, value := range names {
 		for _, held := range []Item{e.granted(e.key, "a-peer", patience), ours} {
 			if name == "fencingToken" && held["grantId"] != nil {
-				continue // ours is no lock without its token
+				continue // without its token, leasehold's record is not a lock
 			}
 			e.put(with(held, Item{name: value}))
 			_, err := c.TryAcquire(e.within(patience), e.key)
@@ -172,8 +172,8 @@ func keptAlive(e *env) {
 	}
 }
 
-// damaged checks that a record with any of the damages is refused, and that a sound
-// record among them is still listed.
+// damaged checks that a record with any of the damages is refused, and that a listing still
+// yields a sound record among them.
 func (e *env) damaged(sound Item, all []damage) {
 	e.Helper()
 	c, _ := e.client()

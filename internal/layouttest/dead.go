@@ -25,7 +25,7 @@ func deadHolder(e *env) {
 	b, _ := e.client()
 	lock := e.acquire(a, leasehold.WithLease(e.short()), leasehold.WithoutRenewal())
 	until := lock.TrustedUntil()
-	if _, err := lock.Detach(); err != nil { // so that it is not released
+	if _, err := lock.Detach(); err != nil { // detached, so that the lock is not released
 		e.Fatal(err)
 	}
 	got := e.succeeds(b)
@@ -59,7 +59,7 @@ func formerHolder(e *env) {
 	if f := e.get(b).Former; f != nil {
 		e.Errorf("before the first grant: %+v", f)
 	}
-	if _, err := lock.Detach(); err != nil { // so that it is not released
+	if _, err := lock.Detach(); err != nil { // detached, so that the lock is not released
 		e.Fatal(err)
 	}
 	got := e.succeeds(b)
@@ -89,7 +89,7 @@ func formerHolder(e *env) {
 	e.release(next)
 }
 
-// succeeds waits until c has taken over the key. It checks that this is not too
+// succeeds waits until c has taken over the key. It checks that the takeover is not too
 // early and, if time is virtual, not too late.
 func (e *env) succeeds(c *leasehold.Client) granted {
 	e.Helper()
@@ -126,7 +126,7 @@ func expired(e *env) {
 		{-time.Hour, false}, {-e.step(), false}, {0, false}, {e.skew, false},
 		{e.skew + e.step(), true}, {time.Hour, true}, {20 * 365 * 24 * time.Hour, true},
 	} {
-		// A bubble starts at a whole second.
+		// Start at a whole second, as a bubble does.
 		time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second)))
 		e.put(e.granted(e.key, "a-peer", -of.ago))
 		lock, err := c.TryAcquire(e.Context(), e.key)
@@ -167,7 +167,7 @@ func renewingPeer(e *env) {
 	next := e.waiter(b)
 	for range 6 {
 		time.Sleep(15 * time.Second)
-		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // with a new version, or a new expiry
+		e.put(e.granted(e.key, "a-peer", 20*time.Second)) // the item has a new version or a new expiry
 	}
 	synctest.Wait()
 	select {

@@ -41,7 +41,7 @@ type env struct {
 	Subject
 	on      Engine
 	connect Connect
-	db      *dynamodb.Client // without a wire in between
+	db      *dynamodb.Client // client with no wire between it and the engine
 	table   string
 	key     string
 	began   time.Time
@@ -57,8 +57,8 @@ func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
 	return e
 }
 
-// client returns a client like that of a separate process, and its wire. The client
-// is closed at the end of the check.
+// client returns a client, as if of a separate process, and its wire. The client is closed
+// at the end of the check.
 func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire) {
 	e.Helper()
 	cfg := leasehold.Config{Table: e.table, Layout: e.Layout, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
@@ -71,7 +71,7 @@ func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire)
 		Edit:   func(*machine.Machine) {},
 	}
 	if e.on.Virtual {
-		// A request must take time: tokens that restart from the clock rely on it.
+		// Requests must take time, because tokens that restart from the clock rely on that.
 		w.latency = 100 * time.Microsecond
 		db.Edit = func(m *machine.Machine) { m.Now = machine.BootedAt(e.began) }
 	}

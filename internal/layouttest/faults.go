@@ -8,7 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// faultChecks test for faults of the five other libraries that a single client can show.
+// faultChecks returns the checks for faults of the five other libraries. A single client
+// can show each of these faults.
 func faultChecks() []check {
 	return []check{
 		{claim: "an attribute of a caller's cannot free the key", hold: reservedNames},
@@ -64,7 +65,7 @@ func ownNames(e *env) {
 	}
 	const name = "expiresAt"
 	if name == e.partition || name == e.sort || name == e.ttl && e.Layout.Name() != "native" {
-		return // the user has given another attribute that name
+		return // the user has given this name to another attribute
 	}
 	used := e.Layout.Name() != "python-dynamodb-lock"
 	c, _ := e.client()

@@ -73,12 +73,12 @@ func nested(ctx context.Context, st stage, locks []*leasehold.Client, held []gra
 }
 
 const (
-	rounds  = 4 // per process
+	rounds  = 4 // rounds of work per process
 	perHalf = 2 // processes of each stage
 )
 
-// sideBySide runs processes of several stages at once, and returns what they did. One of
-// them loses its network in the midst of its work.
+// sideBySide runs processes of several stages at once, and returns the section that they
+// entered. In each stage, one process loses its network while it works.
 func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 	t.Helper()
 	s := section{tokens: map[string][]int64{}}
@@ -101,7 +101,7 @@ func sideBySide(t *testing.T, w *lab.World, stages ...stage) *section {
 					return s.work(ctx, held)
 				})
 				if dies {
-					return // it never learns that it has
+					return // a process does not learn of its own death
 				}
 				if err != nil {
 					t.Error(err)
@@ -233,8 +233,9 @@ func ttlOn(t *testing.T, w *lab.World) {
 	}
 }
 
-// A native release leaves an expiry on the record. Layouts that share its table remove the
-// expiry with each grant, so TTL may be on while both run: it never deletes a held record.
+// A native release leaves an expiry on the record. Layouts that share native's table remove
+// the expiry with each grant. So TTL never deletes a held record, and may be on while
+// clients of both layouts run.
 func TestMovingBackFromNativeTTLSparesHeldRecords(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -260,15 +261,15 @@ func TestMovingBackFromNativeTTLSparesHeldRecords(t *testing.T) {
 	}
 }
 
-// Features that only native has are for the last stage: other layouts of its table know neither
-// sessions nor marks.
+// Features that only native has must wait for the last stage. The other layouts of its
+// table know neither sessions nor marks.
 func TestMovingSharedLeaseExcludesEarlierStageForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
 		native, _ := w.Client(cfg)
 		w.Acquire(native, "job")
-		if err := native.Close(t.Context()); err != nil { // frees it, for native
+		if err := native.Close(t.Context()); err != nil { // frees the key for clients of native
 			t.Fatal(err)
 		}
 		before, _ := w.Client(lab.ConfigOf("locks", layout.AWSLabs{}))

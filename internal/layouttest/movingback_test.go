@@ -18,11 +18,11 @@ import (
 )
 
 // dynamolock performs the grants and releases of a client of cirello.io/dynamolock v2 to
-// v5, and fails where that fails.
+// v5. It fails wherever that client fails.
 type dynamolock struct {
 	w       *lab.World
 	owner   string
-	version string // version of its grant
+	version string // version of the current grant
 	n       int
 }
 
@@ -39,7 +39,7 @@ func (d *dynamolock) acquire(key string) error {
 		if old["isReleased"] == nil {
 			return errDynamolockHeld
 		}
-		item = maps.Clone(old) // it carries unknown attributes forward
+		item = maps.Clone(old) // dynamolock carries unknown attributes forward
 		delete(item, "isReleased")
 	}
 	d.n++
@@ -112,10 +112,11 @@ func TestMovingBackGrantInDynamolockLayoutLetsDynamolockReadKey(t *testing.T) {
 	})
 }
 
-// Another library does not know our expiry. Java in its default mode writes whole items and
-// drops it; dynamolock carries it forward, and so does Java when it updates the record in
-// place. dynamolock cannot read what native released, but native also breaks what
-// dynamolock held. That is why TTL stays off until no such record is left.
+// Other libraries do not know leasehold's expiry. In its default mode, the Java client
+// writes whole items and so drops the expiry. dynamolock carries it forward, and so does
+// the Java client when it updates the record in place. dynamolock cannot read a record that
+// native released. But native also breaks locks that dynamolock held, so TTL stays off
+// until no such record is left.
 func TestMovingTTLWouldDeleteRecordHeldByDynamolock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)

@@ -22,12 +22,12 @@ func oddChecks() []check {
 type odd struct {
 	what   string
 	change Item
-	dies   time.Duration // when its holder is dead without renewals; zero means when its lease expires, negative never
+	dies   time.Duration // time after which the holder is dead if it does not renew; zero means its lease, negative means never
 }
 
 const (
 	never = -1
-	soon  = time.Millisecond // at the second read
+	soon  = time.Millisecond // dead at the second read
 
 	lookalike = "team/abcdefghijklmnopqrstuvwxyz" // a peer's name of the same form as our owners
 	aUUID     = "6fa459ea-ee8a-4ca4-894e-db77e160355e"
@@ -102,7 +102,7 @@ func (s Subject) oddities() []odd {
 	panic("no oddities of " + s.Layout.Name())
 }
 
-// eachOdd runs a check for each of them, with its own key.
+// eachOdd runs a check for each of the unusual records, with a key of its own.
 func (e *env) eachOdd(lease time.Duration, hold func(e *env, o odd, item Item)) {
 	e.Helper()
 	key := e.key
@@ -139,13 +139,13 @@ func oddIsHeld(e *env) {
 		c, _ := e.client()
 		e.isPeers(e.get(c), item)
 		if e.isByClock() && o.dies == soon {
-			return // its holder is dead already, by every clock
+			return // the holder is already dead by every clock
 		}
-		fresh, _ := e.client() // it has not observed the record
+		fresh, _ := e.client() // this client has not observed the record
 		begun := time.Now()
 		lock, err := fresh.TryAcquire(e.Context(), e.key)
 		if err == nil && o.dies > 0 && time.Since(begun) >= o.dies {
-			r, _ := lock.TookOver() // a slow call has seen it twice
+			r, _ := lock.TookOver() // a slow call has read the record twice
 			e.isPeers(r, item)
 			e.release(lock)
 			return
@@ -165,7 +165,7 @@ func oddDies(e *env) {
 		c, _ := e.client()
 		if o.dies == never {
 			_, err := c.TryAcquire(e.Context(), e.key)
-			time.Sleep(30 * time.Minute) // less than an hour, when python_dynamodb_lock's TTL deletes it
+			time.Sleep(30 * time.Minute) // less than the hour after which python_dynamodb_lock's TTL deletes the record
 			if _, again := c.TryAcquire(e.Context(), e.key); !errors.Is(err, leasehold.ErrHeld) || !errors.Is(again, leasehold.ErrHeld) {
 				e.Errorf("tried: %v, %v", err, again)
 			}
@@ -206,8 +206,8 @@ func oddIsBroken(e *env) {
 	})
 }
 
-// nameless returns a grant of a peer with an empty owner. It returns false if its records
-// have no owner at all, or if it never renews.
+// nameless returns a peer's grant with an empty owner. It returns false if the peer's
+// records have no owner at all, or if the peer never renews.
 func (e *env) nameless() (Item, bool) {
 	item := e.granted(e.key, "", patience)
 	return item, !e.isByClock()

@@ -12,20 +12,21 @@ import (
 // peer describes what a client of a layout's own library writes and reads, apart
 // from the key.
 type peer struct {
-	// grant returns the whole item that it writes for a grant.
+	// grant returns the whole item that the peer writes for a grant.
 	grant func(holder string, lease time.Duration, now time.Time) Item
 
-	// carries are the data and attributes that its grants may store.
+	// carries are the data and attributes that the peer's grants may store.
 	carries Item
 
-	// freed returns the item that its release leaves; nil if the release deletes the item.
+	// freed returns the item that the peer's release leaves. The function is nil if the
+	// release deletes the item.
 	freed func(holder string) Item
 
 	// until returns when the peer considers a holder dead, if the record was written or first seen
 	// at written. It returns zero if the peer cannot read the record.
 	until func(item Item, written time.Time) time.Time
 
-	// owner returns what Record.Owner shows for its holder.
+	// owner returns the Record.Owner that leasehold reads from a grant to holder.
 	owner func(holder string) string
 }
 
@@ -67,7 +68,7 @@ func javaLike(holder, lease string) Item {
 	return Item{"ownerName": text(holder), "leaseDuration": text(lease), "recordVersionNumber": text(rand.Text())}
 }
 
-// python is python_dynamodb_lock with that TTL attribute.
+// python returns python_dynamodb_lock with the given TTL attribute.
 func python(ttl string) peer {
 	return peer{
 		grant: func(holder string, lease time.Duration, now time.Time) Item {

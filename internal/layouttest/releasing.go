@@ -49,8 +49,8 @@ func deletes(e *env) {
 	}
 }
 
-// lost checks that lock was lost for that reason, and that every way to release it
-// says so.
+// lost checks that a release reports the loss of lock for the given reason, and leaves the
+// record unchanged.
 func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.Helper()
 	before := e.item()
@@ -62,8 +62,8 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.unchanged(before, "the release of a stale handle")
 }
 
-// eachWay runs a check twice: the holder notices the loss by renewing, or by
-// releasing.
+// eachWay runs a check twice. The holder notices the loss once by releasing, and once by
+// renewing.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {
@@ -118,7 +118,7 @@ func freedUnderOurs(e *env) {
 	})
 }
 
-// free frees the key, as an operator does, or a peer that mistakes the lock for its own.
+// free frees the key as an operator would, or as a peer that mistakes the lock for its own.
 func (e *env) free() {
 	e.Helper()
 	switch free := e.peer.freed; {

@@ -66,7 +66,7 @@ func lossyTakeover(e *env) {
 			if op == "UpdateItem" {
 				writes++
 			}
-			if op == "UpdateItem" && writes == 2 { // the first write fails because of the holder
+			if op == "UpdateItem" && writes == 2 { // the first write fails because a peer holds the key
 				return what
 			}
 			return deliver
@@ -136,7 +136,7 @@ func lossyHandOver(e *env) {
 		c, w := e.client()
 		lock := e.acquire(c)
 		next := e.waiter(c)
-		synctest.Wait() // until it is in the queue
+		synctest.Wait() // wait until the goroutine is in the queue
 		w.once(what)
 		e.release(lock)
 		got := <-next
@@ -163,7 +163,7 @@ func inDoubt(e *env) {
 	if _, err := c.Acquire(e.within(time.Second), e.key); err == nil {
 		e.Fatal("granted without a reply")
 	}
-	time.Sleep(10 * time.Second) // the write that should undo it was lost too
+	time.Sleep(10 * time.Second) // the write that should undo the grant is lost, too
 	if item := e.item(); e.isFree(item) {
 		e.Fatal("no grant in doubt is there")
 	}
@@ -186,7 +186,7 @@ func resumeInDoubt(e *env) {
 	if err := lock.Release(e.within(time.Second)); !errors.Is(err, leasehold.ErrUnknownOutcome) {
 		e.Fatalf("released without a reply: %v", err)
 	}
-	synctest.Wait() // until the attempts have ended
+	synctest.Wait() // wait until the attempts have ended
 	w.always(nil)
 	e.takesAtOnce(b)
 }

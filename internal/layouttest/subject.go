@@ -14,7 +14,7 @@ type Subject struct {
 	Layout layout.Layout
 
 	partition, sort string // names of the key attributes; sort is empty if there is none
-	sortValue       string // default sort key of a call
+	sortValue       string // default sort key of calls
 	ttl             string // TTL attribute; empty if there is none
 	skew            time.Duration
 	peer            peer
@@ -40,7 +40,7 @@ func Subjects() []Subject {
 		},
 		Subject{
 			Name:      "dynamolock with a sort key",
-			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // elsewhere, a grant removes this attribute
+			Layout:    layout.Dynamolock{SortKey: "expiresAt", SortValue: "all"}, // in other tables, a grant removes the attribute of this name
 			partition: "key", sort: "expiresAt", sortValue: "all", peer: dynamolock,
 		},
 		Subject{

@@ -26,8 +26,7 @@ type granted struct {
 	at   time.Time
 }
 
-// waiter acquires the key on another goroutine. When waiter returns, that goroutine
-// is in the queue.
+// waiter acquires the key on another goroutine. The channel receives the result.
 func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	out := make(chan granted, 1)
 	ctx := e.within(patience)
@@ -38,8 +37,8 @@ func (e *env) waiter(c *leasehold.Client) <-chan granted {
 	return out
 }
 
-// waiting returns a client, and a channel that is closed when the client has first
-// seen the key held.
+// waiting returns a client, and a channel that receives a value when the client starts to
+// wait for a held key.
 func (e *env) waiting() (*leasehold.Client, <-chan struct{}) {
 	seen := make(chan struct{}, 100)
 	c, _ := e.client(func(cfg *leasehold.Config) {

@@ -16,7 +16,7 @@ import (
 // and can inject faults.
 type wire struct {
 	next    dynamodb.HTTPClient
-	latency time.Duration // 0 if the engine has its own
+	latency time.Duration // added latency; 0 if the engine has a latency of its own
 
 	mu    sync.Mutex
 	ops   []string
@@ -28,10 +28,10 @@ type fault int
 
 const (
 	deliver   fault = iota
-	loseReply       // the request is applied, its answer is lost
-	refuse          // with a 400 that is not a failed condition
+	loseReply       // the request is applied, but its answer is lost
+	refuse          // the answer is a 400 that is not a failed condition
 	throttle
-	fail // with a 500; the request is not applied
+	fail // the answer is a 500; the request is not applied
 	drop // the request does not arrive
 )
 
@@ -66,7 +66,7 @@ func (w *wire) Do(r *http.Request) (*http.Response, error) {
 	return res, err
 }
 
-// sent returns the operations since the last call of sent.
+// sent returns the operations sent since the last call of sent.
 func (w *wire) sent() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -31,9 +31,9 @@ func (c *Leases) Sending() int { return int(c.sending.Load()) }
 // Terms decide how a lease is trusted and renewed.
 type Terms struct {
 	Timing Timing
-	Manual bool            // renewed only by calls of Renew
+	Manual bool            // the lease is renewed only by calls of Renew
 	Handed bool            // another client has handed the key over, with the short lease of the attempt
-	Parent *Lease          // trusted only while its parent is; nil if there is none
+	Parent *Lease          // the lease is trusted only while its parent is; nil if it has none
 	Key    protocol.Key    // the key of the record
 	Values context.Context // context values for renewals in the background
 	Writes ctxmutex.Mutex  // held by renewals, and by transactions that name the record
@@ -48,7 +48,8 @@ type Holder interface {
 	// Decode reads an item as the record of the grant.
 	Decode(item protocol.Item) (protocol.Record, error)
 
-	// Stands reports whether an item, nil for none, shows that the grant is current.
+	// Stands reports whether item shows that the grant is current. item is nil if there is
+	// no record.
 	Stands(item protocol.Item) bool
 
 	// Lost is called when the lease is lost. It must call Lease.End with the
@@ -67,8 +68,8 @@ type Holder interface {
 // Loss describes how a lease was lost.
 type Loss struct {
 	Reason Reason
-	Item   protocol.Item // Gone: the record; nil if it is missing
-	Err    error         // Expired, Paused: error of the last renewal; Unreadable: of the decoder; WithParent: of the parent
+	Item   protocol.Item // for Gone, the record; nil if it is missing
+	Err    error         // error of the last renewal (Expired, Paused), of the decoder (Unreadable) or of the parent (WithParent)
 }
 
 // Reason is why a lease was lost.
@@ -76,8 +77,8 @@ type Reason int
 
 // Values of Reason.
 const (
-	Expired    Reason = iota // its time has run out
-	Paused                   // its time has run out before any renewal had started: the process did not run
+	Expired    Reason = iota // the lease has run out
+	Paused                   // the lease has run out before any renewal had started: the process did not run
 	Gone                     // the record shows another grant, or a version that is not ours
 	Unreadable               // the record that a renewal wrote cannot be decoded
 	WithParent               // its parent has ended
@@ -88,8 +89,8 @@ type Report struct {
 	Requests  int
 	Took      time.Duration
 	Item      protocol.Item // Renewed: the record in the reply; nil if a later reply has shown the attempt
-	Remaining time.Duration // Failed: trust that is left
-	Err       error         // Failed
+	Remaining time.Duration // Failed: how much longer the lease is trusted
+	Err       error         // Failed: the error of the attempt
 	Throttled bool          // Failed: throttled, or in conflict with a transaction
 }
 
@@ -110,22 +111,22 @@ type Lease struct {
 	until    decide.Instant
 	record   protocol.Record // the record after the last write that is known to have been applied
 	begun    bool            // a renewal has started since the last one that was applied
-	handed   time.Duration   // the short lease with which the key was handed over; 0 once a renewal was applied, or if it was not handed over
+	handed   time.Duration   // the short lease with which the key was handed over; 0 after an applied renewal, or if the key was not handed over
 	lastErr  error           // error of the last renewal
-	outage   *decide.Instant // time of the last reply, if that was that DynamoDB is unavailable
+	outage   *decide.Instant // time of the last reply if it said that DynamoDB is unavailable; nil otherwise
 	expiry   *time.Timer
 	renewal  *renewals.Lease // nil if renewed manually, or before Start
 	warnings []*Warning
 }
 
-// New returns the lease of the grant that attempt a has made, as record shows it. It is
+// New returns the lease of the grant that attempt a made and record shows. The lease is
 // trusted at once. It expires, and is renewed in the background, only after Start.
 func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Holder) *Lease {
 	l := &Lease{
 		c: c, terms: terms, holder: holder, timing: terms.Timing, manual: terms.Manual, record: record,
 		over: make(chan struct{}), renews: ctxmutex.New(),
 	}
-	l.until = l.trustedFrom(l.timing.Scaled(a.Lease), a) // the first renewal brings the lease of timing
+	l.until = l.trustedFrom(l.timing.Scaled(a.Lease), a) // the first renewal writes the lease of timing
 	if terms.Handed {
 		l.handed = a.Lease
 	}
@@ -134,7 +135,7 @@ func (c *Leases) New(terms Terms, a Attempt, record protocol.Record, holder Hold
 	return l
 }
 
-// Start starts the timers of expiry and, unless the lease is manual, of renewals.
+// Start starts the expiry timer and, unless the lease is manual, the renewals.
 func (l *Lease) Start() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -154,7 +155,7 @@ func (l *Lease) Start() {
 }
 
 // RestsOnHandOver reports whether another client has handed the key over, and no renewal
-// was applied since.
+// has been applied since.
 func (l *Lease) RestsOnHandOver() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,8 +163,8 @@ func (l *Lease) RestsOnHandOver() bool {
 }
 
 // trustedFrom returns when the trust in the lease alone ends if a was applied. With a
-// parent it returns Never: then the lease in the record is for clients that know no
-// sessions.
+// parent it returns Never, because the lease in the record is then only for clients that do
+// not know sessions.
 func (l *Lease) trustedFrom(t Timing, a Attempt) decide.Instant {
 	if l.terms.Parent != nil {
 		return decide.Never
@@ -186,7 +187,7 @@ func (l *Lease) TrustedUntil() decide.Instant {
 	return l.trustEnds()
 }
 
-// Remaining returns the trust that is left now.
+// Remaining returns how much longer the lease is trusted without another renewal.
 func (l *Lease) Remaining() time.Duration { return l.c.Now().Remaining(l.TrustedUntil()) }
 
 // Look reads the clocks, and ends the trust if its time has run out. Every method that asks
@@ -206,7 +207,7 @@ func (l *Lease) Look() {
 	}
 	now := l.c.Now()
 	if remaining := now.Remaining(l.until); remaining > 0 {
-		// The clock that does not stop in suspend may be nearer to the end by now.
+		// The clock that runs on during suspend may have come closer to the expiry.
 		l.expiry.Reset(remaining)
 		l.mu.Unlock()
 		return
@@ -226,9 +227,10 @@ func (l *Lease) Look() {
 	l.holder.Lost(loss)
 }
 
-// throughOutage reports whether the lease is still trusted after its time, because DynamoDB
-// answers that it is unavailable. Then it is so for all, and no other client can acquire
-// the key. Each such answer counts for a lease. The caller must hold l.mu.
+// throughOutage reports whether the lease is still trusted after its time because DynamoDB
+// answers that it is unavailable. DynamoDB is then unavailable to all clients, so no other
+// client can acquire the key. Each such answer extends the trust by one lease. The caller
+// must hold l.mu.
 func (l *Lease) throughOutage(now decide.Instant) bool {
 	return l.c.ThroughOutage && l.outage != nil && !now.Past(l.outage.Add(l.timing.Lease))
 }
@@ -238,8 +240,8 @@ func (l *Lease) hasRunOut(now decide.Instant) bool {
 	return now.Past(l.until) && !l.throughOutage(now)
 }
 
-// End ends the trust for good. It reports whether this call did, as only the first one
-// does.
+// End ends the trust permanently. It reports whether this call ended it: only the first
+// call does.
 func (l *Lease) End(cause error) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -287,8 +289,8 @@ func (l *Lease) IsOver() bool {
 // Orphaned reports whether the lease has a parent whose trust has ended.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived returns how a lease that was given up would have been lost by now. It returns
-// false if it would still be trusted.
+// Outlived returns how a lease that was given up would have been lost since. It returns
+// false if the lease would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true
@@ -299,8 +301,8 @@ func (l *Lease) Outlived() (Loss, bool) {
 }
 
 // Root returns the lease that keeps other clients from the key: the parent or, without one,
-// the lease itself. They wait for it as long as it is renewed, and for one lease after
-// that.
+// the lease itself. Other clients wait while that lease is renewed, and for one lease after
+// its last renewal.
 func (l *Lease) Root() *Lease {
 	if l.terms.Parent != nil {
 		return l.terms.Parent
@@ -308,7 +310,7 @@ func (l *Lease) Root() *Lease {
 	return l
 }
 
-// Record returns the record as the last write left it that is known to have been applied.
+// Record returns the record after the last write that is known to have been applied.
 func (l *Lease) Record() protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -322,8 +324,9 @@ func (l *Lease) Duration() time.Duration {
 	return l.timing.Lease
 }
 
-// Versions returns the versions that the record may show: the last one known to have been applied, and the versions of renewals without an answer. None is added after the lease has
-// ended.
+// Versions returns the versions that the record may show: the last one known to have been
+// applied, and the versions of renewals without an answer. No version is added after the
+// lease has ended.
 func (l *Lease) Versions() []string {
 	l.mu.Lock()
 	defer l.mu.Unlock()

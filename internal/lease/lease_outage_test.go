@@ -49,11 +49,11 @@ func TestLockIsHeldThroughOutageOnlyOnRequest(t *testing.T) { // awslabs has thi
 	}
 }
 
-func TestOutageEndingInAnothersGrantIsLoss(t *testing.T) {
+func TestLockGrantedToAnotherDuringOutageIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.OutageConfig())
 		lock := w.Acquire(c, "job")
-		wire.SetFault(lab.Out) // for this process alone
+		wire.SetFault(lab.Out) // the outage is for this process alone
 		other, _ := w.Client(lab.OutageConfig())
 		theirs := w.Acquire(other, "job")
 		if err := lock.Err(); err != nil {
@@ -82,7 +82,7 @@ func TestReleaseAfterOutageDoesNotReportSuccess(t *testing.T) {
 	})
 }
 
-func TestSilenceDoesNotCountAsOutage(t *testing.T) {
+func TestMissingRepliesDoNotCountAsOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lock, wire := heldThroughOutage(w)
 		lab.Elapse(30 * time.Second)
@@ -113,7 +113,7 @@ func TestFreeingAfterOutageDoesNotReportSuccess(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
 				c, wire := w.Work().Client(lab.OutageConfig())
 				g := w.AcquireAll(c, leasehold.Keys("x", "y"))
-				wire.SetFault(lab.Out) // for this process alone
+				wire.SetFault(lab.Out) // the outage is for this process alone
 				other, _ := w.Client(lab.OutageConfig())
 				theirs := w.AcquireAll(other, leasehold.Keys("x", "y"))
 				if err := g.Err(); err != nil {
@@ -121,7 +121,7 @@ func TestFreeingAfterOutageDoesNotReportSuccess(t *testing.T) {
 				}
 				var sent atomic.Int64
 				wire.SetFault(func(r *lab.Request) (*http.Response, error) {
-					if sent.Add(1) <= 3 { // not answered, and not delivered
+					if sent.Add(1) <= 3 { // the first three requests are neither delivered nor answered
 						return nil, lab.ErrReset
 					}
 					return r.Send()
@@ -229,7 +229,7 @@ func TestPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held on to: %v", err)
 		}
-		k.Boot.Store(int64(21 * time.Second)) // suspended: DynamoDB has reported no outage since
+		k.Boot.Store(int64(21 * time.Second)) // suspended: the process has received no report of an outage since
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("believed in after a pause longer than a lease: %v", err)
 		}
@@ -245,7 +245,8 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 	return r.Send()
 }
 
-// Another client that has no outage may be granted the key. This client knows its own lock.
+// Another client, without an outage, may be granted the key. This client must not be: it
+// knows that it holds the lock.
 func TestOutageKeepsClientFromTakingOverItsOwnLock(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){
@@ -268,7 +269,7 @@ func TestOutageKeepsClientFromTakingOverItsOwnLock(t *testing.T) {
 				lock, err := c.Acquire(ctx, "job")
 				ended <- result{lock, err}
 			}()
-			synctest.Wait() // it has the turn of the key
+			synctest.Wait() // wait until the goroutine has the key's turn
 			if lock, err = c.Resume(t.Context(), g); err != nil {
 				t.Fatal(err)
 			}

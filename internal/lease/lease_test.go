@@ -37,7 +37,7 @@ type world struct {
 	began  time.Time
 
 	mu        sync.Mutex    // guards the fields below
-	suspended time.Duration // lead of the clock that does not stop in suspend
+	suspended time.Duration // lead of the clock that runs on during suspend
 	version   string        // version in the record
 	named     []string      // versions that the renewal in flight names
 	next      string        // version that the renewal in flight writes
@@ -205,7 +205,7 @@ func TestLeaseEndsMarginEarlyAndReportsOnce(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		w.lostBy(t, Expired) // by the timer, without a question
+		w.lostBy(t, Expired) // the timer found the expiry; nothing has asked
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
 	})
@@ -244,10 +244,10 @@ func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
 	})
 }
 
-func TestSuspendedHoldersFirstReadShowsLoss(t *testing.T) {
+func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
-		w.suspend(18 * time.Second) // no timer has fired, as for timers no time has passed
+		w.suspend(18 * time.Second) // no timer has fired: for timers, no time has passed
 		if err := w.lease.Ended(); err == nil {
 			t.Error("trusted by the clock that stands still")
 		}
@@ -255,7 +255,7 @@ func TestSuspendedHoldersFirstReadShowsLoss(t *testing.T) {
 	})
 }
 
-func TestReadAfterSuspendMovesEndForward(t *testing.T) {
+func TestReadAfterSuspendMovesExpiryForward(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(10 * time.Second)
@@ -264,7 +264,7 @@ func TestReadAfterSuspendMovesEndForward(t *testing.T) {
 		}
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		w.lostBy(t, Expired) // found by the timer, as nothing else has read the clock
+		w.lostBy(t, Expired) // the timer found the expiry: nothing else has read the clock
 	})
 }
 
@@ -275,7 +275,7 @@ func TestEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
 		if got := w.lease.Remaining(); got != 8*time.Second {
 			t.Errorf("%v remain", got)
 		}
-		w.suspend(-10 * time.Second) // a clock that is set back does not revive the trust
+		w.suspend(-10 * time.Second) // without its lead, the clock leaves as much trust as the other
 		if got := w.lease.Remaining(); got != 18*time.Second {
 			t.Errorf("%v remain", got)
 		}
@@ -390,7 +390,7 @@ func TestRenewalDeliveredTwiceIsRecognised(t *testing.T) {
 	})
 }
 
-func TestRenewalNamesThoseWithoutAnAnswer(t *testing.T) {
+func TestRenewalNamesAttemptsWithoutAnAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -456,7 +456,7 @@ func TestLeaseOutlastsItsTimeWhileDynamoDBIsUnavailable(t *testing.T) {
 			if !through {
 				return
 			}
-			w.will(dropped) // silence does not show that DynamoDB is unavailable
+			w.will(dropped) // a missing reply does not show that DynamoDB is unavailable
 			time.Sleep(15 * time.Second)
 			synctest.Wait()
 			w.lostBy(t, Expired)
@@ -482,7 +482,7 @@ func TestLeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
-		child.will(dropped) // a renewal of the child extends nothing, and ends nothing
+		child.will(dropped) // a failed renewal of the child neither extends nor ends the trust
 		time.Sleep(time.Hour)
 		if err := child.lease.Ended(); err != nil || child.lease.TrustedUntil() != parent.lease.TrustedUntil() {
 			t.Errorf("%v, trusted until %v, parent until %v", err, child.lease.TrustedUntil(), parent.lease.TrustedUntil())
@@ -501,7 +501,7 @@ func TestLeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 	})
 }
 
-func TestLeaseUnderAParentEndsByItsOwnRecord(t *testing.T) {
+func TestLeaseUnderAParentIsLostIfItsOwnRecordIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		defer parent.end()
@@ -527,7 +527,7 @@ func TestRenewalWaitsForATransactionButNotForLong(t *testing.T) {
 		if w.requests() != 0 {
 			t.Error("sent beside a transaction")
 		}
-		time.Sleep(5 * time.Second) // a quarter of the trust that was left
+		time.Sleep(5 * time.Second) // longer than a quarter of the remaining trust
 		synctest.Wait()
 		if w.requests() == 0 {
 			t.Error("not sent")
@@ -541,10 +541,10 @@ func TestRenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
 		defer w.end()
 		time.Sleep(time.Second)
 		w.will(func(func() (protocol.Item, error)) (protocol.Item, error) {
-			time.Sleep(5 * time.Second) // the renewal in the background is due by now
+			time.Sleep(5 * time.Second) // meanwhile the renewal in the background becomes due
 			return nil, errLost
 		})
-		_ = w.renew(Changes{}) // without success
+		_ = w.renew(Changes{}) // this renewal fails
 		w.will(answered)
 		synctest.Wait()
 		if w.requests() != 2 || w.renewals() != 1 {
@@ -580,7 +580,7 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 				c.Scheduler = renewals.New(1, func(f func()) { go f() }, c.Requests.Chance)
 			})
 			defer w.end()
-			time.Sleep(100 * time.Millisecond) // less than after which a hanging attempt gives up its place
+			time.Sleep(100 * time.Millisecond) // shorter than the time after which a hanging attempt gives up its place
 			var sent []time.Duration
 			other := w.client.Scheduler.Add(renewals.Times{Every: usual.Every, Trust: usual.Trust()}, usual.Trust(), 0, func() renewals.Outcome {
 				sent = append(sent, time.Since(w.began))
@@ -608,7 +608,7 @@ func TestLossOfRenewingProcessIsNotCalledPause(t *testing.T) {
 	})
 }
 
-func TestLeaseIsNotRenewedInTheBackgroundOnceThatHasEnded(t *testing.T) {
+func TestLeaseIsNotRenewedInTheBackgroundAfterByHand(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.lease.ByHand()
@@ -643,7 +643,7 @@ func notBegun(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-func TestLeaseThatHasNotBegunMayBeLookedAt(t *testing.T) {
+func TestLeaseMayBeLookedAtBeforeStart(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"asked":   func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },
@@ -669,7 +669,7 @@ func TestLeaseThatHasNotBegunMayBeLookedAt(t *testing.T) {
 			})
 			synctest.Test(t, func(t *testing.T) {
 				w := notBegun(nil)
-				time.Sleep(time.Minute) // its grant took that long
+				time.Sleep(time.Minute) // the grant took a minute
 				if err := look(w); !errors.Is(err, errLost) {
 					t.Errorf("it is over: %v", err)
 				}

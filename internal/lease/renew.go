@@ -16,7 +16,7 @@ type Attempt struct {
 	Version string
 	Sent    decide.Instant // when the request was sent, or a moment before
 	Lease   time.Duration
-	Stores  bool // it writes data or attributes of the caller
+	Stores  bool // the attempt writes data or attributes of the caller
 }
 
 // ID returns the attempt's version.
@@ -24,16 +24,16 @@ func (a Attempt) ID() string { return a.Version }
 
 // Changes are the changes of a renewal besides the version.
 type Changes struct {
-	Lease  time.Duration // zero to keep it
+	Lease  time.Duration // zero keeps the lease unchanged
 	Record protocol.Changes
 }
 
 // stores reports whether data or attributes of the caller are written.
 func (ch Changes) stores() bool { return ch.Record.SetData || len(ch.Record.Attributes) > 0 }
 
-// Renew sends renewals until one succeeds or is refused, or ctx or the lease ends. Other
-// renewals may come between its attempts. The error is the cause of the lease's end, the
-// cause of ctx's end if nothing was sent, or else the *attempts.Failure of the last
+// Renew sends renewals until one succeeds or is refused, or until ctx or the lease ends.
+// Other renewals may come between its attempts. The error is the reason why the lease
+// ended, the cause of ctx if nothing was sent, or else the *attempts.Failure of the last
 // attempt. unknown reports whether an attempt had no answer.
 func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error) {
 	var last error
@@ -61,15 +61,15 @@ func (l *Lease) Renew(ctx context.Context, ch Changes) (unknown bool, err error)
 	return unknown, err
 }
 
-// Answered reports whether no renewal is in flight, and none is without an answer.
+// Answered reports whether every renewal has an answer, and no renewal is in flight.
 func (l *Lease) Answered() bool {
 	return len(l.renews) == 0 && len(l.pending.Unanswered()) == 0
 }
 
-// LastErr returns why the last renewal that has ended was not applied, or nil if it was.
+// LastErr returns why the last finished renewal was not applied, or nil if it was.
 func (l *Lease) LastErr() error { return l.pending.LastErr() }
 
-// ByHand ends the renewals in the background. It waits for one that is in flight.
+// ByHand ends the renewals in the background. It waits for a renewal that is in flight.
 func (l *Lease) ByHand() {
 	if !l.enter(context.Background()) {
 		return
@@ -108,8 +108,8 @@ func (l *Lease) unlockOnce(leave func()) (end func()) {
 	})
 }
 
-// lockWrites waits until no transaction that names the record is in flight, as a renewal
-// would conflict with it. It waits for at most a quarter of the trust that is left.
+// lockWrites waits until no transaction that names the record is in flight, because a
+// renewal would conflict with it. It waits for at most a quarter of the remaining trust.
 func (l *Lease) lockWrites() (leave func()) {
 	patience := time.NewTimer(l.Remaining() / 4)
 	defer patience.Stop()
@@ -122,8 +122,8 @@ func (l *Lease) lockWrites() (leave func()) {
 	return func() {}
 }
 
-// due sends one renewal in the background. While it waits for other writes of the record,
-// other leases can be renewed.
+// due sends one renewal in the background. While the renewal waits for other writes of the
+// record, other leases can be renewed.
 func (l *Lease) due() renewals.Outcome {
 	if l.Ended() != nil {
 		return renewals.Over
@@ -147,7 +147,7 @@ func (l *Lease) due() renewals.Outcome {
 		leave = l.lockWrites()
 	}
 	unlock := l.unlockOnce(leave)
-	if l.isManual() { // it has become manual meanwhile
+	if l.isManual() { // the lease has become manual meanwhile
 		unlock()
 		return renewals.Over
 	}
@@ -160,7 +160,7 @@ func (l *Lease) isManual() bool {
 	return l.manual
 }
 
-// outcomeOf returns what the scheduler needs to know of the result of an attempt.
+// outcomeOf translates the result of an attempt for the scheduler.
 func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 	switch {
 	case r.Outcome == attempts.Applied:
@@ -176,8 +176,8 @@ func outcomeOf(r attempts.Result[Attempt]) renewals.Outcome {
 }
 
 // try sends one renewal. If it is applied, the trust counts from when it was sent. If it is
-// rejected, the lease has ended and the error is the cause. unlock is called before the
-// Holder, whose methods may end the lease.
+// rejected, the lease has ended and the error is the cause. try calls unlock before it
+// calls the Holder, because the Holder's methods may end the lease.
 func (l *Lease) try(ctx context.Context, ch Changes, unlock func()) attempts.Result[Attempt] {
 	defer unlock()
 	ctx = context.WithoutCancel(ctx)
@@ -229,8 +229,8 @@ func (l *Lease) rejected(r attempts.Result[Attempt]) attempts.Result[Attempt] {
 	return r
 }
 
-// next adds the next attempt and returns its write. It returns false if the lease has
-// ended. A release relies on that, as it must name every attempt.
+// next adds the next attempt and returns its write. It returns false, and adds no attempt,
+// if the lease has ended: a release must name every attempt.
 func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Duration, ok bool) {
 	l.mu.Lock()
 	now := l.c.Now()
@@ -248,7 +248,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 	l.begun = true
 	if until := l.trustedFrom(timing, a); until.Mono < l.until.Mono {
 		// The shorter lease may be applied without our knowing, even if the answer is a
-		// refusal: that may be the answer to a second copy of the request.
+		// refusal. The refusal may answer a second copy of the request.
 		l.until = l.until.Earlier(until)
 		l.reset(now)
 		if l.renewal != nil {
@@ -262,7 +262,7 @@ func (l *Lease) next(ch Changes) (a Attempt, w *protocol.Write, within time.Dura
 
 // deadline returns how long an attempt may take. The caller must hold l.mu.
 func (l *Lease) deadline(now decide.Instant) time.Duration {
-	if l.terms.Parent != nil { // its reply does not change the trust
+	if l.terms.Parent != nil { // with a parent, the reply does not change the trust
 		return attempts.Limit
 	}
 	remaining := now.Remaining(l.until)
@@ -286,8 +286,8 @@ func (l *Lease) shows(item protocol.Item, sent []Attempt) (a Attempt, ok bool) {
 	return attempts.Find(sent, record.Version)
 }
 
-// extend records an attempt that was applied: the trust now counts from when it was sent. A
-// trust that has ended stays so.
+// extend records an attempt that was applied: the trust now counts from when it was sent.
+// Trust that has ended is not restored.
 func (l *Lease) extend(a Attempt, record protocol.Record) {
 	if l.recordApplied(a, record) {
 		l.holder.Extended()
@@ -316,14 +316,15 @@ func (l *Lease) recordApplied(a Attempt, record protocol.Record) bool {
 	return true
 }
 
-// reset sets the timers by the trust that is left. The caller must hold l.mu, and the trust
-// must last.
+// reset sets the timers according to the remaining trust. The caller must hold l.mu, and
+// the trust must not have ended.
 func (l *Lease) reset(now decide.Instant) {
 	l.expiry.Reset(now.Remaining(l.until))
 	l.rearm()
 }
 
-// failed records why an attempt was not applied, and returns the trust that is left.
+// failed records why an attempt was not applied, and returns how much longer the lease is
+// trusted.
 func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -332,18 +333,18 @@ func (l *Lease) failed(r attempts.Result[Attempt]) time.Duration {
 	if r.Outage {
 		l.outage = &now
 		if l.c.ThroughOutage && l.renewal != nil {
-			// DynamoDB's answer that it is unavailable counts for a lease: renew other
-			// locks first.
+			// The answer that DynamoDB is unavailable extends the trust by one lease, so
+			// other locks are renewed first.
 			l.c.Scheduler.Lasts(l.renewal, l.timing.Lease)
 		}
 	}
 	return now.Remaining(l.trustEnds())
 }
 
-// settleByReading reads the record when too many attempts have had no answer. If it shows
-// one of them, that one and all earlier ones are settled. If it shows none, the oldest are
-// dropped: should one of these still be applied, the lease is lost, but no key is held
-// twice. It returns the number of requests.
+// settleByReading reads the record when too many attempts have had no answer. If the record
+// shows one of them, that attempt and all earlier ones are settled. If it shows none, the
+// oldest attempts are dropped. If a dropped attempt is still applied, the lease is lost,
+// but no key is held twice. settleByReading returns the number of requests.
 func (l *Lease) settleByReading(ctx context.Context) int {
 	sent := l.pending.Unanswered()
 	if len(sent) < attempts.MostUnanswered {

@@ -45,8 +45,7 @@ func TestRetriedRenewalCarriesANewVersion(t *testing.T) { // dynamolock keeps th
 	})
 }
 
-// wrapped is a DB between a client and the SDK, which may ignore the deadline of its
-// context.
+// wrapped is a DB between a client and the SDK. It may ignore the deadline of its context.
 type wrapped struct {
 	machine.DB
 	update func() error

@@ -23,7 +23,7 @@ func TestRenewalForCallerThatLeftIsNotSentAndFails(t *testing.T) {
 	})
 }
 
-func TestRenewLeavingBehindAnotherReturnsItsOwnFailure(t *testing.T) {
+func TestRenewThatEndsBehindAnotherReturnsItsOwnFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()

@@ -11,8 +11,8 @@ import (
 // Timing is how long a lease lasts and is trusted, and how often it is renewed.
 type Timing struct {
 	Lease  time.Duration
-	Margin time.Duration // trust ends that long before the lease
-	Every  time.Duration // from one renewal to the next
+	Margin time.Duration // how long before the lease expires the trust ends
+	Every  time.Duration // time from one renewal to the next
 	Skew   time.Duration // how far wall clocks may be wrong, if other clients rely on them; otherwise 0
 }
 
@@ -31,7 +31,7 @@ func Usual(lease, skew time.Duration) Timing {
 // tenth of the skew, but at most two seconds, remains as trust: with less, a machine that
 // is busy for a moment would lose the lock.
 func Shortest(skew time.Duration) time.Duration {
-	const step = 500 * time.Millisecond // rounded, for people to type
+	const step = 500 * time.Millisecond // rounded so that people can type the value
 	trust := min(max(skew/10, ShortestTrust), 2*time.Second)
 	least := durations.Scale(durations.Sum(skew, trust), float64(10)/9) // a tenth of the lease is the margin
 	return max(durations.Sum(skew, time.Second), durations.Sum(least, step-1).Truncate(step))
@@ -42,8 +42,8 @@ func (t Timing) Trust() time.Duration {
 	return durations.Less(t.Lease, durations.Sum(t.Margin, t.Skew))
 }
 
-// TrustedFrom returns when the trust ends in an attempt that was sent at sent, if it was
-// applied.
+// TrustedFrom returns when the trust from an attempt ends if the attempt was applied. The
+// attempt was sent at sent.
 func (t Timing) TrustedFrom(sent decide.Instant) decide.Instant {
 	return decide.TrustedUntil(sent, t.Lease, durations.Sum(t.Margin, t.Skew))
 }
@@ -64,5 +64,5 @@ func (t Timing) Scaled(lease time.Duration) Timing {
 	return t
 }
 
-// times returns the timing for a queue of renewals.
+// times returns the timing in the form that package renewals uses.
 func (t Timing) times() renewals.Times { return renewals.Times{Every: t.Every, Trust: t.Trust()} }

@@ -7,17 +7,18 @@ import (
 	"github.com/leasehold-go/leasehold/internal/durations"
 )
 
-// Warning is a function that is called once each time that less than a given trust remains,
-// and when the lease is lost.
+// Warning is a function to call once each time the remaining trust falls to a limit. If the
+// lease is lost before the call, the function is called then.
 type Warning struct {
 	l     *Lease
 	left  time.Duration
 	fn    func()
 	timer *time.Timer
-	given bool // called since more than left remained
+	given bool // the function was called since more trust than left remained
 }
 
-// Warn calls fn, on a goroutine of its own, once no more than left of the trust remains.
+// Warn arranges for fn to be called, on a goroutine of its own, once the remaining trust is
+// at most left.
 func (l *Lease) Warn(left time.Duration, fn func()) *Warning {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -35,8 +36,8 @@ func (w *Warning) Cancel() {
 	w.l.warnings = slices.DeleteFunc(w.l.warnings, func(o *Warning) bool { return o == w })
 }
 
-// WarnOfLoss calls the functions of all warnings that were not called yet, as the lease is
-// lost.
+// WarnOfLoss calls the function of every warning that was not given yet, because the lease
+// is lost.
 func (l *Lease) WarnOfLoss() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +46,7 @@ func (l *Lease) WarnOfLoss() {
 	}
 }
 
-// give calls the function, unless it was called already. The caller must hold w.l.mu.
+// give calls the function unless it was called already. The caller must hold w.l.mu.
 func (w *Warning) give() {
 	if !w.given {
 		w.given = true
@@ -53,8 +54,8 @@ func (w *Warning) give() {
 	}
 }
 
-// fired calls the function if the warning is due by the clocks, which a timer that has
-// fired does not prove.
+// fired calls the function if the warning is due by the clocks. A fired timer alone does
+// not prove that.
 func (w *Warning) fired() {
 	w.l.mu.Lock()
 	defer w.l.mu.Unlock()
@@ -77,7 +78,8 @@ func (l *Lease) Rearm() {
 	}
 }
 
-// rearm does the work of Rearm. The caller must hold l.mu, and the trust must last.
+// rearm does the work of Rearm. The caller must hold l.mu, and the trust must not have
+// ended.
 func (l *Lease) rearm() {
 	remaining := l.remaining()
 	for _, w := range l.warnings {
@@ -90,5 +92,5 @@ func (l *Lease) rearm() {
 	}
 }
 
-// remaining returns the trust that is left now. The caller must hold l.mu.
+// remaining returns how much longer the lease is trusted. The caller must hold l.mu.
 func (l *Lease) remaining() time.Duration { return l.c.Now().Remaining(l.trustEnds()) }

@@ -22,7 +22,7 @@ type Observer struct {
 func New(env *core.Env) *Observer { return &Observer{Env: env, Records: observed.New(env.Memory)} }
 
 // Observe records that a reply has shown item as the record of key at now. item is nil if
-// there is no record. It returns nil if the key is free.
+// there is no record. Observe returns nil if the key is free.
 func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Instant) (*protocol.Record, observed.Version, error) {
 	if item == nil {
 		o.Records.Forget(key)
@@ -41,17 +41,17 @@ func (o *Observer) Observe(key protocol.Key, item protocol.Item, now decide.Inst
 
 // DeadAt returns when the holder of r will be dead if it does not renew. A reply has shown
 // r at now, when the wall clock showed wall. Its version v was first observed at v.Since.
-// Read wall before now: the time between the two readings then delays a takeover, and does
-// not make it too early.
+// The caller must read wall before now: the time between the two readings can then only
+// delay a takeover, not make it too early.
 func (o *Observer) DeadAt(r protocol.Record, v observed.Version, now decide.Instant, wall time.Time) time.Duration {
 	return RuleOf(o.Proto, o.Caps).deadAt(r, v.Since.Mono, now.Mono, wall)
 }
 
 // LooksDead reports whether the holder of r, or the session with the row r, appears dead
 // when the wall clock shows wall: see decide.LooksDead. The version of a record says when
-// it was written. In layouts with an expiry time it returns false, as there a dead holder
-// need not be observed. The row of a session that is missing is never renewed, so it
-// returns true.
+// it was written. In layouts with an expiry time, LooksDead returns false: a dead holder
+// need not be observed there. For a missing session row it returns true, because such a row
+// is never renewed.
 func (o *Observer) LooksDead(r protocol.Record, wall time.Time) bool {
 	return protocol.IsNoRow(r.Version) || o.Caps.Expiry != layout.WallClock && decide.LooksDead(protocol.VersionTime(r.Version), r.Lease, wall)
 }

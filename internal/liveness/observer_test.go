@@ -141,7 +141,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	if at := deadAt(item); at != w.now+lease {
 		t.Errorf("just renewed, it is dead in %v", at-w.now)
 	}
-	if another := w.observer(); another != nil { // it sees the same version for the first time
+	if another := w.observer(); another != nil { // the other observer sees the same version for the first time
 		w.now += 7 * time.Second
 		r, v, _ := another.Observe(key, item, w.clock())
 		if at := another.DeadAt(*r, v, w.clock(), time.Now()); at != w.now+lease {
@@ -150,7 +150,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestRecordWithExpiryIsDeadThenByWallClock(t *testing.T) {
+func TestHolderIsDeadByExpiryTimeAndWallClock(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()

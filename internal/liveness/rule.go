@@ -14,7 +14,7 @@ import (
 type Rule struct {
 	Clocked bool          // records have an expiry time
 	Skew    time.Duration // the most that this machine's wall clock may be wrong by; 0 if the clock is not bounded
-	Step    time.Duration // Clocked: the unit of expiry times
+	Step    time.Duration // unit of expiry times; used only if Clocked
 }
 
 // RuleOf returns the rule of a layout.
@@ -22,10 +22,10 @@ func RuleOf(proto protocol.Protocol, caps layout.Capabilities) Rule {
 	return Rule{Clocked: caps.Expiry == layout.WallClock, Skew: proto.Skew(), Step: caps.LeaseStep}
 }
 
-// deadAt returns when the holder of r will be dead, or has been since, if it does not
-// renew. Its version was first seen at since. The wall clock showed wall at now. A client
-// with a bounded clock need not have seen the version for a lease, if the holder's clock is
-// bounded too.
+// deadAt returns when the holder of r is dead if it does not renew. That time may have
+// passed. The version of r was first seen at since. The wall clock showed wall at now. A
+// client with a bounded clock need not have seen the version for a lease if the holder's
+// clock is bounded, too.
 func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Time) time.Duration {
 	if by.Clocked {
 		return decide.DeadByClock(r.ExpiresAt, by.Skew, by.Step, wall, now)
@@ -38,8 +38,9 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 }
 
 // GrantOf returns a string that distinguishes one grant of a key from the next. Grants of
-// other libraries have no id. Their owner, which may be nameless, stays the same while they
-// renew; in layouts with an expiry time they never renew, and their version stays.
+// other libraries have no id. Their owner, which may be nameless, stays the same while the
+// holder renews. In layouts with an expiry time, those holders never renew, so the version
+// stays the same.
 func GrantOf(r protocol.Record) string {
 	if r.Lease > 0 {
 		return cmp.Or(r.Grant, r.Owner)
@@ -47,8 +48,8 @@ func GrantOf(r protocol.Record) string {
 	return cmp.Or(r.Grant, r.Version)
 }
 
-// SessionRow decodes the row of a session. If item is nil, it returns the row of a client
-// with the lease missing.
+// SessionRow decodes the row of a session. If item is nil, it returns protocol.NoRow with
+// missing as the lease.
 func SessionRow(proto protocol.Native, item protocol.Item, missing time.Duration) (protocol.Record, error) {
 	if item == nil {
 		return protocol.NoRow(missing), nil

@@ -20,25 +20,27 @@ type Session struct {
 	o     *Observer
 	proto protocol.Native
 	key   protocol.Key
-	used  time.Duration  // monotonic: when a caller last asked for it; guarded by sessions.mu
+	used  time.Duration  // monotonic time when a caller last asked for the session; guarded by sessions.mu
 	busy  ctxmutex.Mutex // held to read or write the row; guards the fields below
 
-	readAt time.Duration   // monotonic: when the row was last read
-	known  bool            // the row could be read the last time
-	dead   bool            // the session is dead, for good
+	readAt time.Duration   // monotonic time when the row was last read
+	known  bool            // the row could be decoded when it was last read
+	dead   bool            // the session is dead; this is final
 	record protocol.Record // the row as it was read
-	deadAt time.Duration   // monotonic: when the session may be marked dead, if it is not renewed
+	deadAt time.Duration   // monotonic time when the session may be marked dead if it is not renewed
 }
 
-// sessions are the sessions that an observer knows. If there are many, it drops sessions that no caller has asked for in a while: a session's row is quickly read again.
+// sessions are the sessions that an observer knows. If there are many, the observer drops
+// the sessions that no caller has asked for in a while. A session's row is quickly read
+// again.
 type sessions struct {
 	mu   sync.Mutex
 	byID map[string]*Session
-	many int // unused sessions are dropped at this number
+	many int // number of sessions at which unused ones are dropped
 }
 
-// Up to fewSessions are kept in any case, and so is one that was asked for within
-// keepSession: waiters and observers of elections ask once each PollMax.
+// Up to fewSessions sessions are always kept. A session that was asked for within
+// keepSession is kept, too: waiters and observers of elections ask once each PollMax.
 const (
 	fewSessions = 100
 	keepSession = 15 * time.Minute
@@ -66,8 +68,8 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	return s
 }
 
-// dropUnused drops the sessions that no caller has asked for since before. It does so each
-// time their number has doubled. The caller must hold ss.mu.
+// dropUnused drops the sessions that no caller has asked for since before, each time the
+// number of sessions has doubled. The caller must hold ss.mu.
 func (ss *sessions) dropUnused(before time.Duration) {
 	if len(ss.byID) < max(ss.many, fewSessions) {
 		return
@@ -85,8 +87,9 @@ func (s *Session) enter(ctx context.Context) error {
 	return &attempts.Failure{Cause: decide.Unreachable, Err: attempts.Cause(ctx)}
 }
 
-// Look returns the session's row, and when the session may be marked dead: math.MinInt64 if
-// it is marked. It reads the row unless the last reading is at most fresh old.
+// Look returns the session's row, and when the session may be marked dead. That time is
+// math.MinInt64 if the session is already marked. Look reads the row unless the last
+// reading is more recent than fresh.
 func (s *Session) Look(ctx context.Context, fresh time.Duration) (row protocol.Record, deadAt time.Duration, err error) {
 	if err := s.enter(ctx); err != nil {
 		return protocol.Record{}, 0, err
@@ -110,7 +113,7 @@ func (s *Session) observe(item protocol.Item) error {
 	s.known, s.readAt = true, now.Mono
 	row, err := SessionRow(s.proto, item, s.o.Lease)
 	if err != nil {
-		s.known = false // so that the next caller reads it again, and gets the error too
+		s.known = false // so that the next caller reads the row again, and gets the error, too
 		return s.o.Errors.Unreadable(s.key, item, err)
 	}
 	s.record = row
@@ -121,7 +124,7 @@ func (s *Session) observe(item protocol.Item) error {
 	}
 	v := s.o.Records.Note(s.key, versionOf(s.record, now))
 	if watched && s.record.Version == before {
-		return nil // Records may have forgotten it to make room for other keys
+		return nil // deadAt stays: Records may have forgotten the version to make room for other keys
 	}
 	s.deadAt = s.o.DeadAt(s.record, v, now, wall)
 	return nil

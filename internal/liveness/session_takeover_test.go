@@ -80,7 +80,7 @@ func TestSessionCountsOnlyForItsOwner(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
-		// A peer's grant keeps attributes that it does not know.
+		// A peer's grant keeps attributes that the peer does not know.
 		w.Update("job", map[string]types.AttributeValue{"ownerName": lab.Str("java"), "recordVersionNumber": lab.Str("j1"), "leaseDuration": lab.Str("20000")})
 		began := time.Now()
 		c, _ := w.Client(lab.Config())

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// under returns a record under the session with that id.
+// under returns a record under the session with the given id.
 func under(id string) protocol.Record { return protocol.Record{Session: id} }
 
 // begin creates the row of a session.

@@ -3,9 +3,10 @@ package localqueue
 import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // Successor takes the next waiter out of the queue, so that a release of the grant can hand
-// it the key. It returns nil if there is none, or if other processes are next. Until
-// HandOver or LetSeek the turn stays with the grant. queued reports whether the record has
-// a queue, which is empty: then no other process polls, and hand-overs are not counted.
+// the key to that waiter. It returns nil if there is no waiter, or if other processes are
+// next. The turn stays with the grant until HandOver or LetSeek. queued reports whether the
+// record has a queue, and the queue is empty. In this case no other process polls, and
+// hand-overs are not counted.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -25,13 +26,13 @@ func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter
 }
 
 // HandOver gives a successor its turn, and the key with it. It returns false if the
-// successor has left: then the turn stays with the grant before.
+// successor has left. The turn then stays with the previous grant.
 func (l *Queues[C, G]) HandOver(to *Waiter[C, G], granted G) bool {
 	return l.give(Turn[C, G]{Of: to, Granted: granted})
 }
 
 // LetSeek gives a successor its turn without the key. It returns false if the successor has
-// left: then the turn stays with the grant before.
+// left. The turn then stays with the previous grant.
 func (l *Queues[C, G]) LetSeek(to *Waiter[C, G]) bool {
 	return l.give(Turn[C, G]{Of: to})
 }
@@ -48,6 +49,6 @@ func (l *Queues[C, G]) give(turn Turn[C, G]) bool {
 	if turn.Granted != none {
 		l.granted(q, turn.Of.Key, turn.Granted)
 	}
-	turn.Of.turns <- turn // last, as the new grant may be released from here on
+	turn.Of.turns <- turn // sent last, because the new grant may be released from here on
 	return true
 }

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// handOn hands the key to w, by a grant of that age.
+// handOn hands the key to w by a grant of the given age.
 func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) *grant {
 	t.Helper()
 	if got := l.Successor(at("key"), from, false); got != w {
@@ -22,8 +22,8 @@ func handOn(t *testing.T, l *queues, from *grant, w *waiter, age time.Duration) 
 	return to
 }
 
-// holding returns queues in which a key has been held for age, and so many goroutines wait
-// for it.
+// holding returns queues in which a key has been held for age, while the given number of
+// goroutines wait for it.
 func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queues, *grant, []*waiter) {
 	t.Helper()
 	l := newQueues(handOvers)
@@ -47,7 +47,7 @@ func TestOtherProcessesGoFirstAfterMostHandOvers(t *testing.T) {
 	}
 	l.Pass(at("key"), held)
 	// One and a half times the age of the longest grant is the longest pause of a process
-	// that observed them.
+	// that observed those grants.
 	if given := hasTurn(t, ws[3]); given.Granted != nil || given.Delay != 300*time.Millisecond {
 		t.Fatalf("the turn after three hand-overs: %+v", given)
 	}
@@ -96,7 +96,7 @@ func TestTurnsPassedInQueueAreNotDelayed(t *testing.T) {
 func TestHolderThatEndsWithoutHandOverDelaysNoWaiter(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
-	l.Pass(at("key"), held) // for example by a loss
+	l.Pass(at("key"), held) // for example because the lock was lost
 	if given := hasTurn(t, ws[1]); given.Delay != 0 {
 		t.Errorf("the turn after one of three hand-overs: %+v", given)
 	}
@@ -158,7 +158,7 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 		t.Error("given to one who has left")
 	}
 	waits(t, ws[1])
-	if to := l.Successor(at("key"), held, false); to != ws[1] { // the turn has stayed with its predecessor
+	if to := l.Successor(at("key"), held, false); to != ws[1] { // held still has the turn
 		t.Fatal("the second is not the successor then")
 	}
 	if !l.LetSeek(ws[1]) {
@@ -167,7 +167,7 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 	if given := hasTurn(t, ws[1]); given.Granted != nil || given.Delay != 0 {
 		t.Errorf("its turn: %+v", given)
 	}
-	l.Pass(at("key"), held) // its turn has ended
+	l.Pass(at("key"), held) // does nothing: held no longer has the turn
 	if l.byKey[at("key")] == nil {
 		t.Error("the turn was passed by its predecessor")
 	}
@@ -186,7 +186,7 @@ func TestEndedHandOverIsPassedOn(t *testing.T) {
 }
 
 // A goroutine that has its turn may end its grant at once, on another processor. If the
-// queue learned of the grant only then, the key would be handed to no goroutine.
+// queue learned of the grant only afterwards, it would hand the key to no goroutine.
 func TestSuccessorHasTurnOnceItsGrantIsKnown(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {

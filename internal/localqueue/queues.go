@@ -15,7 +15,7 @@ import (
 // C is the caller's type for the data that a hand-over to a waiter needs.
 type Queues[C any, G grantType] struct {
 	handOvers        int           // the most hand-overs of a key in a row
-	pollMin, pollMax time.Duration // bounds of the pauses of other processes
+	pollMin, pollMax time.Duration // bounds of the pauses of other processes between reads
 
 	mu    sync.Mutex
 	byKey map[protocol.Key]*queue[C, G] // the keys whose turn is taken
@@ -42,7 +42,7 @@ type queue[C any, G grantType] struct {
 	before    *protocol.Record // the holder that the last turn knew, if that turn ended without a grant
 	known     bool             // a holder or a grant was reported, so that DynamoDB has answered a request for the key
 	handOvers int              // hand-overs in a row
-	longest   time.Duration    // the longest of their grants
+	longest   time.Duration    // age of the longest grant among these hand-overs
 }
 
 // New returns empty queues. A key is handed over at most handOvers times in a row. pollMin
@@ -51,7 +51,7 @@ func New[C any, G grantType](handOvers int, pollMin, pollMax time.Duration) *Que
 	return &Queues[C, G]{handOvers: handOvers, pollMin: pollMin, pollMax: pollMax, byKey: map[protocol.Key]*queue[C, G]{}}
 }
 
-// Join puts a waiter in the queue of its key. The first one gets its turn at once.
+// Join puts a waiter in the queue of its key. The first waiter gets its turn at once.
 func (l *Queues[C, G]) Join(w *Waiter[C, G]) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -76,8 +76,9 @@ func (l *Queues[C, G]) Take(key protocol.Key) bool {
 	return true
 }
 
-// Leave takes a waiter out of its queue. If its turn has come already, or that of another
-// waiter with the same channel, Leave returns that turn, and the caller must pass it on.
+// Leave takes a waiter out of its queue. If the turn of the waiter, or of another waiter
+// with the same channel, has already come, Leave returns that turn. The caller must then
+// pass it on.
 func (l *Queues[C, G]) Leave(w *Waiter[C, G]) (Turn[C, G], bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,8 +105,8 @@ func (l *Queues[C, G]) Holder(key protocol.Key) *protocol.Record {
 	return nil
 }
 
-// LastHolder returns Holder or, if that is nil, the holder that the previous turn knew,
-// which may have released the key since.
+// LastHolder returns Holder or, if that is nil, the holder that was known in the previous
+// turn. That holder may have released the key since.
 func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -158,13 +159,13 @@ func (l *Queues[C, G]) GrantedOutOfTurn(key protocol.Key, grant G) {
 	}
 }
 
-// Pass ends the turn of a key: the next in the queue gets it. grant must be the grant of
-// the goroutine that has the turn, or zero if that has none yet. Otherwise Pass does
-// nothing.
+// Pass ends the turn of a key: the next waiter in the queue gets it. grant must be the
+// grant of the goroutine that has the turn, or zero if that goroutine has none yet.
+// Otherwise Pass does nothing.
 func (l *Queues[C, G]) Pass(key protocol.Key, grant G) { l.PassAfter(key, grant, 0) }
 
-// PassQueued does what Pass does, for a record with a queue: other processes wait there, so
-// they need no time to find the key free.
+// PassQueued does what Pass does, for a record with a queue. Other processes wait in that
+// queue, so they need no time to find the key free.
 func (l *Queues[C, G]) PassQueued(key protocol.Key, grant G) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -222,8 +223,8 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 }
 
 // pass gives the turn to the next waiter. A waiter for one of several keys is not handed a
-// key. It acquires one that was just released before any other process reads the record, so
-// that counts as a hand-over. The caller must hold l.mu.
+// key. It acquires a key that was just released before any other process reads the record,
+// so its turn counts as a hand-over. The caller must hold l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(q.waiting) > 0 && q.waiting[0].SeeksItself

@@ -35,8 +35,8 @@ type (
 	turn   = Turn[string, *grant]
 )
 
-// newQueues returns the queues of a client that hands a key over so many times in a row.
-// Other processes poll every two seconds at least.
+// newQueues returns the queues of a client that hands a key over at most handOvers times in
+// a row. Other processes poll at least every two seconds.
 func newQueues(handOvers int) *queues {
 	return New[string, *grant](handOvers, time.Millisecond, time.Second)
 }
@@ -334,8 +334,8 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 	}
 }
 
-// Many callers may leave at the same time, and the first of them may have been the one that
-// knew the holder.
+// Many callers may leave at the same time, and perhaps only the first of them knew the
+// holder.
 func TestWaiterThatLeavesKnowsHolderReportedByOthers(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")

@@ -14,21 +14,21 @@ type Waiter[C any, G grantType] struct {
 
 	turns chan Turn[C, G]
 	held  chan *protocol.Record
-	left  bool // it has left the queue; guarded by Queues.mu
+	left  bool // the waiter has left the queue; guarded by Queues.mu
 }
 
-// Wishes are how a waiter wants its turn. With the zero Wishes it waits for its turn, and
-// accepts a hand-over.
+// Wishes say how a waiter wants its turn. With the zero Wishes, a waiter waits for its turn
+// and accepts a hand-over.
 type Wishes struct {
-	NoWait      bool // the holder is reported to it, once it is known
-	SeeksItself bool // it is never handed the key: it must hold none while it waits for another, or may not be able to use the grant
+	NoWait      bool // the holder is reported to the waiter once the holder is known
+	SeeksItself bool // the waiter is never handed the key: it must hold no key while it waits for another, or may be unable to use the grant
 }
 
 // Turn is the turn of a waiter, to acquire the key or to hold it.
 type Turn[C any, G grantType] struct {
 	Of      *Waiter[C, G]
 	Granted G             // the grant of a key that was handed over; zero if the key must be acquired
-	Delay   time.Duration // other processes go first for that long
+	Delay   time.Duration // how long other processes go first
 }
 
 // NewWaiter returns a waiter that is not in the queue yet. Its turn is sent on turns, which

@@ -71,8 +71,8 @@ func Now() decide.Instant {
 	return decide.Instant{Mono: durations.Sum(atStart, time.Since(started)), Boot: boottime.Now()}
 }
 
-// BootedAt returns the reading of clocks that both follow package time, so that in a
-// synctest bubble no lease expires because a test takes long. The machine was booted a
+// BootedAt returns a function that reads two clocks, both following package time. So no
+// lease expires in a synctest bubble because a test takes long. The machine was booted a
 // moment before origin: nothing may depend on its uptime.
 func BootedAt(origin time.Time) func() decide.Instant {
 	return func() decide.Instant {

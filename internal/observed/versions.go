@@ -12,15 +12,15 @@ import (
 // Version is a version of a record, and when it was first observed.
 type Version struct {
 	ID      string
-	Grant   string         // identifies the grant: renewals do not change it
+	Grant   string         // grant id; renewals do not change it
 	Since   decide.Instant // when this version was first observed
-	Granted time.Duration  // when its grant was first observed; monotonic
+	Granted time.Duration  // monotonic time when the grant was first observed
 }
 
 // Versions are the observations of one client: the last version of each key. They are safe
 // for concurrent use.
 type Versions struct {
-	most int // number of keys that are not pinned
+	most int // maximum number of keys that are not pinned
 
 	mu    sync.Mutex
 	byKey map[protocol.Key]*entry
@@ -35,13 +35,14 @@ type entry struct {
 	idle *list.Element // element of Versions.idle; nil while the key is pinned
 }
 
-// New returns Versions that remember at most that many keys that are not pinned.
+// New returns Versions that remember, besides the pinned keys, at most the given number of
+// keys.
 func New(most int) *Versions {
 	return &Versions{most: most, byKey: map[protocol.Key]*entry{}, idle: list.New(), pins: map[protocol.Key]int{}}
 }
 
-// Pin keeps the version of a key, known now or later, until Unpin was called as often as
-// Pin.
+// Pin keeps the version of a key, whether it is known now or only later, until Unpin has
+// been called as often as Pin.
 func (v *Versions) Pin(key protocol.Key) {
 	v.mu.Lock()
 	defer v.mu.Unlock()

@@ -36,7 +36,7 @@ func (v *Versions) of(key protocol.Key) (Version, bool) {
 	return e.Version, true
 }
 
-func TestVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
+func TestVersionAndGrantAgesCountFromFirstObservation(t *testing.T) {
 	v := New(10)
 	for _, tc := range []struct {
 		id, grant      string
@@ -50,7 +50,7 @@ func TestVersionCountsFromItsFirstSightAndAGrantFromItsOwn(t *testing.T) {
 		{"3", "", 5, 4, 4},   // the same version, with any grant id
 		{"1", "g", 6, 6, 6},  // the replaced version is unknown
 		{"4", "g", 7, 7, 6},  // renewed
-		{"4", "g", 99, 7, 6}, // after it was shown for long
+		{"4", "g", 99, 7, 6}, // shown again much later
 	} {
 		got := v.Note(key("a"), shown(tc.id, tc.grant, tc.now))
 		if got.Since != at(tc.since) || got.Granted != tc.granted {
@@ -86,7 +86,7 @@ func TestVersionsWithoutPinAreForgottenOldestFirst(t *testing.T) {
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("one of its two pins is gone, and it is forgotten")
 	}
-	v.Unpin(key("pinned")) // it is the newest entry without a pin from then on
+	v.Unpin(key("pinned")) // from now on it is the newest entry without a pin
 	v.Note(key("c"), shown("1", "g", 8))
 	if _, ok := v.of(key("pinned")); !ok {
 		t.Error("it is forgotten before an older one")

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// each calls fn for so many keys at once, and waits for all of them.
+// each calls fn for n keys at once, and waits for all calls to return.
 func each(name string, n int, fn func(key string)) {
 	var wg sync.WaitGroup
 	for i := range n {
@@ -64,7 +64,8 @@ func TestManyWatchedDeadHoldersAreAllTakenOver(t *testing.T) {
 							t.Errorf("%s taken over after %v, a lease is 20s", key, took)
 						}
 					})
-					// The head of a queue looks about 140 times in a lease that begins: more often at first, then four times a second.
+					// The head of a queue polls about 140 times during a lease: more often
+					// at first, then four times a second.
 					if sent := len(wire.Sent()); sent > 160*keys {
 						t.Errorf("%d requests for %d keys", sent, keys)
 					}
@@ -106,7 +107,7 @@ func TestManyWatchedLeadersAreFoundDead(t *testing.T) {
 	})
 }
 
-func TestClientForgetsTheOldestOfTheHoldersThatItsTriesMet(t *testing.T) {
+func TestClientForgetsTheOldestHoldersThatTryAcquireFound(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), 0, "a", "b", "c")
 		c, _ := w.Client(lab.Config(), lab.Memory(2))

@@ -14,9 +14,9 @@ const (
 	lockPause    = time.Millisecond
 )
 
-// flock locks a file (flock(2)). It waits, since other processes hold the lock for
-// microseconds. It returns ErrLocked after a while: a process may have been stopped while
-// it held the lock.
+// flock locks a file (flock(2)). It waits for the lock, because other processes hold it
+// only for microseconds. It returns ErrLocked after a while: the process that holds the
+// lock may have been stopped.
 func flock(f *os.File) error {
 	for deadline := time.Now().Add(lockPatience); ; time.Sleep(lockPause) {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)

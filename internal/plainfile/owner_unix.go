@@ -23,7 +23,7 @@ func ownerOf(info fs.FileInfo) int {
 func ownerName(info fs.FileInfo) string { return fmt.Sprintf("user %d", ownerOf(info)) }
 
 // Another returns the name of the user who owns the nearest existing directory at or above
-// dir. It returns "" if that is root or the caller.
+// dir. It returns "" if that user is root or the caller.
 func Another(dir string) string {
 	for {
 		info, err := os.Stat(dir)

@@ -2,5 +2,6 @@
 
 package plainfile
 
-// renameNew returns false: here only a link does not replace an existing file.
+// renameNew returns false: on this system, only creating a link never replaces an existing
+// file.
 func renameNew(string, string) (done bool, err error) { return false, nil }

@@ -35,8 +35,8 @@ import (
 	"time"
 )
 
-// Owner lists the users who may own a file in a directory that users other than root and the
-// caller may write to. In any other directory no other user can have planted it.
+// Owner lists the users who may own a file in a directory that users other than root and
+// the caller may write to. In any other directory, no other user can have planted the file.
 type Owner int
 
 const (
@@ -56,8 +56,8 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Path + " " + e.Why }
 
-// A path is resolved again, up to tries times, if it changes meanwhile: other processes
-// replace files too.
+// If a path changes while it is resolved, it is resolved again, up to tries times. Other
+// processes replace files, too.
 const (
 	tries = 50
 	pause = time.Millisecond
@@ -77,9 +77,10 @@ func changed(path string) error {
 	return &Error{Path: path, Why: "changes all the time", passes: true}
 }
 
-// Open opens an existing regular file for reading or writing. It follows no link at the end of
-// path, and before that only the links that the package's rule allows. It refuses a file with
-// two names (hard links); with Trusted, only outside closed directories.
+// Open opens an existing regular file for reading or writing. It does not follow a link at
+// the end of path. Before the end, it follows only the links that the package's rule
+// allows. It refuses a file with two names (hard links); with Trusted, only outside closed
+// directories.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
 	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }
@@ -111,7 +112,7 @@ func open(path string, flag int, owner Owner) (*os.File, error) {
 	return f, nil
 }
 
-// check refuses an opened file unless it still has that name and may be used.
+// check refuses an opened file unless path still names it and it may be used.
 func check(f *os.File, path, dir, base string, owner Owner) error {
 	opened, err := f.Stat()
 	if err != nil {
@@ -275,10 +276,10 @@ func step(dir, next string) (to string, err error) {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	if link && strings.HasPrefix(next, "/proc/") { // a link of the kernel (proc_pid_root(5)) cannot be planted, and its text is not where it leads
+	if link && strings.HasPrefix(next, "/proc/") { // the kernel's links (proc_pid_root(5)) cannot be planted, and their text is not where they lead
 		return "", nil
 	}
-	in, err := os.Stat(filepath.Join(dir, ".")) // below /proc it may be a link
+	in, err := os.Stat(filepath.Join(dir, ".")) // below /proc, dir itself may be a link
 	switch {
 	case err != nil:
 		return "", err

@@ -54,7 +54,7 @@ const (
 	group  = 0o770 | fs.ModeSetgid
 )
 
-// refusal returns the reason that a path is refused, and "" if it is not refused.
+// refusal returns the reason why a path is refused, or "" if it is not refused.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
 	var refused *plainfile.Error
@@ -214,7 +214,7 @@ func TestOpenRepeatsIfDirectoryIsSwapped(t *testing.T) {
 	}
 }
 
-// swapping calls swap again and again until the test ends.
+// swapping calls swap repeatedly until the test ends.
 func swapping(t *testing.T, swap func(n int)) {
 	t.Helper()
 	stop, stopped := make(chan struct{}), make(chan struct{})

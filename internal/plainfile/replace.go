@@ -16,7 +16,7 @@ func Replace(path string, content []byte, mode fs.FileMode) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // fails after the rename, as it should
+	defer os.Remove(temporary) // after the rename this fails, as it should
 	return os.Rename(temporary, path)
 }
 
@@ -28,14 +28,14 @@ var (
 	ErrLocked = errors.New("another process keeps it locked")
 )
 
-// Swap replaces a file that contains before; nil if it did not exist. If several processes
-// swap the same content, one succeeds and the others get ErrChanged.
+// Swap replaces a file that contains before. If before is nil, the file must not exist. If
+// several processes swap the same content, one succeeds and the others get ErrChanged.
 func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {
 		return err
 	}
-	defer os.Remove(temporary) // fails after the rename, as it should
+	defer os.Remove(temporary) // after the rename this fails, as it should
 	if before == nil {
 		empty, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode) //nolint:gosec // the user names it
 		if errors.Is(err, fs.ErrExist) {
@@ -54,10 +54,10 @@ func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	})
 }
 
-// Alone calls fn with the content of a file, which fn may replace or remove. Other
-// processes that call Alone wait meanwhile. Alone returns ErrChanged if the file is gone or
-// was replaced while it waited. On systems without file locks two processes may call fn at
-// the same moment.
+// Alone calls fn with the content of a file. fn may replace or remove the file. Other
+// processes that call Alone wait meanwhile. Alone returns ErrChanged if the file is gone,
+// or was replaced while Alone waited. On systems without file locks, two processes may call
+// fn at the same moment.
 func Alone(path string, fn func(content []byte) error) error {
 	f, err := Open(path, os.O_RDONLY, Trusted)
 	if errors.Is(err, fs.ErrNotExist) {

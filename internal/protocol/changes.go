@@ -9,8 +9,8 @@ import (
 // as it is.
 type Changes struct {
 	SetData     bool
-	Data        []byte // with SetData; nil removes the data
-	InitialData []byte // set if the record has no data; in grants only
+	Data        []byte // used with SetData; nil removes the data
+	InitialData []byte // stored if the record has no data; in grants only
 	Attributes  Item   // a nil value removes the attribute
 }
 

@@ -6,11 +6,11 @@ import (
 	"unicode/utf8"
 )
 
-// Once names the work that a grant is for if that work is to be done once: by a label, or
-// by a period. The zero Once names no work: the grant may be repeated.
+// Once names the work of a grant if that work is to be done once. The name is a label or a
+// period. The zero Once names no work: the grant may be repeated.
 type Once struct {
-	Label  string    // done if it was the last label that was marked
-	Period time.Time // the start of the period, in whole milliseconds: done if the mark has this period or a later one; zero with a label
+	Label  string    // the work is done if this label was the last one marked
+	Period time.Time // start of the period, in whole milliseconds; the work is done if the mark has this period or a later one; zero with a label
 }
 
 // None reports whether o names no work.
@@ -31,14 +31,14 @@ func (o Once) IsDone(d *Done) bool {
 // Done is the mark of a record: the last work done under its key. The release that ends the
 // work writes it, so a record has it only if the lock was held until then.
 type Done struct {
-	Once   string    // the start of the period; zero if it had a label
+	Once   string    // label of the work; empty if the work had a period
 	Period time.Time // the start of the period; zero if the work had a label
-	Owner  string    // the holder under whose grant it was done
-	At     time.Time // by that client's clock
+	Owner  string    // holder under whose grant the work was done
+	At     time.Time // when the work was done, by the holder's clock
 	Token  int64     // fencing token of the grant
 }
 
-// ShortestPeriod is the shortest period of Every.
+// ShortestPeriod is the shortest period that Every accepts.
 const ShortestPeriod = time.Second
 
 // PeriodOf returns the period of the given length that contains now. Periods are counted
@@ -53,7 +53,7 @@ func PeriodOf(now time.Time, length time.Duration) Once {
 	return Once{Period: time.UnixMilli(ms - past).UTC()}
 }
 
-// LongestLabel is the most bytes of a label: it stays in the record.
+// LongestLabel is the maximum length of a label in bytes: a label stays in the record.
 const LongestLabel = 256
 
 // LabelProblem returns the problem with a label, or "" if it is valid.

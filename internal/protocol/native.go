@@ -20,8 +20,8 @@ type Native interface {
 	Session() Protocol
 
 	// TellBroken notifies the client of a session, through the session's row, that a grant
-	// under it was broken. word is the id of this notice and of no other: the client
-	// removes the notices that it has read by their ids, and so no later notice of the same
+	// under the session was broken. word is the id of this notice alone. The client removes
+	// the notices that it has read by their ids, so it removes no later notice of the same
 	// grant. The write changes neither version nor lease, so that no renewal fails. Its
 	// condition fails if the row does not exist, is dead, or belongs to a client that does
 	// not read notices.
@@ -30,18 +30,17 @@ type Native interface {
 	// Unmark removes the mark d if the record still has it.
 	Unmark(k Key, d Done) *Write
 
-	// Join appends w to the queue of a held record, unless it is there already. The queue
-	// is advice: a client that writes the record without it costs its waiters time, and no
-	// more.
+	// Join appends w to the queue of a held record, unless w is there already. The queue is
+	// advice: if a client writes the record without the queue, the waiters only lose time.
 	Join(k Key, w Waiter) *Write
 
-	// Leave removes w from the queue, if it is at that position.
+	// Leave removes w from the queue if w is still at its position.
 	Leave(k Key, w QueueEntry) *Write
 
-	// HandToHead is HandOver to the head of the queue, whose entry it removes. g contains
-	// the head's owner and grant id. The version is new, as in every attempt: the head's
-	// entry may come back by a late copy of its join, and the uses of a version rely on it
-	// never coming back.
+	// HandToHead is HandOver to the head of the queue. It also removes the head's entry. g
+	// contains the head's owner and grant id. The version is new, as in every attempt. A
+	// late copy of the head's join may bring its entry back, but a version must never come
+	// back.
 	HandToHead(h Hold, g Grant) *Write
 
 	// Ask asks the holder to step down, if the record still shows its grant.

@@ -15,8 +15,8 @@ import (
 // clientIDLen is the length of crypto/rand.Text: 130 random bits in base 32.
 const clientIDLen = 26
 
-// LongestOwner is the most bytes of an owner's name, without its client id: each record
-// and each of its writes have it, and a reader shows it.
+// LongestOwner is the maximum length of an owner's name in bytes, without the client id.
+// Every record and every write of a record contain the name, and readers show it.
 const LongestOwner = 255
 
 // NewOwner returns an owner: the name, a slash and a new client id. The id
@@ -26,14 +26,14 @@ func NewOwner(name string) string {
 	return name + "/" + strings.ToLower(rand.Text())
 }
 
-// HasClientID reports whether an owner ends with something of the form of a client
-// id. A peer's name may do so by coincidence.
+// HasClientID reports whether an owner ends with text in the form of a client id. A peer's
+// name may end in that form by coincidence.
 func HasClientID(owner string) bool {
 	id, ok := clientID(owner)
 	return ok && strings.Trim(id, "abcdefghijklmnopqrstuvwxyz234567") == ""
 }
 
-// ClientID returns the client id at the end of an owner, "" if there is none.
+// ClientID returns the client id at the end of an owner, or "" if there is none.
 func ClientID(owner string) string {
 	id, _ := clientID(owner)
 	return id
@@ -56,12 +56,12 @@ func clientID(owner string) (string, bool) {
 	return owner[i+1:], true
 }
 
-// NewVersion returns a UUID of this time and 74 random bits (RFC 9562, version 7).
-// Every attempt to write uses a new one, so that no version is ever used twice.
-// The time is for people, and says whether a holder looks dead: see VersionTime.
+// NewVersion returns a UUID made of the current time and 74 random bits (RFC 9562, version
+// 7). Every attempt to write uses a new one, so that no version is ever used twice. The
+// time is for people, and shows whether a holder looks dead: see VersionTime.
 func NewVersion() string { return NewVersionAt(time.Now()) }
 
-// NewVersionAt returns a version with another time than now.
+// NewVersionAt does what NewVersion does, with t as the time.
 func NewVersionAt(t time.Time) string {
 	var b [16]byte
 	rand.Read(b[6:]) // cannot fail since Go 1.24
@@ -128,8 +128,8 @@ func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
 type Key struct{ Partition, Sort string }
 
 // String returns the partition key, followed by the sort key in parentheses if there is
-// one, for people. A part that could be misread in a line of text is quoted. If it has more than
-// 120 characters, the middle is left out.
+// one, for people. A part that could be misread in a line of text is quoted. If the text
+// has more than 120 characters, its middle is left out.
 func (k Key) String() string {
 	name := visible.Word(k.Partition)
 	if k.Sort != "" {

@@ -11,7 +11,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func TestOwnerIsKnownByItsClientID(t *testing.T) {
+func TestOwnerIsRecognisedByItsClientID(t *testing.T) {
 	a, b := NewOwner("web-7/812"), NewOwner("web-7/812")
 	if a == b || !HasClientID(a) || !HasClientID(b) || !strings.HasPrefix(a, "web-7/812/") {
 		t.Errorf("owners %q and %q", a, b)
@@ -59,7 +59,7 @@ func TestVersionContainsItsTime(t *testing.T) {
 	}
 }
 
-func TestVersionIsKnownByItsForm(t *testing.T) {
+func TestVersionIsRecognisedByItsForm(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
 		t.Errorf("%q is none", v)
@@ -74,7 +74,7 @@ func TestVersionIsKnownByItsForm(t *testing.T) {
 	}
 }
 
-func TestVersionInHexadecimalDigitsIsTheSame(t *testing.T) {
+func TestVersionIsTheSameAfterHexConversionAndBack(t *testing.T) {
 	v := NewVersion()
 	if h := VersionHex(v); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h) || VersionOfHex(h) != v {
 		t.Errorf("%q is %q, and back %q", v, h, VersionOfHex(h))

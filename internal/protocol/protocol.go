@@ -27,15 +27,15 @@ type Record struct {
 	GrantedAt    time.Time
 	Released     bool
 	ExpiresAt    time.Time
-	LeaseEnds    time.Time // by the wall clock of the client that wrote this version, if its clock is bounded; zero if unknown
+	LeaseEnds    time.Time // end of the lease by the wall clock of the client that wrote this version, if that clock is bounded; zero if unknown
 	Data         []byte
-	Attributes   Item    // the caller's own
+	Attributes   Item    // attributes of the caller
 	Session      string  // id of the session that is renewed instead of the record
 	Broken       *Broken // the last break of a grant of this record; nil if there is none
 	TakenOver    *TakenOver
 	Waiters      []Waiter  // the queue, its head first
 	Handed       bool      // another client has handed the key over, and the holder has written nothing since
-	NoQueueUntil time.Time // until then no client joins the queue or hands the key over; zero if not set; advice only
+	NoQueueUntil time.Time // before this time no client joins the queue or hands the key over; zero if not set; advice only
 	Done         *Done     // the last work done; nil if unknown
 	Asked        string    // id of the last grant whose holder was asked to step down; empty if there is none
 
@@ -44,21 +44,21 @@ type Record struct {
 
 // TakenOver describes the last grant that was taken over, for people.
 type TakenOver struct {
-	From  string    // its owner
-	At    time.Time // by the clock of the client that took it over, as GrantedAt of that grant
+	From  string    // owner of that grant
+	At    time.Time // time of the takeover by the clock of the client that took the key over; equals GrantedAt of its grant
 	Token int64     // the grant's token; 0 if it had none
 }
 
 // Broken describes the break of a grant, for people.
 type Broken struct {
 	By     string
-	At     time.Time // by the clock of the client that broke it
+	At     time.Time // time of the break, by the clock of the client that broke the grant
 	Reason string
 	Token  int64 // the grant's token; 0 if it had none
 }
 
-// longestReason is the most bytes of the reason of a break. The record keeps the reason,
-// and the holder prints it in one line.
+// longestReason is the maximum length in bytes of the reason of a break. The record keeps
+// the reason, and the holder prints it in one line.
 const longestReason = 1000
 
 // ReasonProblem returns the problem with the reason of a break, or "" if it is valid.
@@ -76,7 +76,7 @@ func ReasonProblem(reason string) string {
 type Break struct {
 	Version string    // new in each attempt
 	Expires time.Time // when TTL may delete the record; zero for never
-	By      string    // owner of the client that breaks it, for a record that is kept; empty to omit the note
+	By      string    // owner of the client that breaks the grant, noted in a record that is kept; empty omits the note
 	At      time.Time
 	Reason  string
 }
@@ -94,16 +94,16 @@ type Grant struct {
 	Key          Key
 	Owner        string
 	Version      string // new in each attempt; also the grant's id, unless ID is set
-	ID           string // the grant's id, if another client has chosen it; empty for Version
+	ID           string // the grant's id, if another client has chosen it; if empty, Version is the id
 	Lease        time.Duration
 	Now          time.Time
 	IfExists     bool
 	Session      string      // id of the owner's session; empty if the record itself is renewed
 	Takeable     []string    // versions of earlier attempts that no client treats as held: the grant may replace them
-	Dead         *Record     // the dead holder that the grant replaces, and erases the queue of; nil if there is none
-	NoQueueUntil time.Time   // suspends the queue of the dead holder; zero if it does not
-	Entry        *QueueEntry // the entry of the client that is granted the key, which the grant removes from the record's queue; nil if there is none
-	Once         Once        // the work that the grant is for: it is rejected if that work is done
+	Dead         *Record     // the dead holder that the grant replaces; its queue is erased; nil if there is none
+	NoQueueUntil time.Time   // until when the queue of the dead holder is suspended; zero if it is not suspended
+	Entry        *QueueEntry // queue entry of the client that acquires the key; the grant removes it from the record's queue; nil if there is none
+	Once         Once        // the work of the grant; the grant is rejected if that work is done
 	Changes      Changes
 }
 
@@ -147,8 +147,8 @@ func (s Schema) KeyOf(item Item) Key {
 	return Key{Partition: part(s.Partition), Sort: part(s.Sort)}
 }
 
-// MaxToken is the highest fencing token. JSON readers with doubles read it, and the next
-// integer, exactly (RFC 8259, section 6). Nothing is granted after it.
+// MaxToken is the highest fencing token. JSON readers that use doubles read it, and the
+// next integer, exactly (RFC 8259, section 6). Nothing is granted after it.
 const MaxToken = 1<<53 - 2
 
 // ErrLastToken means that a record reads well and has the token MaxToken.
@@ -160,7 +160,7 @@ var ErrLastToken = errors.New("the fencing token is the last")
 type Hold struct {
 	Key      Key
 	Owner    string
-	Grants   []string // ids; several while a hand-over has no answer yet
+	Grants   []string // ids of the grant; several while a hand-over has no answer yet
 	Token    int64    // 0 while unknown, because a grant has no answer yet
 	Versions []string // the last confirmed version, and the versions of attempts without an answer
 }
@@ -176,10 +176,10 @@ type Reading interface {
 	// Schema returns the key and the TTL attribute that the table must have.
 	Schema() Schema
 
-	// Skew returns by how much the wall clock of this machine may be wrong, in layouts
-	// whose records have an expiry time, and where the client's clock is bounded. Elsewhere
-	// it returns 0: a holder is dead after its version has not changed for one lease, and
-	// no other clock counts.
+	// Skew returns by how much the wall clock of this machine may be wrong. It applies in
+	// layouts whose records have an expiry time, and where the client's clock is bounded.
+	// Elsewhere it returns 0: a holder is dead after its version has not changed for one
+	// lease, and no other clock counts.
 	Skew() time.Duration
 
 	// Owned reports whether records name their owner.
@@ -194,8 +194,8 @@ type Reading interface {
 	// Decode reads an item. The error is a *DecodeError if it is not a lock.
 	Decode(item Item) (Record, error)
 
-	// Grantable returns ErrLastToken if no grant of a key can follow the one that its
-	// record shows, whether it is held or not.
+	// Grantable returns ErrLastToken if no grant can follow the one that the key's record
+	// shows, whether the key is held or free.
 	Grantable(item Item) error
 }
 
@@ -220,7 +220,7 @@ type Protocol interface {
 	// Delete frees the key by deleting the record.
 	Delete(h Hold) *Write
 
-	// Guard is a check that the grant has not ended, renewed or not. It changes
+	// Guard checks that the grant has not ended, whether it was renewed or not. It changes
 	// nothing.
 	Guard(h Hold) *Write
 

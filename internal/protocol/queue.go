@@ -12,14 +12,15 @@ type QueueEntry struct {
 	Of    Waiter
 }
 
-// MostWaiters is how many entries a record's queue has at most. If names of owners are
-// short, a record with all of them, and without data, stays below a kilobyte, which costs one
-// write unit (AWS, "Read and write capacity mode").
+// MostWaiters is the maximum number of entries in a record's queue. If owner names are
+// short, a record with a full queue and no data stays below a kilobyte. Such a record costs
+// one write unit (AWS, "Read and write capacity mode").
 const MostWaiters = 16
 
-// LastPlaces are left for waiters that have waited longer than most in the queue. Otherwise a
-// client that comes back at once would take the place that it has just left.
+// LastPlaces is the number of places kept for waiters that have waited longer than most in
+// the queue. Otherwise a client that comes back at once would take the place that it has
+// just left.
 const LastPlaces = 3
 
-// MostWaitersBytes is the most that a full queue adds to a record.
+// MostWaitersBytes is the maximum number of bytes that a full queue adds to a record.
 const MostWaitersBytes = MostWaiters * (16 + 17 + 1 + LongestOwner)

@@ -19,8 +19,8 @@ type Write struct {
 	set       strings.Builder // clauses of the update expression
 	remove    strings.Builder
 	condition string
-	names     []string // by the number of the placeholder
-	values    Item     // by placeholder; nil if there are none: DynamoDB refuses an empty map
+	names     []string // attribute names, by the number of their placeholder
+	values    Item     // values by placeholder; nil if there are none, because DynamoDB refuses an empty map
 }
 
 type verb int
@@ -31,10 +31,10 @@ const (
 	check
 )
 
-// Capacities that are enough for most writes, so that nothing grows.
+// These capacities are enough for most writes, so that nothing grows.
 const (
-	usualOperands = 16  // names, or values
-	usualClause   = 128 // bytes
+	usualOperands = 16  // number of names, or of values
+	usualClause   = 128 // bytes of a clause
 )
 
 // NewUpdate returns an update of the record with that key.
@@ -153,8 +153,8 @@ func (w *Write) In(name string, values []string) string {
 	return w.PathIn(w.Name(name), values)
 }
 
-// PathIn returns the condition that the attribute at a path has one of the values.
-// There must be at least one.
+// PathIn returns the condition that the attribute at a path has one of the values. There
+// must be at least one value.
 func (w *Write) PathIn(path string, values []string) string {
 	var in strings.Builder
 	in.Grow(len(path) + len(" IN ()") + len(values)*len(":100, "))
@@ -173,7 +173,8 @@ func (w *Write) PathIn(path string, values []string) string {
 // IsDelete reports whether the write is a DeleteItem.
 func (w *Write) IsDelete() bool { return w.verb == remove }
 
-// named returns the names by placeholder. There is at least that of the condition.
+// named returns the names by placeholder. There is at least one: the condition contains a
+// name.
 func (w *Write) named() map[string]string {
 	named := make(map[string]string, len(w.names))
 	for n, name := range w.names {

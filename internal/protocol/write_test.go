@@ -12,7 +12,7 @@ import (
 func TestWriteNamesEveryAttributeByAPlaceholder(t *testing.T) {
 	w := NewUpdate(Item{"key": &types.AttributeValueMemberS{Value: "job"}})
 	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // a reserved word
-	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})       // another
+	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})       // another reserved word
 	w.Remove("isReleased")
 	w.Where(w.In("owner", []string{"a", "b"}) + " AND attribute_exists(" + w.Name("data") + ")")
 	in := w.UpdateItem("locks")

@@ -21,7 +21,7 @@ const (
 	owner   = "web-7/812/abcdefghijklmnopqrstuvwxyz"
 	another = "web-8/913/zyxwvutsrqponmlkjihgfedcba"
 	lease   = 20 * time.Second
-	skew    = 2 * time.Second // default
+	skew    = 2 * time.Second // default of MaxSkew
 )
 
 // Versions of leasehold's grants and renewals.
@@ -40,7 +40,7 @@ var granted = time.Date(2026, 11, 21, 12, 0, 0, 0, time.UTC)
 func text(s string) types.AttributeValue    { return &types.AttributeValueMemberS{Value: s} }
 func decimal(s string) types.AttributeValue { return &types.AttributeValueMemberN{Value: s} }
 
-// bench is a table of a layout, to try its writes on items.
+// bench is a table of a layout. Tests try the layout's writes on items in it.
 type bench struct {
 	*testing.T
 	layout.Layout
@@ -161,7 +161,7 @@ func (b *bench) grant(version string) protocol.Grant {
 	return protocol.Grant{Key: b.lockKey(), Owner: owner, Version: version, Lease: lease, Now: granted}
 }
 
-// hold grants the key as g1, renews it as v2, and returns that hold.
+// hold grants the key as g1 and renews the grant as v2. It returns the hold and the item.
 func (b *bench) hold() (protocol.Hold, protocol.Item) {
 	b.Helper()
 	b.put(nil)

@@ -53,7 +53,7 @@ func (d *decoder) key(s schema) protocol.Key {
 	return k
 }
 
-// kind fails if the row does not have the wanted kind. A plain lock has none.
+// kind fails if the row does not have the wanted kind. A plain lock has no kind.
 func (d *decoder) kind(want string) {
 	v, _ := d.item[attrKind].(*types.AttributeValueMemberS)
 	switch {
@@ -124,11 +124,11 @@ func (d *decoder) number(name string) (n *big.Float, ok bool) {
 	}
 }
 
-// isNumber reports whether s may be a number of DynamoDB: at most 38 digits, times ten to
-// the power of -130 to 125. A server may send any text, and ten bytes can spell a number of
-// a gigabyte.
+// isNumber reports whether s may be a DynamoDB number: at most 38 digits, times ten to the
+// power of -130 to 125. A server may send any text, and ten bytes can spell a number that
+// takes a gigabyte.
 func isNumber(s string) bool {
-	const longest, most = 300, 300 // for a number with all zeros written out, or with an exponent
+	const longest, most = 300, 300 // enough for a number with all its zeros written out, or with an exponent
 	digits, power, _ := strings.Cut(strings.ToLower(s), "e")
 	if len(s) > longest || strings.Trim(digits, "+-.0123456789") != "" {
 		return false
@@ -159,8 +159,8 @@ func (d *decoder) integer(name string) (int64, bool) {
 	return n, true
 }
 
-// floored reads a number that may be in any form. It rounds a fraction down, and one that
-// is out of range to the nearest there is.
+// floored reads a number in any form. It rounds a fraction down, and limits a number that
+// is out of range to the nearest int64.
 func (d *decoder) floored(name string) (int64, bool) {
 	f, ok := d.number(name)
 	if !ok {
@@ -220,12 +220,12 @@ func (d *decoder) expiry(name string, required bool) time.Time {
 	return d.time(name, func(s int64) time.Time { return time.Unix(s, 0) })
 }
 
-// isOurs reports whether a held record is a grant by leasehold. The form of the owner is
-// not enough, as a peer may have been given such a name. Leasehold's attributes are not
-// enough either: dynamolock, and the Java client when it updates, keep those of an earlier
-// grant. But dynamolock never writes a version of leasehold's form, and the other peers
-// write none of leasehold's attributes. One case remains undetected: a Java client that
-// updates a record, with an owner of leasehold's form.
+// isOurs reports whether a held record is a grant by leasehold. The form of the owner does
+// not prove it, because a peer may have been given such a name. Leasehold's attributes do
+// not prove it either: dynamolock, and the Java client when it updates, keep the attributes
+// of an earlier grant. But dynamolock never writes a version of leasehold's form, and the
+// other peers write none of leasehold's attributes. One case remains undetected: a Java
+// client with an owner of leasehold's form updates a record.
 func (d *decoder) isOurs(owner, version string) bool {
 	return protocol.HasClientID(owner) && protocol.IsVersion(version) && d.hasGrant()
 }
@@ -237,13 +237,12 @@ func (d *decoder) hasGrant() bool {
 	return d.has(attrToken) || id != nil && protocol.IsVersion(id.Value)
 }
 
-// leastLease replaces a peer's lease that is zero or negative. The peers
-// themselves take over such a holder as soon as they see it unchanged a second
-// time.
+// leastLease replaces a peer's lease that is zero or negative. The peers themselves take
+// over from such a holder as soon as they see the record unchanged a second time.
 const leastLease = time.Millisecond
 
-// lease reads a lease that is a string, in both spellings. A lease below zero is
-// returned as 0.
+// lease reads a lease that is a string, in either spelling. A lease below zero is returned
+// as 0.
 func (d *decoder) lease(name string) time.Duration {
 	s := d.text(name)
 	lease, err := parseLease(s)
@@ -265,8 +264,8 @@ func (d *decoder) seconds(name string) time.Duration {
 	return durations.Scale(1, math.Ceil(max(f, 0)*float64(time.Second)))
 }
 
-// heldLease checks the lease of a held record. A lease of leasehold must be above
-// zero. A peer may be configured with any: it is raised to leastLease.
+// heldLease checks the lease of a held record. A lease by leasehold must be above zero. A
+// peer may be configured with any lease, so its lease is raised to at least leastLease.
 func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.Duration {
 	if isOurs && lease <= 0 {
 		d.fail(name, "must be above zero")
@@ -274,9 +273,9 @@ func (d *decoder) heldLease(name string, lease time.Duration, isOurs bool) time.
 	return max(lease, leastLease)
 }
 
-// parseLease reads both spellings: the Java client's milliseconds and
-// dynamolock's Go duration. A lease that is too long for a Duration becomes the
-// longest Duration: it was meant to last forever. A negative one becomes 0.
+// parseLease reads either spelling: the Java client's milliseconds or dynamolock's Go
+// duration. A lease that is too long for a Duration becomes the longest Duration: it was
+// meant to last forever. A negative lease becomes 0.
 func parseLease(s string) (time.Duration, error) {
 	if ms, err := strconv.ParseInt(s, 10, 64); err == nil || errors.Is(err, strconv.ErrRange) {
 		return durations.Times(time.Millisecond, max(ms, 0)), nil

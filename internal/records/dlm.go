@@ -17,10 +17,10 @@ func newDLM(l layout.DynamoDLM) (protocol.Protocol, error) {
 	return lock{dlm{c}}, err
 }
 
-// The attributes of a dynamo-dlm record. A peer's release code has 32 hexadecimal
-// digits and stays the same during its grant. Leasehold's has the same form but is
-// the version, new in every write: otherwise a delayed renewal could be applied after a
-// later write. That is safe, as each peer looks only for its own code.
+// The attributes of a dynamo-dlm record. A peer's release code has 32 hexadecimal digits
+// and stays the same during its grant. Leasehold's code has the same form, but is the
+// version, which is new in every write. Otherwise a delayed renewal could be applied after
+// a later write. A new code is safe, because each peer looks only for its own code.
 const (
 	dlmCode    = "release_code"
 	dlmExpires = "expires"
@@ -54,7 +54,7 @@ func (p dlm) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setLease(w, g.Version, g.Lease, g.Now)
 }
 
-// setLease sets what every grant and renewal sets.
+// setLease sets the attributes that every grant and renewal sets.
 func (p dlm) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(dlmCode, text(protocol.VersionHex(version)))
 	p.setExpires(w, now, lease)
@@ -86,8 +86,8 @@ func showsCode(w *protocol.Write, versions ...string) string {
 	return w.In(dlmCode, codes)
 }
 
-// Decode reads a record. A peer's grant has none of leasehold's attributes, as a
-// peer writes whole items.
+// Decode reads a record. A peer's grant has none of leasehold's attributes, because a peer
+// writes whole items.
 func (p dlm) Decode(item protocol.Item) (protocol.Record, error) {
 	d := decoder{item: item}
 	r := protocol.Record{Key: d.key(p.schema)}

@@ -8,15 +8,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLastDone is a map: the mark of the last work that was done. Grants, renewals and
-// breaks leave it; the release after the work replaces it whole.
+// attrLastDone is a map that contains the mark of the last work that was done. Grants,
+// renewals and breaks leave it. The release after the work replaces the whole map.
 const attrLastDone = "lastDone"
 
-// Attributes in that map. It has either a label or a period. The owner, the time and the
-// token are for people, as in lastBreak.
+// Attributes in the lastDone map. The map has either a label or a period. The owner, the
+// time and the token are for people, as in lastBreak.
 const (
 	attrOnce   = "once"
-	attrPeriod = "period" // its start, epoch milliseconds
+	attrPeriod = "period" // start of the period, in epoch milliseconds
 	attrDoneBy = "by"
 )
 
@@ -39,8 +39,9 @@ func onceOf(o protocol.Once) (name string, value types.AttributeValue) {
 	return attrOnce, text(o.Label)
 }
 
-// whereUndone adds to the condition of a grant that its work is not done. An attribute that
-// does not read as a mark does not count: a comparison with it is false.
+// whereUndone adds to the condition of a grant that the grant's work is not done. An
+// attribute that cannot be read as a mark does not count, because a comparison with it is
+// false.
 func whereUndone(w *protocol.Write, o protocol.Once) {
 	if o.None() {
 		return
@@ -54,7 +55,8 @@ func whereUndone(w *protocol.Write, o protocol.Once) {
 }
 
 // doneOf reads a mark. It returns nil if there is none. whereUndone may have rejected a
-// grant because of it: so any map that names the work is a mark, even without an owner.
+// grant because of the map, so any map that names the work is a mark, even without an
+// owner.
 func doneOf(item protocol.Item) *protocol.Done {
 	m, ok := item[attrLastDone].(*types.AttributeValueMemberM)
 	if !ok {

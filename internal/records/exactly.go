@@ -9,16 +9,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// everyName has the attributes that the layouts write. Names that users choose are in a
-// layout's schema.
+// everyName lists the attribute names that the layouts write. Names that users choose are
+// in a layout's schema.
 var everyName = slices.Concat(reserved, []string{
 	attrExpiresAt, pythonOwner, pythonLease, pythonVersion, dlmCode, dlmExpires, mutexHolder, mutexExpires,
 })
 
 // DeleteExactly deletes an item if it is still as it was read: every attribute has the same
-// value, and no attribute of a layout was added. An added one may have made a lock of a
-// damaged item, or granted a free one. It is for items that are free, or that are not
-// locks: no other item can be deleted safely without knowing its holder.
+// value, and no attribute of a layout was added. An added attribute may have turned a
+// damaged item into a lock, or may come from a grant of a free item. DeleteExactly is for
+// items that are free, or that are not locks. No other item can be deleted safely without
+// knowing its holder.
 func DeleteExactly(p protocol.Protocol, item protocol.Item) *protocol.Write {
 	schema := p.Schema()
 	key := protocol.Item{}

@@ -37,7 +37,7 @@ func TestTakeoverNeedsLeaseExpiredByEveryClock(t *testing.T) {
 		// The clocks of writer and reader differ by the skew, in both directions: no
 		// takeover before the lease has expired by both.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // sent at granted by the writer's clock
+			b.hold() // sent at the time granted, by the writer's clock
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {
@@ -147,9 +147,9 @@ func TestTTLSparesHeldRecords(t *testing.T) {
 	})
 }
 
-// TTL uses DynamoDB's clock, and only the layouts that rely on the wall clock have a
-// declared skew. The SDK corrects the time of its signatures, so a machine with a wrong
-// clock is not refused.
+// TTL uses DynamoDB's clock. Only the layouts that rely on the wall clock have a declared
+// skew. The SDK corrects the time of its signatures, so DynamoDB does not refuse a machine
+// with a wrong clock.
 func TestTTLSparesHeldRecordOfClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
@@ -159,7 +159,7 @@ func TestTTLSparesHeldRecordOfClockDaysBehind(t *testing.T) {
 		collected := func() time.Time {
 			n, ok := b.item()[b.Schema().TTL].(*types.AttributeValueMemberN)
 			if !ok {
-				return granted.Add(2 * lease) // so that it has not expired
+				return granted.Add(2 * lease) // without TTL, a time at which the record has not expired
 			}
 			s, err := strconv.ParseInt(n.Value, 10, 64)
 			if err != nil {
@@ -189,7 +189,7 @@ func TestGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {
-			return // a native client does not read this record
+			return // native clients do not read this layout's records
 		}
 		if !b.lands(b.Release(h, protocol.Release{Version: v3, Expires: granted})) {
 			t.Fatal("not released")

@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// fuzzedLayouts are the layouts, by the number that a corpus has for them: add new ones at
+// fuzzedLayouts are the layouts, indexed by their number in the corpus. Add new layouts at
 // the end.
 var fuzzedLayouts = []layout.Layout{
 	layout.Native{}, layout.Native{SortKey: "shard", SortValue: "0"}, layout.AWSLabs{}, layout.Dynamolock{},
@@ -146,7 +146,8 @@ func valueOf(kind, value string) types.AttributeValue {
 	return nil
 }
 
-// The kinds that an edit may give an attribute. The number after the last removes it.
+// editedKinds are the types that an edit may give an attribute. The number after the last
+// type removes the attribute.
 var editedKinds = []string{"S", "N", "B", "BOOL", "NULL", "M", "SS"}
 
 // edited returns a copy of the item in which one attribute has another value, or is
@@ -341,8 +342,8 @@ func (b *bench) agrees(r protocol.Record, err error) {
 		lands := b.lands(b.Grant(g))
 		switch free := err == nil && r.Released; {
 		case lands && !free && isFraction(stored["fencingToken"]):
-			// No condition can detect this. The token grows by one and stays a fraction;
-			// the client reads it before it trusts its grant.
+			// No condition can detect a token that is a fraction. The token grows by one
+			// and stays a fraction. The client reads it before it trusts its grant.
 		case lands && !free:
 			b.Errorf("the decoder says released %v, error %v, and it was granted", r.Released, err)
 		case !lands && free && spelt(stored["grantId"]) != "S "+g9: // the item was written by a late copy of this grant
@@ -441,7 +442,8 @@ var rowItems = []string{
 	`{"key":{"S":"leasehold/session/abcdefghijklmnopqrstuvwxyz"},"kind":{"S":"session"},"ownerName":{"S":"web/812/abcdefghijklmnopqrstuvwxyz"},"leaseDuration":{"S":"20000"},"recordVersionNumber":{"S":"v"},"grantId":{"S":"g"},"fencingToken":{"N":"1"},"dead":{"S":"1"}}`,
 }
 
-// FuzzRow checks the rows of sessions, and of an unknown kind, in the same way.
+// FuzzRow checks the rows of sessions, and of an unknown kind, in the same way as
+// FuzzRecord.
 func FuzzRow(f *testing.F) {
 	for _, item := range rowItems {
 		f.Add(item, "", uint8(0), "")

@@ -22,15 +22,15 @@ import (
 )
 
 // golden is a file of testdata/golden: the items that a peer stored when it was asked for
-// something. Most were recorded from the peers themselves (proof/interop/cmd/record);
-// dynamolock's are written by hand, after its sources.
+// something. Most items were recorded from the peers themselves (proof/interop/cmd/record).
+// The items of dynamolock are written by hand, after its sources.
 type golden struct {
 	Peer     string
 	Recorded bool
 	State    string // held, released or absent
 	Owner    string // the owner that the peer was given; empty if the library has none
 	LeaseMS  int64
-	SortKey  string // its attribute name, if not the default
+	SortKey  string // name of the sort key attribute, if not the default
 	Items    []json.RawMessage
 
 	folder string
@@ -87,8 +87,8 @@ func onEachGolden(t *testing.T, test func(t *testing.T, r goldenRecord)) {
 	}
 }
 
-// layouts returns the layouts that must read the file: the peer's, and native where a fleet
-// may move to it.
+// layouts returns the layouts that must read the file: the peer's layout, and native if a
+// fleet may move to it.
 func (g golden) layouts(t *testing.T) []layout.Layout {
 	switch g.folder {
 	case "awslabs":
@@ -123,7 +123,7 @@ func (r *goldenRecord) put(engine *localdynamo.Engine, item json.RawMessage) {
 		r.Fatalf("put: %s: %s", reply.Status, said)
 	}
 	var attributes map[string]json.RawMessage
-	var sort map[string]string // value by type
+	var sort map[string]string // the sort key's value by type
 	if err := json.Unmarshal(item, &attributes); err != nil {
 		r.Fatal(err)
 	}
@@ -160,7 +160,7 @@ type written map[string]string
 // peerWrites has the attributes that each peer writes and requires, by its golden folder.
 var peerWrites = map[string]struct {
 	shows   written
-	version string // attribute name
+	version string // name of the version attribute
 }{
 	"awslabs": {version: "recordVersionNumber", shows: written{
 		"key": `S .+`, "ownerName": `S .+`, "leaseDuration": `S \d+`, "recordVersionNumber": `S [0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`,
@@ -200,8 +200,9 @@ func spell(item protocol.Item) written {
 	return all
 }
 
-// finds fails the test unless an item has all that the peer requires, as the peer spells
-// it. Any version will do if it stays the same. Codes of dynamo-dlm, and leasehold's codes, must have one form.
+// finds fails the test unless an item has all attributes that the peer requires, in the
+// peer's spelling. In an item that leasehold wrote, the version may have any form, but a
+// release code of dynamo-dlm must have the peer's form.
 func (r goldenRecord) finds(what string, item protocol.Item) {
 	r.Helper()
 	for name, want := range peerWrites[r.folder].shows {
@@ -210,7 +211,7 @@ func (r goldenRecord) finds(what string, item protocol.Item) {
 		}
 		switch {
 		case what == released && r.folder == "dyndb-mutex" && name == "ttl":
-			continue // the peer's own release removes it
+			continue // the peer's own release removes this attribute
 		case what == released && r.folder == "dyndb-mutex" && name == "expire_ts":
 			want = "N 0"
 		case what == released && r.folder == "dyndb-mutex" && name == "holder":
@@ -270,7 +271,8 @@ func TestGoldenRecordDecodesAsPeerMeantIt(t *testing.T) {
 		if r.Released != (g.State == released) {
 			t.Errorf("released %v, but the record is %s", r.Released, g.State)
 		}
-		// A token or a grant of ours that the peer carried forward is not its own.
+		// A token or a grant of leasehold that the peer carried forward does not belong to
+		// the peer.
 		if r.Token != 0 || r.Grant != "" || r.Session != "" || !r.GrantedAt.IsZero() {
 			t.Errorf("read as a grant of ours: %+v", r)
 		}
@@ -288,7 +290,7 @@ func TestGoldenRecordDecodesAsPeerMeantIt(t *testing.T) {
 			t.Errorf("lease %v, want %v", r.Lease, lease)
 		}
 		if g.Name() == "native" && g.stored["expiresAt"] != nil {
-			expires = r.ExpiresAt // the expiry is TTL's: no holder is dead because of it
+			expires = r.ExpiresAt // this expiry is for TTL: no holder is dead because of it
 			if expires.IsZero() {
 				t.Error("what TTL may collect is not shown")
 			}
@@ -330,7 +332,7 @@ func TestGoldenRecordIsGrantedOnlyWhenFreeOrDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {
-			plain.Now = r.clocked().Add(time.Hour) // it has expired, but no observer has found the holder dead
+			plain.Now = r.clocked().Add(time.Hour) // the record has expired, but no observer has found the holder dead
 		}
 		existing := plain
 		existing.IfExists = true

@@ -51,14 +51,15 @@ func setGrant(w *protocol.Write, g protocol.Grant) {
 	setToken(w, g)
 }
 
-// setToken sets the next token. If the token was deleted with its record, tokens
-// start again from the clock. That is higher than all earlier tokens, unless the
+// setToken sets the next token. If the token was deleted with its record, tokens start
+// again from the clock. The new token is then higher than all earlier ones, unless the
 // clocks of two clients differ by more than the age of the record.
 func setToken(w *protocol.Write, g protocol.Grant) {
 	w.SetTo(attrToken, "if_not_exists("+w.Name(attrToken)+", "+w.Value(number(firstToken(g.Now)-1))+") + "+w.Value(one))
 }
 
-// firstToken returns the token of a record that has none, whatever the clock shows.
+// firstToken returns the first token of a record that has none. The token is valid whatever
+// the clock shows.
 func firstToken(now time.Time) int64 { return min(max(now.UnixMicro(), 0), protocol.MaxToken-1) + 1 }
 
 // Grantable returns protocol.ErrLastToken if the record has the last token. A grant whose
@@ -129,7 +130,7 @@ func decimal(s string) types.AttributeValue { return &types.AttributeValueMember
 
 func number(n int64) types.AttributeValue { return decimal(strconv.FormatInt(n, 10)) }
 
-// ceil returns d in units of step, rounded up, as a lease must not become shorter.
+// ceil returns d in units of step. It rounds up, because a lease must not become shorter.
 func ceil(d, step time.Duration) int64 {
 	n := int64(d / step)
 	if d%step > 0 {

@@ -22,23 +22,24 @@ type spelling interface {
 	mustKey(k protocol.Key) protocol.Item
 
 	// keeps reports whether a release keeps the record, so that the token and the last
-	// holder can be read. Otherwise it deletes the record.
+	// holder can be read. Otherwise the release deletes the record.
 	keeps() bool
 
 	setGrant(w *protocol.Write, g protocol.Grant)
 	setRenewal(w *protocol.Write, h protocol.Hold, r protocol.Renewal)
-	setRelease(w *protocol.Write, r protocol.Release) // called only if keeps
+	setRelease(w *protocol.Write, r protocol.Release) // called only if keeps returns true
 
 	// grantable returns conditions: a record is free to be granted if any of them holds.
-	// Empty ones do not count.
+	// Empty conditions do not count.
 	grantable(w *protocol.Write, g protocol.Grant) []string
 
-	// held is the condition that the record shows the hold at one of its versions. stands
-	// is the condition that its grant has not ended, renewed or not.
+	// held returns the condition that the record shows the hold at one of its versions.
+	// stands returns the condition that the hold's grant has not ended, whether it was
+	// renewed or not.
 	held(w *protocol.Write, h protocol.Hold) string
 	stands(w *protocol.Write, h protocol.Hold) string
 
-	// isRecord is the condition that the record has not changed since r.
+	// isRecord returns the condition that the record has not changed since r.
 	isRecord(w *protocol.Write, r protocol.Record) string
 }
 

@@ -11,12 +11,13 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// LockBut returns the record of an item that reads as a lock, held or free, but for an
-// attribute. The attribute may be a user's own or of a later format, so the item must not
-// be deleted: a client may work under the lock, and the rest is the user's data. Other
-// attributes with names of leasehold's are left out, too, if they do not read. LockBut
-// returns false for rows of leasehold's own other kinds, whichever layout of their table
-// reads them: to rename their attribute would take them from the clients that use them.
+// LockBut returns the record of an item that, without the given attribute, can be read as a
+// lock, held or free. The attribute may be a user's own or of a later format. The item must
+// not be deleted: a client may work under the lock, and the rest is the user's data. Other
+// attributes with names of leasehold's are left out, too, if they cannot be read. LockBut
+// returns false for leasehold's own other kinds of rows, whichever layout of their table
+// reads them. Renaming an attribute of such a row would take the row from the clients that
+// use it.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {
 	if item[attribute] == nil {
 		return protocol.Record{}, false

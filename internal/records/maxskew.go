@@ -12,14 +12,15 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// attrLeaseEnds is the end of a lease by the wall clock of the client that granted or
-// renewed it. It contains the version that it is about. Clients without a bounded clock,
-// older ones and other libraries renew a record and leave the attribute unchanged. It then
-// names a version that has gone for good, and does not count.
+// attrLeaseEnds is the time when a lease ends, by the wall clock of the client that
+// acquired or renewed it. The attribute contains the version that it describes. Clients
+// without a bounded clock, older clients and other libraries renew a record and leave the
+// attribute unchanged. The attribute then names a version that never comes back, and does
+// not count.
 const attrLeaseEnds = "leaseEnds"
 
-// withMaxSkew returns the protocol of a client whose wall clock is wrong by at most skew. Rows
-// of sessions are made by the same protocol.
+// withMaxSkew returns the protocol of a client whose wall clock is wrong by at most skew.
+// The same protocol makes the rows of sessions.
 func (p native) withMaxSkew(skew time.Duration) native {
 	p.record.skew = skew
 	return native{lock{p.record}, p.record}
@@ -36,8 +37,9 @@ func leaseEnds(version string, now time.Time, lease time.Duration) types.Attribu
 	return &types.AttributeValueMemberB{Value: slices.Concat(end, packed(version))}
 }
 
-// leaseEndsOf returns the end of the lease that a version has begun. It returns the zero
-// time if the item has none, or that of another version. That is never damage.
+// leaseEndsOf returns the end of the lease that a version began. It returns the zero time
+// if the item has no such end, or only the end of another version's lease. Neither is ever
+// damage.
 func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	const end = 8
 	b, _ := item[attrLeaseEnds].(*types.AttributeValueMemberB)

@@ -120,7 +120,7 @@ func TestLeaseOfMoreThanCenturyDoesNotStoreEnd(t *testing.T) {
 	}
 }
 
-func TestReleaseAndABreakRemoveTheEnd(t *testing.T) {
+func TestReleaseAndBreakRemoveTheLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	for name, free := range map[string]func(protocol.Hold) *protocol.Write{
 		"release": func(h protocol.Hold) *protocol.Write { return b.Release(h, protocol.Release{Version: v9}) },
@@ -133,8 +133,8 @@ func TestReleaseAndABreakRemoveTheEnd(t *testing.T) {
 	}
 }
 
-// A write that costs one unit must cost one unit with an end as well.
-func TestRecordWithFullQueueAndAnEndIsBelowAKilobyte(t *testing.T) {
+// A write that costs one unit must still cost one unit if the record has a lease end.
+func TestRecordWithFullQueueAndLeaseEndIsBelowAKilobyte(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Dead = &protocol.Record{Owner: another, Version: v0, Token: 12}

@@ -17,9 +17,9 @@ func newMutex(l layout.DyndbMutex) (protocol.Protocol, error) {
 	return lock{mutex{c}}, err
 }
 
-// The attributes of a dyndb-mutex record. A peer's holder is a name, which several
-// of its objects may share. Leasehold's holder is the owner and the version, new
-// in every write: so a peer of the same name cannot release leasehold's lock.
+// The attributes of a dyndb-mutex record. A peer's holder is a name, which several of its
+// objects may share. Leasehold's holder is the owner and the version, which is new in every
+// write. So a peer of the same name cannot release leasehold's lock.
 const (
 	mutexHolder  = "holder"
 	mutexExpires = "expire_ts"
@@ -36,8 +36,8 @@ type mutex struct{ clocked }
 // holderOf returns the holder that a write by leasehold stores.
 func holderOf(owner, version string) string { return owner + "/" + version }
 
-// parseHolder splits a holder that leasehold may have written. One that it has not
-// written may have no owner.
+// parseHolder splits a holder that leasehold may have written. A holder that leasehold has
+// not written may have no owner.
 func parseHolder(holder string) (owner, version string) {
 	i := strings.LastIndexByte(holder, '/')
 	return holder[:max(i, 0)], holder[i+1:]
@@ -66,7 +66,7 @@ func (p mutex) setGrant(w *protocol.Write, g protocol.Grant) {
 	p.setLease(w, g.Owner, g.Version, g.Lease, g.Now)
 }
 
-// setLease sets what every grant and renewal sets.
+// setLease sets the attributes that every grant and renewal sets.
 func (p mutex) setLease(w *protocol.Write, owner, version string, lease time.Duration, now time.Time) {
 	w.Set(mutexHolder, text(holderOf(owner, version)))
 	w.Set(p.TTL, number(endOf(now.Add(mutexCollect), lease, time.Second)))
@@ -109,9 +109,9 @@ func (p mutex) shows(w *protocol.Write, owner string, versions []string) string 
 	return w.In(mutexHolder, holders)
 }
 
-// showsForAnyOwner returns the condition that the record has one of the versions,
-// with any owner: a resumed grant keeps the owner that it was granted to. It is
-// empty if there are none, and needs parentheses before an AND.
+// showsForAnyOwner returns the condition that the record has one of the versions, with any
+// owner: a resumed grant keeps the owner that it was granted to. The condition is empty if
+// there are no versions, and needs parentheses before an AND.
 func (p mutex) showsForAnyOwner(w *protocol.Write, versions []string) string {
 	conditions := make([]string, len(versions))
 	for i, v := range versions {

@@ -161,7 +161,7 @@ func TestLeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
 	}
 }
 
-func TestNamesThatClashAreAnErrorOfTheLayout(t *testing.T) {
+func TestClashingAttributeNamesAreALayoutError(t *testing.T) {
 	for name, l := range map[string]layout.Native{
 		"partition key is an attribute": {PartitionKey: "data"},
 		"partition and sort are one":    {SortKey: "key"},
@@ -211,7 +211,7 @@ func TestAttributesOfTheRecordAreReserved(t *testing.T) { // in dynamolock and a
 	}
 }
 
-func TestPageListsEveryAttributeOfLeasehold(t *testing.T) {
+func TestMigrationPageListsEveryAttributeOfLeasehold(t *testing.T) {
 	page, err := os.ReadFile("../../docs/migrating/README.md")
 	if err != nil {
 		t.Fatal(err)

@@ -9,14 +9,14 @@ import (
 )
 
 // attrLastBreak is a map that describes the last break of a grant of the record. Grants
-// leave it, so that a holder whose grant was broken learns so even after the next client
-// has been granted the key. It names the broken grant by its token.
+// leave the map. So a holder learns that its grant was broken even after another client has
+// been granted the key. The map names the broken grant by its token.
 const attrLastBreak = "lastBreak"
 
-// Attributes in that map.
+// Attributes in the lastBreak map.
 const (
 	attrBrokenBy     = "by"
-	attrAt           = "at" // epoch milliseconds by the clock of the client that wrote it
+	attrAt           = "at" // epoch milliseconds by the clock of the client that wrote the map
 	attrBrokenReason = "reason"
 )
 
@@ -35,8 +35,8 @@ func setBroken(w *protocol.Write, r protocol.Record, b protocol.Break) {
 	w.Set(attrLastBreak, &types.AttributeValueMemberM{Value: m})
 }
 
-// brokenOf reads the map that setBroken stored. It returns nil if the item has none that
-// can be read: it is for people, so it never makes a record unreadable.
+// brokenOf reads the map that setBroken stored. It returns nil if the item has no readable
+// map. The map is for people, so it never makes a record unreadable.
 func brokenOf(item protocol.Item) *protocol.Broken {
 	m, ok := item[attrLastBreak].(*types.AttributeValueMemberM)
 	if !ok {
@@ -53,12 +53,13 @@ func brokenOf(item protocol.Item) *protocol.Broken {
 	return &b
 }
 
-// attrLastTakeover is a map that describes the last grant that was taken over. Only a grant
-// that takes over writes it. Its time is that grant's: a later GrantedAt means that another
-// grant was made since.
+// attrLastTakeover is a map that describes the last grant that was taken over. Only a
+// takeover writes it. Its time is when that takeover's grant was made: a later GrantedAt
+// means that another grant was made since.
 const attrLastTakeover = "lastTakeover"
 
-// attrTakenFrom is the owner in that map. The time and the token are as in lastBreak.
+// attrTakenFrom is the owner in the lastTakeover map. The time and the token are as in
+// lastBreak.
 const attrTakenFrom = "from"
 
 // setTakenOver describes the grant that g takes over, if there is one.
@@ -73,8 +74,8 @@ func setTakenOver(w *protocol.Write, g protocol.Grant) {
 	w.Set(attrLastTakeover, &types.AttributeValueMemberM{Value: m})
 }
 
-// takenOverOf reads the map that setTakenOver stored. It returns nil if the item has none
-// that can be read: it is for people, so it never makes a record unreadable.
+// takenOverOf reads the map that setTakenOver stored. It returns nil if the item has no
+// readable map. The map is for people, so it never makes a record unreadable.
 func takenOverOf(item protocol.Item) *protocol.TakenOver {
 	m, ok := item[attrLastTakeover].(*types.AttributeValueMemberM)
 	if !ok {
@@ -89,11 +90,11 @@ func takenOverOf(item protocol.Item) *protocol.TakenOver {
 }
 
 // attrStepDown is a map that describes the last request to step down: the grant, the client
-// that asked, and the time. It names the grant, so later grants leave it: it does not
-// concern them.
+// that asked, and the time. The map names the grant, so it does not concern later grants,
+// and they leave it.
 const attrStepDown = "stepDown"
 
-// attrAskedBy is the owner in that map. The time is as in lastBreak.
+// attrAskedBy is the owner in the stepDown map. The time is as in lastBreak.
 const attrAskedBy = "by"
 
 // Ask asks the holder to step down if its grant is current. It changes neither version nor
@@ -107,8 +108,8 @@ func (p native) Ask(h protocol.Hold, by string, at time.Time) *protocol.Write {
 	return w
 }
 
-// askedOf returns the grant that the map names, or "" if the item has no such map that can
-// be read.
+// askedOf returns the grant that the stepDown map names, or "" if the item has no such map
+// that can be read.
 func askedOf(item protocol.Item) string {
 	m, ok := item[attrStepDown].(*types.AttributeValueMemberM)
 	if !ok {

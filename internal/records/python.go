@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// pythonCollect is how long after the end of its lease DynamoDB's TTL may delete
-// a record. python_dynamodb_lock uses one hour: if a holder's clock is slow by
-// more than that, TTL may delete its record while it still renews. leasehold uses
-// a week, because an update cannot write the later of two times.
+// pythonCollect is how long after the end of its lease DynamoDB's TTL may delete a record.
+// python_dynamodb_lock uses one hour: if a holder's clock is slow by more than that, TTL
+// may delete a record that the holder still renews. leasehold uses a week, because an
+// update cannot write the later of two times.
 const pythonCollect = 7 * 24 * time.Hour
 
 // The attributes of a python_dynamodb_lock record.

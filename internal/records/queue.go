@@ -19,11 +19,12 @@ import (
 // (24 of its 26 letters are 15 bytes in base 32), and then the owner's name.
 const attrWaiters = "waiters"
 
-// attrHanded marks a grant by which a release handed the key to a waiter of another client,
-// until that waiter sends a write of its own. attrNoQueueUntil is the time before which no
-// client is to join the queue or hand the key over, in epoch milliseconds by the clock of
-// the client that wrote it. That client took the key over from such a waiter, which had
-// died. Both are advice: right or wrong, they cost time and no more.
+// attrHanded marks a grant by which a release handed the key to a waiter of another client.
+// The mark stays until that waiter sends a write of its own. attrNoQueueUntil is the time
+// before which no client should join the queue or hand the key over. It is in epoch
+// milliseconds by the clock of the client that wrote it. That client took the key over from
+// such a waiter, which had died. Both attributes are advice: right or wrong, they only cost
+// time.
 const (
 	attrHanded       = "handed"
 	attrNoQueueUntil = "noQueueUntil"
@@ -59,7 +60,7 @@ func entryOf(w protocol.Waiter) types.AttributeValue {
 	)}
 }
 
-// waiterOf decodes an entry. It returns false if v is not one.
+// waiterOf decodes an entry. It returns false if v is not an entry.
 func waiterOf(v types.AttributeValue) (protocol.Waiter, bool) {
 	b, _ := v.(*types.AttributeValueMemberB)
 	if b == nil || len(b.Value) < grantBytes+idBytes {
@@ -124,9 +125,9 @@ func (p native) Leave(k protocol.Key, at protocol.QueueEntry) *protocol.Write {
 	return w
 }
 
-// HandToHead gives the key to the head, and marks it as handed over. It does not store when
-// the lease ends: the head trusts the lease from the time of its own read, which may be
-// later than this write is made.
+// HandToHead gives the key to the head, and marks it as handed over. The write does not
+// store when the lease ends. The head trusts the lease from the time of its own read, which
+// may be later than this write.
 func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	w := protocol.NewUpdate(p.mustKey(g.Key))
 	byAnother := p.record
@@ -139,12 +140,12 @@ func (p native) HandToHead(h protocol.Hold, g protocol.Grant) *protocol.Write {
 	return w
 }
 
-// A write that ends a grant for its holder erases the queue: the waiters may be as dead as
-// the holder, and live ones join again. A takeover and a break do so too. A release that
-// stores a mark erases it as well, since its waiters may want the work that is done: they
-// see the mark at their next read, and need not leave one by one.
+// A write that ends a grant in place of its holder erases the queue: the waiters may be as
+// dead as the holder, and live waiters join again. A takeover and a break are such writes.
+// A release that stores a mark erases the queue, too, because its waiters may want the work
+// that is done. They see the mark at their next read, and need not leave one by one.
 
-// Grant makes the same write as in all layouts. It also removes the client that is granted
+// Grant makes the same write as in all layouts. It also removes the client that acquires
 // the key from the queue, or erases the queue of a dead holder. An entry has an index only
 // while the record exists: if the record is gone, the grant is rejected and the waiter
 // reads again. A takeover may suspend the queue.

@@ -276,7 +276,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 	}
 }
 
-// Before or after, a table may belong to native.
+// The table may have belonged to native before, or may belong to it later.
 func TestOtherLayoutsIgnoreAdviceOnQueue(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {

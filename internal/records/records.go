@@ -23,9 +23,9 @@ func Of(l layout.Layout) (protocol.Protocol, error) {
 	return p, nil
 }
 
-// WithMaxSkew is Of for a client whose wall clock is never wrong by more than skew; 0 means
-// that its clock is not bounded. The error matches errors.ErrUnsupported if records of the
-// layout do not contain when their leases end.
+// WithMaxSkew does what Of does, for a client whose wall clock is never wrong by more than
+// skew. If skew is 0, the client's clock is not bounded. The error matches
+// errors.ErrUnsupported if the layout's records do not contain when their leases end.
 func WithMaxSkew(l layout.Layout, skew time.Duration) (protocol.Protocol, error) {
 	p, err := Of(l)
 	if err != nil || skew <= 0 {

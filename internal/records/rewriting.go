@@ -14,7 +14,7 @@ import (
 type peers struct {
 	lock
 	record versioned
-	reads  func(lease string) bool // whether the library can read it
+	reads  func(lease string) bool // reports whether the library can read a lease
 }
 
 // Foreign describes the part of an item that the layout's library cannot read or must not

@@ -49,11 +49,11 @@ func (p native) Session() protocol.Protocol {
 const attrDead = "dead"
 
 // attrBrokenGrants is a map in a session's row: broken grants under the session, by the ids
-// of the notices. A row has it from its creation if the session's client reads notices. No
-// grant is granted again, so a late copy of a notice is harmless.
+// of the notices. If the session's client reads notices, the row has the map from its
+// creation. No grant is granted again, so a late copy of a notice is harmless.
 const attrBrokenGrants = "brokenGrants"
 
-// TellBroken adds to that map.
+// TellBroken adds a notice to the brokenGrants map.
 func (p native) TellBroken(session, word, grant string) *protocol.Write {
 	s := p.Session().(sessions)
 	w := protocol.NewUpdate(p.mustKey(p.SessionKey(session)))
@@ -95,7 +95,7 @@ func (p sessions) Decode(item protocol.Item) (protocol.Record, error) {
 	r.BrokenGrants = make(map[string]string, len(told.Value))
 	for word, v := range told.Value {
 		grant, _ := v.(*types.AttributeValueMemberS)
-		if grant == nil { // by hand: it names none
+		if grant == nil { // written by hand: the notice names no grant
 			grant = &types.AttributeValueMemberS{}
 		}
 		r.BrokenGrants[word] = grant.Value

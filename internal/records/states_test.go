@@ -80,7 +80,7 @@ func (b *bench) in(state string, held protocol.Item) (protocol.Item, bool) {
 	return item, true
 }
 
-// landsIn checks that a write lands in those states of the record and in no other.
+// landsIn checks that a write lands in the given states of the record and in no other.
 func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Write, states ...string) {
 	b.Helper()
 	for _, state := range []string{same, absent, version, grant, token, holder, released, kind, spent, expired} {
@@ -95,7 +95,7 @@ func (b *bench) landsIn(what string, held protocol.Item, w func() *protocol.Writ
 	}
 }
 
-// where returns the states, with more of them if layouts names this layout.
+// where returns the states, and adds more if layouts names this layout.
 func (b *bench) where(states []string, layouts string, more ...string) []string {
 	if slices.Contains(strings.Fields(layouts), b.Name()) {
 		return append(slices.Clone(states), more...)

@@ -19,7 +19,7 @@ const (
 	attrReleased = "isReleased"
 	attrData     = "data"
 
-	attrExpiresAt = "expiresAt" // native's TTL
+	attrExpiresAt = "expiresAt" // native's TTL attribute
 )
 
 // released is the mark of a record that is free.
@@ -33,11 +33,11 @@ type versioned struct {
 	owner, lease, version string        // attribute names
 	released, data        string        // attribute names; empty if the layout has none
 	own                   []string      // attribute names of the layout, except keys and TTL
-	kind                  string        // the kind of rows that are not locks
+	kind                  string        // kind of the rows, if they are not locks
 	shares                bool          // records may belong to a session
-	handsOver             bool          // keys are handed over in the record's queue, and the record shows that
+	handsOver             bool          // keys are handed over to waiters in the record's queue, and the record shows a hand-over
 	removed               []string      // attributes that every grant removes
-	skew                  time.Duration // by which the wall clock of this client may be wrong; 0 if the clock is not bounded
+	skew                  time.Duration // how much the wall clock of this client may be wrong; 0 if the clock is not bounded
 
 	encodeLease func(time.Duration) types.AttributeValue
 	decodeLease func(*decoder, string) time.Duration
@@ -57,15 +57,15 @@ func (p versioned) Reserved(name string) bool {
 	return p.isOwn(name) || slices.Contains(reserved, name)
 }
 
-// isOwn reports whether records of the layout have an attribute of that name that is not
-// the caller's.
+// isOwn reports whether the attribute called name belongs to the layout, and not to the
+// caller.
 func (p versioned) isOwn(name string) bool {
 	return name == p.Partition || name == p.Sort || name == p.TTL ||
 		slices.Contains(p.own, name) || slices.Contains(oursInAll, name)
 }
 
-// isRead reports whether r shows an attribute that only native writes, and every layout
-// reads: it is not the caller's.
+// isRead reports whether r shows an attribute that only native writes, but that every
+// layout reads. Such an attribute is not the caller's.
 func isRead(name string, r protocol.Record) bool {
 	switch name {
 	case attrWaiters:
@@ -99,7 +99,7 @@ func (p versioned) grantable(w *protocol.Write, g protocol.Grant) []string {
 	return []string{free, takeable}
 }
 
-// setGrant sets what every grant sets.
+// setGrant sets the attributes that every grant sets.
 func (p versioned) setGrant(w *protocol.Write, g protocol.Grant) {
 	w.Set(p.owner, text(g.Owner))
 	w.Set(attrGrantedAt, number(g.Now.UnixMilli()))
@@ -129,7 +129,7 @@ func (p versioned) setSeen(w *protocol.Write) {
 	}
 }
 
-// setLease sets what every grant and renewal sets.
+// setLease sets the attributes that every grant and renewal sets.
 func (p versioned) setLease(w *protocol.Write, version string, lease time.Duration, now time.Time) {
 	w.Set(p.version, text(version))
 	w.Set(p.lease, p.encodeLease(lease))
@@ -219,7 +219,7 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 	r.Owner = d.name(p.owner)
 	r.Version = d.text(p.version)
 	isOurs := p.kind != "" || d.isOurs(r.Owner, r.Version)
-	if r.Released { // its version no longer matters
+	if r.Released { // the version no longer matters
 		isOurs = protocol.HasClientID(r.Owner) && d.has(attrGrant)
 	}
 	r.Lease = p.decodeLease(&d, p.lease)
@@ -234,12 +234,12 @@ func (p versioned) Decode(item protocol.Item) (protocol.Record, error) {
 		r.Token = token
 		r.Grant = d.text(attrGrant)
 		r.GrantedAt = d.time(attrGrantedAt, time.UnixMilli)
-		// It may be the session of an earlier grant, or a peer's attribute of that
-		// name: believe it only if it is the owner's.
+		// The attribute may name the session of an earlier grant, or may be a peer's own
+		// attribute. It counts only if it names the owner's session.
 		if id, ok := item[attrSession].(*types.AttributeValueMemberS); ok && p.shares && id.Value == protocol.ClientID(r.Owner) {
 			r.Session = id.Value
 		}
-		if r.Session == "" { // else the session's row says when the holder's lease ends
+		if r.Session == "" { // otherwise the session's row says when the holder's lease ends
 			r.LeaseEnds = p.leaseEndsOf(item, r.Version)
 		}
 	}

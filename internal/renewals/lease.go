@@ -15,13 +15,13 @@ type Lease struct {
 	due    time.Time
 	ends   time.Time // when trust ends unless it is renewed
 	number int       // position in the order of Add, to break ties
-	index  int       // in its line
+	index  int       // index in its line
 
-	failures  int         // in a row
+	failures  int         // consecutive failures
 	doubtful  bool        // the last attempt had no answer or was throttled
-	displaced bool        // its next renewal should come at a random time of the period
-	ready     time.Time   // when it was found to be due
-	sent      time.Time   // when the last attempt was sent: not after due, once the next is scheduled
+	displaced bool        // the next renewal should come at a random time of the period
+	ready     time.Time   // when the lease was found to be due
+	sent      time.Time   // when the last attempt was sent; not after due once the next attempt is scheduled
 	place     place       // place of the attempt in flight
 	hang      *time.Timer // ends the place of an attempt that hangs
 }
@@ -38,7 +38,7 @@ const (
 	Renewed                  // success; Scheduler.Renewed has been called
 	Silent                   // no answer
 	Throttled                // the table accepts no more at the moment
-	Conflict                 // with another write of the record, which has ended by now
+	Conflict                 // conflict with another write of the record, which has ended since
 	Failed                   // any other answer
 )
 
@@ -56,10 +56,10 @@ const (
 type place int
 
 const (
-	none     place = iota // not at all: it waits for another write of its own lock
-	ordinary              // takes a place
-	unsure                // takes a place for doubtful leases
-	hanging               // takes no place, but counts as an attempt in flight
+	none     place = iota // not counted: the attempt waits for another write of its own lock
+	ordinary              // the attempt takes a place
+	unsure                // the attempt takes a place for doubtful leases
+	hanging               // the attempt takes no place, but counts as in flight
 )
 
 // line is a priority queue of leases.
@@ -82,7 +82,7 @@ func byTrust(a, b *Lease) bool {
 	return a.ends.Before(b.ends)
 }
 
-// first returns the first lease in line, nil if there is none.
+// first returns the first lease in line, or nil if there is none.
 func (n *line) first() *Lease {
 	if len(n.leases) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 // Scheduler schedules the renewals of a client's leases. It is safe for concurrent
 // use. While it holds its mutex, it calls only chance and run.
 type Scheduler struct {
-	most   int            // number of places
+	most   int            // number of places for attempts in flight
 	run    func(func())   // starts a goroutine
 	chance func() float64 // random, in [0,1)
 	origin time.Time      // origin of the pace's clock
@@ -39,8 +39,8 @@ const late = 50
 // a pace.
 const othersFirst = 4
 
-// New returns a Scheduler that has at most that many places for attempts in flight. It
-// sends each attempt in a goroutine that run starts.
+// New returns a Scheduler with the given number of places for attempts in flight. It sends
+// each attempt in a goroutine that run starts.
 func New(most int, run func(func()), chance func() float64) *Scheduler {
 	return &Scheduler{
 		most: most, run: run, chance: chance, origin: time.Now(),
@@ -48,15 +48,16 @@ func New(most int, run func(func()), chance func() float64) *Scheduler {
 	}
 }
 
-// Add begins to renew a lease that has that much trust left. Each attempt is one call of
-// send. The first is sent after soon or, if soon is zero, at a random time of the period.
+// Add begins to renew a lease that is trusted for the time left. Each attempt is one call
+// of send. The first attempt is sent after soon or, if soon is zero, at a random time of
+// the period.
 func (q *Scheduler) Add(t Times, left, soon time.Duration, send func() Outcome) *Lease {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	now := time.Now()
 	q.added++
-	// Displaced, so that leases that were granted together are spread over the period after
-	// their second renewal.
+	// The lease begins as displaced. So leases that were granted together are spread over
+	// the period after their second renewal.
 	l := &Lease{send: send, times: t, number: q.added, ends: now.Add(left), displaced: true}
 	if soon == 0 {
 		soon = decide.FirstRenewal(t.Every, left, q.chance())
@@ -82,7 +83,8 @@ func (q *Scheduler) Remove(l *Lease) {
 }
 
 // Renewed records that a lease was renewed, by an attempt of the Scheduler or by another
-// write, and how long that took. It schedules the next renewal. left is the trust left.
+// write. took is how long that took, and left is how much longer the lease is trusted.
+// Renewed schedules the next renewal.
 func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
 		l.displaced = l.displaced || l.sent.Sub(l.due) > t.Every/late
@@ -91,7 +93,7 @@ func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
 	})
 }
 
-// Lasts records how much trust a lease has left, if that has changed without a renewal.
+// Lasts records how much longer a lease is trusted, if that has changed without a renewal.
 func (q *Scheduler) Lasts(l *Lease, left time.Duration) {
 	q.change(l, l.times, left, func(now time.Time) {
 		if due := now.Add(max(left, 0) / 3); due.Before(l.due) {
@@ -133,8 +135,8 @@ func (q *Scheduler) putLater(l *Lease) {
 	q.later.add(l)
 }
 
-// due returns the line of a lease that is due. l.doubtful does not change while
-// the lease is in it.
+// due returns the line of a lease that is due. l.doubtful does not change while the lease
+// is in that line.
 func (q *Scheduler) due(l *Lease) *line {
 	if l.doubtful {
 		return &q.doubtful
@@ -142,9 +144,9 @@ func (q *Scheduler) due(l *Lease) *line {
 	return &q.sure
 }
 
-// Waited reports whether the lease was due, but others were sent before it. A
-// lease that was sent as soon as it was found to be due has not waited, even if it
-// was late: the process may have been paused.
+// Waited reports whether the lease was due, but other leases were sent before it. A lease
+// that was sent as soon as it was found to be due has not waited, even if it was late: the
+// process may have been paused.
 func (q *Scheduler) Waited(l *Lease) bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -152,7 +154,7 @@ func (q *Scheduler) Waited(l *Lease) bool {
 }
 
 // Waits records that the attempt in flight waits for another write of the same lock. It
-// frees the place of the attempt, as other leases should not wait for that.
+// frees the place of the attempt, because other leases should not wait for that write.
 func (q *Scheduler) Waits(l *Lease) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -249,7 +251,7 @@ func (q *Scheduler) ended(l *Lease, out Outcome) {
 	}
 	if l.state != removed {
 		if out == Over {
-			out = Failed // it is about to be removed
+			out = Failed // the lease is about to be removed
 		}
 		if out != Renewed {
 			l.due = now.Add(q.retryAfter(l, out, now))

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// hanging returns a fault that never answers renewals of keys with that prefix.
+// hanging returns a fault that never answers renewals of keys with the given prefix.
 func hanging(prefix string) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Renews() && bytes.Contains(r.Body, []byte(`"S":"`+prefix)) {
@@ -58,7 +58,7 @@ func TestDueRenewalNeedsNoGoroutineUntilItIsSent(t *testing.T) {
 		w.AcquireMany(c, "job", lab.Crowd())
 		wire.SetFault(lab.Slow(time.Second))
 		before := runtime.NumGoroutine()
-		lab.Elapse(6 * time.Second) // all have become due
+		lab.Elapse(6 * time.Second) // all renewals have become due
 		if n := runtime.NumGoroutine() - before; n > 4*16 {
 			t.Errorf("%d goroutines for 16 renewals at a time", n)
 		}
@@ -77,7 +77,7 @@ func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
 			}
 			return r.Send()
 		})
-		lab.Elapse(6 * time.Second) // all have become due, few have a place
+		lab.Elapse(6 * time.Second) // all renewals have become due, but few have a place
 		slowest := time.Duration(0)
 		for _, l := range locks[:20] {
 			began := time.Now()
@@ -94,7 +94,8 @@ func TestQueuedRenewalDoesNotDelayCommit(t *testing.T) {
 	})
 }
 
-// bunched returns the most renewals within one window of a time.
+// bunched lets the given time pass, and returns the largest number of renewals in one
+// window.
 func bunched(wire *lab.Wire, during, window time.Duration) int {
 	most := 0
 	wire.Sent()
@@ -129,10 +130,11 @@ func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 		wire.SetFault(until(time.Now().Add(1900 * time.Millisecond)))
 		lab.Elapse(1900 * time.Millisecond)
 	}
-	// The delayed leases are spread at random over a period, on top of the others, which
-	// share the rest of it: if few have a place in a stall, each of these windows has 70.
-	// More than the limit comes by chance once in some million runs. Without the
-	// displacement it is 100 and more, and over 300 if few have a place.
+	// The delayed leases are spread at random over a period, in addition to the others,
+	// which share the rest of the period. If few leases have a place in a stall, each of
+	// these windows has 70 renewals. By chance, a window exceeds the limit once in some
+	// million runs. Without the displacement, a window has 100 renewals or more, and over
+	// 300 if few have a place.
 	for name, tc := range map[string]struct {
 		places int
 		most   int
@@ -170,14 +172,15 @@ func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.AcquireMany(c, "job", 500)
-		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // 20 is the even share of the second half
+		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // the even share in the second half of the period is 20
 			t.Errorf("%d of 500 renewals within 100 ms", n)
 		}
 		_ = c.Close(t.Context())
 	})
 }
 
-// takes is a table that accepts so many writes a second, and throttles others.
+// takes returns a fault that acts as a table that accepts perSecond requests a second and
+// throttles the others.
 func takes(perSecond int) lab.Fault {
 	var mu sync.Mutex
 	began, taken := time.Now(), 0
@@ -197,7 +200,7 @@ func takes(perSecond int) lab.Fault {
 }
 
 func TestThrottlingSlowsRenewalsWithoutLosingLocks(t *testing.T) {
-	const n = 500 // 100 renewals a second, and 28 that keep all trusted
+	const n = 500 // 100 renewals a second are usual; 28 a second keep all locks trusted
 	for _, perSecond := range []int{60, 40} {
 		t.Run(fmt.Sprint(perSecond, " a second"), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -305,7 +308,7 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews o
 		n := 2 * lab.Crowd()
 		c, wire := w.Client(lab.Config())
 		locks := w.AcquireMany(c, "job", n)
-		slow := 10 * time.Second / time.Duration(n) // if renewed one after another, they take two periods
+		slow := 10 * time.Second / time.Duration(n) // one after another, the renewals take two periods
 		var now, most atomic.Int64
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
 			most.Store(max(most.Load(), now.Add(1)))

@@ -27,7 +27,8 @@ type table struct {
 	most     int
 }
 
-// inBubble runs a test with a Scheduler of that many places, and without random numbers.
+// inBubble runs a test with a Scheduler that has the given number of places and uses a
+// constant instead of random numbers.
 func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	t.Helper()
 	synctest.Test(t, func(t *testing.T) {
@@ -36,8 +37,8 @@ func inBubble(t *testing.T, places int, test func(t *testing.T, b *table)) {
 	})
 }
 
-// lease adds a lease that is due after three quarters of every. Each of its attempts takes
-// that long, and has that outcome.
+// lease adds a lease that is due after three quarters of every. Each of its attempts lasts
+// as long as takes, and has the outcome out.
 func (b *table) lease(name string, every, left, takes time.Duration, out Outcome) *Lease {
 	b.mu.Lock() // held because a lease that is due at once reads l
 	defer b.mu.Unlock()
@@ -60,7 +61,7 @@ func (b *table) lease(name string, every, left, takes time.Duration, out Outcome
 	return l
 }
 
-// lastSent returns when the last attempt of the lease of that name was sent.
+// lastSent returns when the last attempt of the lease called name was sent.
 func (b *table) lastSent(name string) time.Duration {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -74,7 +75,7 @@ func (b *table) allSent() []string {
 	return slices.Clone(b.sent)
 }
 
-// mostInFlight returns how many attempts were in flight at once.
+// mostInFlight returns the largest number of attempts that were in flight at once.
 func (b *table) mostInFlight() int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -96,7 +97,7 @@ func remove(q *Scheduler, leases ...*Lease) {
 
 func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // sent from 3 s on
+		busy := b.lease("busy", 4*time.Second, trust, 400*time.Millisecond, Renewed) // first sent at 3 s
 		early := b.lease("early", 4100*time.Millisecond, trust, 0, Renewed)
 		late := b.lease("late", 4200*time.Millisecond, 14*time.Second, 0, Renewed)
 		elapse(4 * time.Second)
@@ -109,7 +110,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 
 func TestHangingAttemptFreesItsPlaceAfterQuarterOfDeadline(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // sent from 3 s on
+		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // first sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
 		elapse(4 * time.Second)
 		if b.lastSent("other") != 3500*time.Millisecond {
@@ -119,7 +120,7 @@ func TestHangingAttemptFreesItsPlaceAfterQuarterOfDeadline(t *testing.T) {
 	})
 }
 
-func TestUnansweredRenewalsTakeHalfOfSlots(t *testing.T) {
+func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 	inBubble(t, 4, func(t *testing.T, b *table) {
 		var leases []*Lease
 		for range 100 {
@@ -162,9 +163,9 @@ func TestLeaseWaitingForItsOwnWriteDoesNotTakeSlot(t *testing.T) {
 func TestLateRenewalMovesToRandomTimeOfPeriod(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
-		elapse(8 * time.Second) // it was sent after 1.5, 2.5 (as the first is in no place), 4.5 and 6.5 s
+		elapse(8 * time.Second) // sent after 1.5, 2.5 (because a new lease is displaced), 4.5 and 6.5 s
 		busy := b.lease("busy", 4*time.Second/10, trust, 10*time.Second, Silent)
-		elapse(time.Second) // in flight for half a second from 8.3 s on
+		elapse(time.Second) // busy has the place for half a second from 8.3 s on
 		if b.lastSent("late") != 8800*time.Millisecond {
 			t.Fatalf("sent after %v", b.lastSent("late"))
 		}
@@ -223,7 +224,7 @@ func TestLeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
 
 func TestThrottledRenewalSlowsTheOthers(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
-		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // after 0.9 s
+		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // first sent after 0.9 s
 		var others []*Lease
 		for range 40 {
 			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // due after 3 s, 10 a second
@@ -251,7 +252,7 @@ func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 		elapse(2999 * time.Millisecond)
 		before := len(b.allSent())
 		elapse(3 * time.Second)
-		var between []int // number of others sent before each
+		var between []int // number of other attempts sent before each throttled one
 		sent := 0
 		for _, name := range b.allSent()[before:] {
 			if name != "throttled" {
@@ -267,11 +268,11 @@ func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 	})
 }
 
-// Only for a conflict is it known that its cause has ended.
+// A conflict is the only failure whose cause is known to have ended.
 func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
-		sent int // when the first attempt has ended
+		sent int // attempts sent by the time the first has ended
 	}{
 		"in conflict": {Conflict, 2}, "failed": {Failed, 1}, "without an answer": {Silent, 1}, "throttled": {Throttled, 1},
 	} {
@@ -290,11 +291,11 @@ func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 	}
 }
 
-// If it counted as having waited, a later pause of the process would be reported as queued
-// renewals.
+// If the lease counted as having waited, a later pause of the process would be reported as
+// queued renewals.
 func TestRenewedLeaseHasNotWaited(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
-		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // sent from 3 s on
+		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // first sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)
 		for _, at := range []struct {
 			after  time.Duration

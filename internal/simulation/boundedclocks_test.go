@@ -21,15 +21,16 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// Most clients have wall clocks with a bound, which are wrong by all of it and are set
-// while leases run. The clocks of the others show anything. There are locks, shared leases
-// and queues. All promises hold.
+// Most clients declare a bound for the error of their wall clock. These clocks are wrong by
+// up to the whole bound, and are set while leases run. The wall clocks of the other clients
+// may show any time. There are locks, shared leases and queues. All promises hold.
 func TestSimulationOfBoundedClocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(boundedClocks(1))) }
 
-// mostBound is the largest bound of a client of these worlds.
+// mostBound is the largest clock bound that a client has in these worlds.
 const mostBound = 500 * time.Millisecond
 
-// boundedClocks returns worlds in which clocks are wrong by that many times their bound.
+// boundedClocks returns worlds in which clocks are wrong by up to the given multiple of
+// their bound.
 func boundedClocks(times float64) func(seed uint64) world {
 	return func(seed uint64) world {
 		return world{
@@ -58,8 +59,8 @@ func boundedClocks(times float64) func(seed uint64) world {
 	}
 }
 
-// Clients with bounded clocks hand one key to the next in the queue, each after a moment. A
-// client takes the key over if the lease of the one before has ended.
+// Clients with bounded clocks hand one key to the next client in the queue, and each holds
+// it for a moment. A client takes the key over if the previous holder's lease has ended.
 func TestSimulationOfQueuesAndBoundedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedLines))
 }
@@ -78,8 +79,8 @@ func vouchedLines(seed uint64) world {
 	return w
 }
 
-// Work is done once by clients with bounded clocks: a waiter takes over from a holder that
-// died in the middle, and does the work again.
+// Clients with bounded clocks do work once. If a holder dies in the middle, a waiter takes
+// over and does the work again.
 func TestSimulationOfBoundedClocksAndWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(vouchedOnce))
 }
@@ -120,8 +121,8 @@ func (r *request) trust(lease time.Duration) time.Duration {
 }
 
 // notesEnds records until when the versions that r has written are trusted, if they contain
-// an end. Only the head of a queue knows the end of a grant that is handed to it. The
-// caller must hold c.mu.
+// the end of their lease. If a grant is handed to the head of a queue, only the head knows
+// when its lease ends. The caller must hold c.mu.
 func (c *checker) notesEnds(r *request, item attributeMap) {
 	if version := item.text("recordVersionNumber"); r.manner == handsOver && version != item.text("grantId") {
 		return
@@ -132,15 +133,15 @@ func (c *checker) notesEnds(r *request, item attributeMap) {
 	}
 }
 
-// isOver reports whether r may take over a version that it has not observed for a lease,
-// because both clocks are bounded and the version is no longer trusted. The caller must
-// hold c.mu.
+// isOver reports whether r may take over a version that its process has not observed for a
+// whole lease. It may if both clocks are bounded and the version is no longer trusted. The
+// caller must hold c.mu.
 func (c *checker) isOver(r *request, version string) bool {
 	until, ok := c.ends[version]
 	return ok && r.by.wallBound > 0 && !r.at.Before(until)
 }
 
-// endOf returns the version that the lease end in an item is about.
+// endOf returns the version to which the lease end in an item belongs.
 func (m attributeMap) endOf() string {
 	b, _ := m["leaseEnds"]["B"].(string)
 	raw, err := base64.StdEncoding.DecodeString(b)
@@ -162,8 +163,8 @@ func TestSimulationCatchesClocksWrongBeyondTheirBound(t *testing.T) {
 	)
 }
 
-// withEndsOfEveryVersion makes clients read an end as if it were about the version that
-// they see.
+// withEndsOfEveryVersion makes clients read a lease end as if it belonged to the version
+// that they see.
 func withEndsOfEveryVersion(body []byte) []byte {
 	var reply any
 	if !bytes.Contains(body, []byte("leaseEnds")) || json.Unmarshal(body, &reply) != nil {
@@ -200,7 +201,7 @@ func claim(v any) {
 	}
 }
 
-// withAnEndForTheHead makes a hand-over to the head of a queue contain an end of its lease.
+// withAnEndForTheHead adds a lease end to a hand-over to the head of a queue.
 func withAnEndForTheHead(r *http.Request, body []byte) []byte {
 	var in map[string]any
 	call := lab.Call{Op: "UpdateItem", Body: body}

@@ -19,12 +19,13 @@ import (
 	"github.com/leasehold-go/leasehold/election"
 )
 
-// The simulation is tested itself: a violation that it cannot find is not excluded by it.
+// These tests check the simulation itself: the simulation is no evidence against a
+// violation that it cannot find.
 
 // broken is a variant of the product that breaks a promise.
 type broken struct {
-	name  string   // the name in the package comment
-	finds []string // prefixes of violations; it must show one
+	name  string   // name of the variant in the package comment
+	finds []string // prefixes of violations; a seed must show a violation with one of them
 	run   func(t *testing.T, seed uint64, w world)
 }
 
@@ -74,7 +75,7 @@ func misreadAsAnInstant(t *testing.T, seed uint64, w world) {
 	likewise(damage)(t, seed, w)
 }
 
-// deafToBreaks simulates clients that are not notified of broken grants.
+// deafToBreaks simulates clients that are not notified when their grants are broken.
 func deafToBreaks(t *testing.T, seed uint64, w world) {
 	w.misread = func(body []byte) []byte {
 		return bytes.ReplaceAll(body, []byte(`"brokenGrants"`), []byte(`"unheard"`))
@@ -104,7 +105,7 @@ func TestSimulationCatchesBrokenPartsInOddWorlds(t *testing.T) {
 	)
 }
 
-// oneAfterTheOther does what CommitAndRelease does by a commit and a release, and joins
+// oneAfterTheOther replaces CommitAndRelease by a commit and then a release, and joins
 // their errors.
 //
 //nolint:revive // the order of a method expression, as what it stands in for is one
@@ -113,7 +114,7 @@ func oneAfterTheOther(g *leasehold.Group, ctx context.Context, writes []types.Tr
 }
 
 func TestSimulationCatchesBrokenParts(t *testing.T) {
-	meeting := func(f fault, run simulation) simulation { // with this fault alone
+	meeting := func(f fault, run simulation) simulation { // simulates run with the given fault as the only one
 		return func(t *testing.T, seed uint64, w world) {
 			w.kinds = []fault{f}
 			run(t, seed, w)
@@ -259,12 +260,12 @@ func oneByOne(releases bool) manners {
 	}
 }
 
-// unheard removes from a reply that a leader is asked to step down.
+// unheard removes the request to step down from a reply.
 func unheard(body []byte) []byte {
 	return bytes.ReplaceAll(body, []byte(`"stepDown"`), []byte(`"unheard"`))
 }
 
-// askedOfAll makes each request to step down name the grant that the record shows.
+// askedOfAll makes each request to step down name the record's current grant.
 func askedOfAll(body []byte) []byte {
 	var reply map[string]map[string]json.RawMessage
 	if json.Unmarshal(body, &reply) != nil {

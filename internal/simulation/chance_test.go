@@ -13,10 +13,10 @@ import (
 )
 
 // Every decision in a run comes from its seed, and never depends on an order that Go's
-// scheduler could change. The fate of a request is drawn for the goroutine on whose
-// behalf it is sent, for its operation and keys, and for how many such requests came
-// before. No two processes ever reach the table at one instant, as each message arrives at
-// an instant of its own.
+// scheduler could change. The fate of a request depends on the goroutine on whose behalf it
+// is sent, on its operation and keys, and on how many such requests came before. Two
+// processes never reach the table at the same instant, because each message arrives at an
+// instant of its own.
 
 // drawn returns the random numbers for one purpose in a run.
 func drawn(seed uint64, what ...any) *rand.Rand {
@@ -37,7 +37,7 @@ type worker struct {
 	troubles int
 }
 
-// trouble returns the next fault of the worker's process.
+// trouble returns a description of the next fault that the worker causes in its process.
 func (r *worker) trouble() string {
 	r.troubles++
 	return fmt.Sprintf("by worker %s, number %d", r.name, r.troubles)
@@ -49,21 +49,21 @@ func newWorker(seed uint64, id ...any) *worker {
 
 type workerKey struct{}
 
-// ctx returns a context by which the network knows whose request it has.
+// ctx returns a context that tells the network which worker sends a request.
 func (r *worker) ctx() context.Context { return onBehalf(context.Background(), "worker "+r.name) }
 
 func onBehalf(ctx context.Context, who string) context.Context {
 	return context.WithValue(ctx, workerKey{}, who)
 }
 
-// chance returns a random number for the client. Goroutines that ask at one instant must
-// get different numbers, or their timers would fire at the same instant and run in an order
-// that no seed determines. The number depends on its purpose and on the worker, and not on
-// the order of the goroutines.
+// chance returns a random number for the client. Goroutines that ask at the same instant
+// must get different numbers. Otherwise their timers would fire at the same instant, and
+// run in an order that no seed determines. The number depends on its purpose and on the
+// worker, and not on the order of the goroutines.
 func (c *process) chance() float64 {
 	c.yield()
 	why := callers()
-	if !strings.Contains(why, "/internal/renewals.") { // renewals ask under a mutex, and meet no other goroutine
+	if !strings.Contains(why, "/internal/renewals.") { // renewals ask under a mutex, so they never compete with another goroutine
 		why += c.oneAfterTheOther(why)
 	}
 	c.mu.Lock()
@@ -75,28 +75,27 @@ func (c *process) chance() float64 {
 	return drawn(c.seed, "chance", c.id, c.drewAt, why, c.draws[why]).Float64()
 }
 
-// oneAfterTheOther makes goroutines that one event has woken continue at different
+// oneAfterTheOther makes goroutines that were woken by the same event continue at different
 // instants, as when the turns of several keys are passed. A call asks for a random number
-// before it checks its turns, so the order in which the scheduler runs them does not
-// matter. It returns the worker on whose behalf this goroutine works.
+// before it checks its turns, so the order in which the scheduler runs the calls does not
+// matter. The function returns the worker on whose behalf this goroutine works.
 func (c *process) oneAfterTheOther(why string) (who string) {
 	self, parent := goroutine()
 	c.mu.Lock()
 	who = cmp.Or(c.workers[self], c.workers[parent])
 	c.workers[self] = who
-	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // for example several releases of one call whose time has ended
+	if asked := c.lastAsked[self].before(time.Now()); asked != "" { // for example, several releases by one call after its deadline
 		who += ", which has asked for " + asked
 	}
 	c.mu.Unlock()
-	if who != "" { // other goroutines are alone
+	if who != "" { // a goroutine without a worker competes with no other
 		time.Sleep(upTo(drawn(c.seed, "woken", c.id, why, who, time.Now()), time.Millisecond))
 		c.yield()
 	}
 	return who
 }
 
-// asksFor records what this goroutine requests, also on behalf of the goroutine that
-// started it.
+// asksFor records a request of this goroutine, also for the goroutine that started it.
 func (c *process) asksFor(asks string) {
 	self, parent := goroutine()
 	c.mu.Lock()
@@ -106,9 +105,9 @@ func (c *process) asksFor(asks string) {
 	}
 }
 
-// asking contains the last requests of a goroutine. Goroutines that it has started may send
-// at the instant at which it asks for a random number, in an order that the scheduler
-// decides. So that number depends only on requests of earlier instants.
+// asking contains the last requests of a goroutine. The goroutines that it has started may
+// send at the same instant at which it asks for a random number, in an order that the
+// scheduler decides. So the random number depends only on requests at earlier instants.
 type asking struct {
 	latest  string // the greatest of the requests at that instant
 	at      time.Time
@@ -157,8 +156,8 @@ func callers() string {
 	return names.String()
 }
 
-// yield lets other goroutines go first now and then, as on a busy machine, in worlds that
-// do so. It does not depend on the seed.
+// yield sometimes lets other goroutines go first, as on a busy machine, if the world asks
+// for that. It does not depend on the seed.
 func (c *process) yield() {
 	for c.plan.yields && rand.IntN(2) == 0 {
 		runtime.Gosched()

@@ -14,12 +14,12 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// commitCall is one call of Commit or CommitAndRelease in a run. No other call has its
+// commitCall is one call of Commit or CommitAndRelease in a run. Each call has a unique
 // value.
 type commitCall struct {
 	key, value, grant string
 	token             int64
-	beside            []*leasehold.Lock // other locks that guard it
+	beside            []*leasehold.Lock // other locks that guard the commit
 	done              bool
 	err               error
 }
@@ -41,12 +41,13 @@ func (c *process) end(call *commitCall, err error) {
 	call.done, call.err = true, err
 }
 
-// commit appends a value to the log of the lock's key: unconditionally, or if the log is as
-// it was read, or under a condition that no longer holds. It waits for patience at most.
+// commit appends a value to the log of the lock's key. The append is unconditional,
+// requires that the log has not changed since it was read, or has a condition that no
+// longer holds. The call waits for patience at most.
 func (c *process) commit(r *worker, lock *leasehold.Lock, patience time.Duration) {
 	ctx, cancel := context.WithTimeout(r.ctx(), time.Duration(r.Int64N(int64(patience))))
 	defer cancel()
-	defer c.rest(r, 5) // so that a renewal that has waited for the commit comes first in every run
+	defer c.rest(r, 5) // so that in every run a renewal that has waited for the commit comes before the worker's next call
 	call, value := c.begin(lock)
 	write := lab.Note(call.key, value)
 	if how := r.IntN(4); how < 2 {
@@ -88,7 +89,7 @@ func (c *checker) appended(r *request, key string) {
 	was, now := c.logs[key], c.table.Log(key)
 	c.logs[key] = now
 	if len(now) == len(was) {
-		return // repeated under its idempotency token
+		return // the transaction was repeated under its idempotency token
 	}
 	value := now[len(now)-1]
 	c.applies(r, key, "noted "+value)

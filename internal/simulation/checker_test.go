@@ -29,39 +29,39 @@ type checker struct {
 	tally    *tally
 	faults   []injected
 	history  history // everything that was sent, applied and believed, to compare runs of a seed
-	deletes  bool    // some process deletes records on release, so that a repeated request may bring one back
+	deletes  bool    // some process deletes records on release, so a repeated request may bring a record back
 
 	longest time.Duration                   // the longest lease of any client
 	holdsOn bool                            // trust may outlast the lease, in an outage
 	broken  map[string]bool                 // grants that an operator broke: trust in them is not checked
 	deleted map[string]bool                 // grants whose record was deleted by hand: a late copy of the grant may bring it back, and commits that its guard refused may be applied
 	toldOf  map[string]time.Time            // when a Break of the grant returned nil
-	hears   time.Duration                   // the time in which each holder must learn of a break; 0 if that is not promised
+	hears   time.Duration                   // time within which each holder must learn of a break; 0 if no time is promised
 	spoils  map[string]types.AttributeValue // the original lease of each row that was damaged by hand
 
 	table    *lab.World               // the engine's table
-	records  map[string]*state        // by key, as the table has them
+	records  map[string]*state        // records by key, as they are in the table
 	versions map[string]bool          // versions that were ever applied
 	pairs    map[[2]string]bool       // pairs of grant id and token that were ever applied
 	terms    map[[2]string]int        // the process of each owner and token that were ever applied
 	trusts   map[string]time.Time     // by grant: the latest instant until which an applied attempt supports trust in it
-	handed   map[string]handed        // by grant, to the head of a queue
+	handed   map[string]handed        // grants that were handed to the head of a queue, by grant
 	joined   map[string]*process      // the process that sent the join, by version of the entry
-	seen     map[seenBy]time.Time     // the first reply that showed it
-	ends     map[string]time.Time     // by version that has an end of its lease: until when it is trusted
-	arrived  map[string]time.Time     // by record: the last write of a process of the run
+	seen     map[seenBy]time.Time     // time of the first reply that showed a version to a process
+	ends     map[string]time.Time     // time until which a version that contains its lease's end is trusted, by version
+	arrived  map[string]time.Time     // time of the last write by a process other than the final client, by record
 	sessions map[string]*sessionState // sessions by id
 	beliefs  []*belief
 	over     map[[2]string]bool     // grants and tokens whose Release returned nil
 	commits  map[string]*commitCall // commits by value
-	logs     map[string][]string    // by key, as the table has them
-	worked   map[[2]string]bool     // by key and token: work to be done once that has ended well
-	writes   *writes                // for the models; nil if they are not asked
+	logs     map[string][]string    // logs by key, as they are in the table
+	worked   map[[2]string]bool     // work to be done once that has ended successfully, by key and token
+	writes   *writes                // writes for the models; nil if the models are not used
 }
 
-// handed is a grant that the holder before has handed to the head of the record's queue.
-// The head has not sent it: it trusts the grant from a read that was sent before the
-// hand-over was applied.
+// handed is a grant that the previous holder has handed to the head of the record's queue.
+// The head has not sent the grant itself. It trusts the grant because of a read that it
+// sent before the hand-over was applied.
 type handed struct {
 	applied time.Time
 	trust   time.Duration
@@ -129,12 +129,12 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 // sent records a request when it is sent.
 func (c *checker) sent(r *request) {
 	if c.clocked {
-		return // a renewal of that layout differs from one of native's
+		return // a renewal in such a layout differs from a renewal in native
 	}
 	c.mu.Lock()
 	c.wrote(r)
 	about := c.believed(r)
-	over := map[*belief]bool{} // one that ended at this very instant does not count: requests cross
+	over := map[*belief]bool{} // beliefs that have ended; a belief that ended at this very instant does not count, because requests cross
 	for _, b := range about {
 		over[b] = !b.end.IsZero() && b.end.Before(r.at)
 	}
@@ -269,8 +269,8 @@ func (c *checker) releasedForGood(lock *leasehold.Lock) {
 }
 
 // supports returns until when a request, once applied, supports a belief in its grant that
-// may last for trust. A timer ends the belief: it is set by the clock of the process and
-// runs by the world's. So it fires late if that clock runs fast.
+// may last for trust. A timer ends the belief. It is set by the clock of the process but
+// runs by the world's clock, so it fires late if the clock of the process runs fast.
 func (r *request) supports(trust time.Duration) time.Time {
 	return r.at.Add(time.Duration(float64(trust)/min(r.by.rate, 1)) + time.Microsecond) // plus a bit for rounding
 }

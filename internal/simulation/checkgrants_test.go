@@ -7,14 +7,14 @@ import (
 	"time"
 )
 
-// state is a record as the table has it.
+// state is the state of a record in the table.
 type state struct {
 	version, grant, owner string
 	token                 int64
 	lease                 time.Duration
 	released              bool
-	session               string // set only if the owner's name confirms it
-	by                    int    // id of the process that wrote it
+	session               string // session id; set only if the owner's name confirms it
+	by                    int    // id of the process that wrote the record
 }
 
 // changes records the new state of a record.
@@ -122,13 +122,13 @@ func (c *checker) check(r *request, key string, before, now *state, item attribu
 		}
 	}
 	if before.owner == now.owner || before.by == r.by.id || c.newestBy(before.grant) == r.by || c.joined[before.grant] == r.by {
-		return // handed over by the holder, or no longer trusted by it
+		return // the holder handed the grant over, or no longer trusts it
 	}
 	if s := c.sessions[before.session]; s != nil {
 		if !s.dead && s.by != r.by {
 			c.note("11: process %d took %s over under session %s, which is not marked dead", r.by.id, key, before.session)
 		}
-		return // its session is dead, or belongs to the taker and has ended
+		return // the previous holder's session is dead, or belongs to the taker and has ended
 	}
 	if watched, ok := c.watched(r, before.version); (!ok || watched < before.lease-time.Microsecond) && !c.isOver(r, before.version) {
 		c.note("7: process %d took %s over having watched version %s for %v of %v", r.by.id, key, before.version, watched, before.lease)

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// sessionState is a shared lease as the table has it.
+// sessionState is the state of a shared lease in the table.
 type sessionState struct {
 	by      *process // the process that has the session
 	version string
@@ -13,8 +13,8 @@ type sessionState struct {
 	dead    bool
 }
 
-// isDead reports whether the session of that id is marked dead, so that its locks are free.
-// The caller must hold c.mu.
+// isDead reports whether the session with the given id is marked dead, so that its locks
+// are free. The caller must hold c.mu.
 func (c *checker) isDead(session string) bool {
 	s := c.sessions[session]
 	return s != nil && s.dead

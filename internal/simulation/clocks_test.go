@@ -5,16 +5,16 @@ import (
 	"time"
 )
 
-// clocks are the clocks of one process. Two of them run at a rate of their own, and one of
-// these almost stops while the machine is suspended. (Almost, because the timers of a
-// bubble continue, and one that fires too early by that clock is set again.) The wall clock
-// is set at random.
+// clocks are the three clocks of one process. Two of them run at the rate of the process,
+// and one of these two almost stops while the machine is suspended. It stops only almost,
+// because the timers of a bubble continue: a timer that fires too early by that clock is
+// set again. The wall clock is set at random.
 type clocks struct {
 	rate  float64
 	began time.Time
 
 	mu            sync.Mutex
-	ahead         time.Duration // the clock that does not stop in suspend
+	ahead         time.Duration // how far the clock that runs during suspends is ahead
 	wall          time.Duration // how far the wall clock is ahead
 	slept         time.Duration // time in suspends before the last one
 	since, asleep time.Time     // beginning and end of the last suspend
@@ -64,7 +64,7 @@ func (k *clocks) leap(d time.Duration) {
 	k.began = k.began.Add(-d)
 }
 
-// suspend stops one of the clocks for d.
+// suspend almost stops one of the clocks for d.
 func (k *clocks) suspend(d time.Duration) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Clients with shared leases are closed while others of their goroutines wait, hold and
-// commit, and late copies of their requests arrive afterwards. All promises hold.
+// Clients with shared leases are closed while their other goroutines wait, hold and commit.
+// Late copies of their requests arrive afterwards. All promises hold.
 func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
 
 func closing(seed uint64) world {
@@ -35,7 +35,7 @@ func (c *process) sectionBeforeClose(r *worker) {
 			c.commit(r, lock, time.Second) // the commit may be left in flight
 		}
 	}
-	began, most := time.Now(), 4*time.Second+100*time.Millisecond // at most a release and its grace
+	began, most := time.Now(), 4*time.Second+100*time.Millisecond // a release and its grace period at most
 	err := c.client.Close(c.asks(ctx, "close"))
 	if took := time.Since(began); took > most {
 		c.violated("12: Close of process %d took %v, its context %v at most: %v", c.id, took, most, err)

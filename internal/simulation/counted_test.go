@@ -21,8 +21,8 @@ func TestOperationWithSeveralFaultsCountsOnce(t *testing.T) {
 	sends(acquire, "GetItem", requestLost, replyLost, none)
 	sends(c.asks(t.Context(), "release"), "UpdateItem", none)
 	over()
-	// An operation of the client itself: a renewal that is repeated until it succeeds, and
-	// the next one.
+	// These requests are operations of the client itself: a renewal that is repeated until
+	// it succeeds, and the next renewal.
 	sends(acquire, "UpdateItem", throttledOnce, requestLate, none, none)
 	// The crash of a process counts once, for its operation in progress.
 	sends(c.asks(t.Context(), "commit"), "GetItem", none, inCrash, inCrash)

@@ -46,7 +46,7 @@ type electionPlan struct {
 	observe func(ctx context.Context, e *election.Election) iter.Seq2[election.Leader, error]
 }
 
-// leads is a function of Lead.
+// leads is the type of the function that is passed to Lead.
 type leads = func(context.Context, *leasehold.Lock) error
 
 // voter is one process of a run, which leads and observes.
@@ -55,15 +55,15 @@ type voter struct {
 	plan   electionPlan
 	e      *election.Election
 	seed   uint64
-	resign chan struct{} // received from: while there are no faults
+	resign chan struct{} // tells the leader to resign; used only while there are no faults
 
 	mu      sync.Mutex
 	running int             // number of functions of Lead that run
 	term    *leasehold.Lock // the last term
-	shown   election.Leader // the leader that observing has shown last
+	shown   election.Leader // leader that Observe has reported last
 }
 
-// slowest is the rate of the slowest clock, and longestPoll the longest pause between two
+// slowest is the rate of the slowest clock. longestPoll is the longest pause between two
 // reads.
 const (
 	slowest     = 0.96
@@ -106,7 +106,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 		close(s.quit)
 		time.Sleep(6 * time.Second) // delayed requests arrive
 
-		join(lastClient) // no other process may be left
+		join(lastClient) // the last client joins, because all other processes may have crashed
 		var last *leasehold.Lock
 		for i := range 4 {
 			leader := awaitLeader(s, voters, last)
@@ -140,7 +140,7 @@ func simulateElections(t *testing.T, seed uint64, plan electionPlan) {
 	})
 }
 
-// stand leads whenever its process is elected.
+// stand calls Lead repeatedly, so that its process leads whenever it is elected.
 func (v *voter) stand(ctx context.Context) {
 	r := newWorker(v.seed, v.id)
 	v.rest(r, 20)
@@ -154,7 +154,7 @@ func (v *voter) stand(ctx context.Context) {
 }
 
 // isFirst reports whether Lead has returned because its first campaign was refused. gaveUp
-// has checked whether that campaign may end then.
+// has already checked whether a refusal may end that campaign.
 func (v *voter) isFirst(err error) bool {
 	v.mu.Lock()
 	defer v.mu.Unlock()
@@ -173,7 +173,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		case <-ctx.Done():
 			v.checkAsked(ctx, term)
 			if r.IntN(2) == 0 {
-				v.rest(r, 15_000) // it does not notice the end of its context
+				v.rest(r, 15_000) // sometimes the function does not notice at once that its context has ended
 			}
 			return context.Cause(ctx)
 		case <-v.resign:
@@ -183,7 +183,7 @@ func (v *voter) lead(ctx context.Context, term *leasehold.Lock) error {
 		p := r.IntN(100)
 		select {
 		case <-v.quit:
-			p = 100 // the faults have stopped
+			p = 100 // the faults have stopped: only commit
 		default:
 		}
 		switch {
@@ -217,7 +217,8 @@ func (v *voter) ends() {
 	v.running--
 }
 
-// asks is an operator that asks the leader to step down, as long as there are faults.
+// asks acts as an operator that repeatedly asks the leader to step down, as long as there
+// are faults.
 func (v *voter) asks(ctx context.Context) {
 	r := newWorker(v.seed, v.id, "asks")
 	for v.goesOn() {
@@ -228,8 +229,8 @@ func (v *voter) asks(ctx context.Context) {
 	}
 }
 
-// checkAsked checks in the record that this process was asked to step down. As long as its
-// term lasts, no later leader can have been asked.
+// checkAsked checks in the record that the leader was asked to step down from this term. As
+// long as the term lasts, no later leader can have been asked.
 func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	if !errors.Is(context.Cause(ctx), election.ErrAsked) || v.isDead() {
 		return
@@ -241,7 +242,8 @@ func (v *voter) checkAsked(ctx context.Context, term *leasehold.Lock) {
 	}
 }
 
-// mustStepDown asks the leader, which ends its work first.
+// mustStepDown asks the leader to step down, and checks that it does. The leader ends its
+// work first.
 func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	ctx, cancel := context.WithTimeout(ctx, 25*time.Second)
 	defer cancel()
@@ -251,8 +253,8 @@ func (v *voter) mustStepDown(ctx context.Context, leader *voter) {
 	}
 }
 
-// resigns makes the leader end its term. The leader may also take another request for this
-// one, and end the term itself.
+// resigns makes the leader end its term. The leader may instead end the term itself, for
+// example after a request to step down.
 func (v *voter) resigns(term *leasehold.Lock) {
 	if term == nil {
 		return

@@ -14,13 +14,13 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Everything in one world: locks, groups, a semaphore and an election on one table, by
-// clients with different configurations, with leases of their own or shared ones. They
-// crash, are closed, paused and suspended, and are replaced by others; operators break
+// This world has everything: locks, groups, a semaphore and an election on one table. The
+// clients have different configurations, with leases of their own or shared ones. They
+// crash, are closed, paused and suspended, and are replaced by others. Operators break
 // locks and delete records. The network has every fault, the table is throttled, and
 // credentials expire or are unavailable for a moment. In every third seed the fleet moves
-// to native from the Java client's layout, process by process. All promises hold but those
-// of broken and deleted locks.
+// to native from the Java client's layout, process by process. All promises hold except the
+// promises about broken and deleted locks.
 func TestSimulationOfEverything(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
 
 const (
@@ -37,7 +37,7 @@ func everything(seed uint64) world {
 		config: func(cfg *leasehold.Config, rng *rand.Rand) {
 			shared, old := rng.IntN(3) == 0, rng.IntN(2) == 0
 			moves := seed%3 == 0
-			cfg.SharedLease = shared && !moves // the old layout has no sessions, and would wait for an hour
+			cfg.SharedLease = shared && !moves // the old layout has no sessions, so its clients would wait for an hour
 			cfg.Retention = time.Second
 			if old && moves {
 				cfg.Layout, cfg.Retention = layout.AWSLabs{}, 0
@@ -137,7 +137,7 @@ func (c *process) doEverything(r *worker) {
 	}
 }
 
-// closes ends the process in good order.
+// closes ends the process in an orderly way.
 func (c *process) closes(r *worker) {
 	ctx, cancel := context.WithTimeout(r.ctx(), upTo(r, 3*time.Second))
 	defer cancel()
@@ -221,8 +221,8 @@ func (c *process) campaigns(r *worker) {
 	c.releases(r, term)
 }
 
-// pause pauses the process for up to d: nothing is sent or received, and no step is made,
-// as far as others can see. Requests in flight are sent after it.
+// pause pauses the process for up to d. To others it sends nothing, receives nothing and
+// takes no step. Requests in flight are sent after the pause.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {

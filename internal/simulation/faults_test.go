@@ -59,8 +59,8 @@ const (
 	misled    fault = "wrong advice on a queue"
 )
 
-// injected is a fault of a run. Its id is the same in every run of a seed, even with other
-// faults, if the faulted operation takes place.
+// injected is a fault of a run. Its id is the same in every run of a seed in which the
+// faulted operation takes place, even if the other faults differ.
 type injected struct {
 	id    string
 	fault fault
@@ -70,7 +70,8 @@ type injected struct {
 
 func (i injected) String() string { return fmt.Sprintf("%s  %v  %s: %s", i.id, i.at, i.fault, i.to) }
 
-// happens reports whether a fault is to happen: all do, unless there is a plan.
+// happens reports whether a fault is to happen, and records it if so. All faults happen
+// unless there is a plan.
 func (s *run) happens(f fault, to string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -11,8 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients want one of several keys, or all of them, and commit under several locks; some
-// enter again a lock that they hold, some ask only for existing records. All promises hold.
+// Clients want one of several keys, or all of them, and commit under several locks. Some
+// enter a lock again that they already hold, and some ask only for existing records. All
+// promises hold.
 func TestSimulationOfGroups(t *testing.T) { forSeeds(t, worldSeeds, likewise(groups)) }
 
 func groups(seed uint64) world {
@@ -80,7 +81,7 @@ func (c *process) allOf(r *worker) {
 		// must not decide whether it precedes the release that follows.
 		time.Sleep(time.Microsecond)
 	}
-	if r.IntN(3) == 0 { // it must not be applied without the lock
+	if r.IntN(3) == 0 { // a later CommitAndRelease must not be applied without this lock
 		c.releases(r, locks[len(locks)-1])
 		c.rest(r, 8000)
 	}
@@ -103,7 +104,7 @@ func (c *process) allOf(r *worker) {
 // commitsAndReleases is a function with the signature of Group.CommitAndRelease.
 type commitsAndReleases func(*leasehold.Group, context.Context, []types.TransactWriteItem, ...leasehold.ReleaseOption) error
 
-// twice acquires a lock again that it holds already, alone or together with the other key.
+// twice acquires a lock, and then acquires it again, alone or together with the other key.
 // It may commit when it releases the inner handle.
 func (c *process) twice(r *worker) { c.twiceBy(r, (*leasehold.Group).CommitAndRelease) }
 
@@ -149,7 +150,7 @@ func (c *process) twiceBy(r *worker, both commitsAndReleases) {
 		call.beside = beside
 		err = both(again, c.asks(ctx, "commit and release"), lab.Writes(lab.Note(key, value)))
 		c.end(call, err)
-		time.Sleep(time.Microsecond) // the same as in allOf
+		time.Sleep(time.Microsecond) // for the same reason as in allOf
 	} else {
 		err = again.Release(c.asks(ctx, "release of several"))
 	}

@@ -16,8 +16,8 @@ import (
 // operator is the id of the process that breaks locks.
 const operator = 50
 
-// An operator breaks locks of any holder, some of them through one lock of a group. That
-// gives up promise 2 for the broken grants; fenced writes stay safe.
+// An operator breaks locks of any holder, some of them through one lock of a group. This
+// gives up promise 2 for the broken grants. Fenced writes stay safe.
 func TestSimulationOfBreaking(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
 
 func breaking(seed uint64) world {
@@ -44,8 +44,8 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 }
 
 // An operator breaks locks under shared leases, which their holders would hold until long
-// after the faults have stopped. Beside what breaking gives up, nothing is: each learns
-// of it by its session.
+// after the faults have stopped. Only the promises that breaking gives up are lost. Each
+// holder learns of the break through its session.
 func TestSimulationOfBreakingUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
@@ -77,15 +77,15 @@ func (c *process) sectionHeldForLong(r *worker) {
 	}
 }
 
-// brokeAndTold records a Break that returned nil.
+// brokeAndTold records when a Break of the grant returned nil.
 func (c *checker) brokeAndTold(grant string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.toldOf[grant] = time.Now()
 }
 
-// checkHearing checks that the belief in a broken grant has ended soon after its holder
-// could learn of the break, or after the faults. The caller must hold c.mu.
+// checkHearing checks that the belief in a broken grant ended in time: soon after the break
+// or, if that is later, after the faults have stopped. The caller must hold c.mu.
 func (c *checker) checkHearing(b *belief) {
 	told, broken := c.toldOf[b.grant]
 	if !broken || c.hears == 0 {
@@ -99,9 +99,10 @@ func (c *checker) checkHearing(b *belief) {
 	}
 }
 
-// Records are deleted: by hand whatever they show, which gives up promise 2 of that grant,
-// and by TTL once they are released and have expired. Both give up the order of tokens
-// against late copies of requests, and no other promise.
+// Records are deleted in two ways. By hand they are deleted in any state, which gives up
+// promise 2 for the deleted grant. TTL deletes them once they are released and have
+// expired. Late copies of requests may then break the order of tokens. No other promise is
+// given up.
 func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
@@ -134,7 +135,8 @@ func deleteRecords(_ *testing.T, s *run, r *worker) {
 	}
 }
 
-// deleteNow deletes a record at the same instant at which it reads it.
+// deleteNow deletes a record at once, at the instant at which its caller has read the
+// record.
 func (s *run) deleteNow(key string) {
 	_, err := s.w.DB.DeleteItem(context.Background(), &dynamodb.DeleteItemInput{TableName: aws.String("locks"), Key: lab.Key(key)})
 	if err != nil {
@@ -143,8 +145,8 @@ func (s *run) deleteNow(key string) {
 }
 
 // Rows of locks and of shared leases are damaged by hand, so that their leases cannot be
-// read, and repaired seconds later. All promises hold: the holder of an unreadable row is
-// not dead.
+// read. Seconds later they are repaired. All promises hold: the holder of an unreadable row
+// is not considered dead.
 func TestSimulationOfDamage(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }

@@ -27,7 +27,7 @@ func (h *history) enter(format string, args ...any) {
 }
 
 // lines returns the history as text, with names instead of random ids, so that it is the
-// same for every run of a seed. Events of one instant are sorted by their text.
+// same for every run of a seed. Events at the same instant are sorted by their text.
 func (h *history) lines(names ids) []string {
 	events := slices.Clone(h.events)
 	slices.SortStableFunc(events, func(a, b event) int {
@@ -43,7 +43,7 @@ func (h *history) lines(names ids) []string {
 	return lines
 }
 
-// ids are names for random strings, in the order in which they first appear.
+// ids maps random strings to names, in the order in which the strings first appear.
 type ids map[string]string
 
 // shortOwner matches an owner of the simulation as errors show it, with four characters of

@@ -82,7 +82,8 @@ func attributesOf(item map[string]types.AttributeValue) attributeMap {
 	return m
 }
 
-// attributes returns the item in the reply to an update, and leaves the reply readable.
+// attributes returns the item in the reply to an update. The reply can still be read
+// afterwards.
 func attributes(res *http.Response) attributeMap {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {

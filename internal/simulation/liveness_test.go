@@ -19,8 +19,8 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns when the last fault has affected a key: at from, or later if a late
-// copy of a request has changed its record, or renewed a session.
+// lastArrival returns when a fault last affected a key. This is from, or later if a late
+// copy of a request has changed the key's record or renewed a session.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +46,7 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// The lease by the observer's clock, two longest polls and a round trip.
+		// At most a lease by the observer's clock, two longest polls and a round trip.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

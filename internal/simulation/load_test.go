@@ -15,10 +15,10 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// The simulation of load: one client holds hundreds of locks. For a while the table limits
-// the writes per second, stops, or does not answer for some of the keys. A lock is not lost
-// if its own requests are answered often enough, a table in trouble gets few more requests
-// than before, and two periods after the trouble the renewals are spread out again.
+// One client holds hundreds of locks. For a while the table limits the writes per second,
+// stops, or does not answer for some of the keys. A lock is not lost if its own requests
+// are answered often enough. A table in trouble gets few more requests than before. Two
+// periods after the trouble the renewals are spread out again.
 func TestSimulationOfLoad(t *testing.T) { forSeeds(t, loadSeeds, simulateLoad) }
 
 const (
@@ -58,7 +58,8 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 			seed: seed, began: time.Now(), tally: newTally(), due: map[string]*operation{}, asked: map[string]int{}, taken: map[int]int{},
 			kind:  []string{"throttled", "standing still", "hung for some keys"}[seed%3],
 			stall: time.Second + upTo(rng, time.Second),
-			// To stay trusted a lock needs one renewal in the time for which it is trusted.
+			// A lock stays trusted if it is renewed once in the time for which it is
+			// trusted.
 			perSec: loadLocks/10 + 25 + rng.IntN(30),
 			hung:   func(key string) bool { return drawn(seed, "hung", key).IntN(3) == 0 },
 		}
@@ -91,7 +92,7 @@ func simulateLoad(t *testing.T, seed uint64, _ world) {
 	})
 }
 
-// fault returns what the table does with one request.
+// fault returns how the table treats one request.
 func (l *load) fault(r *lab.Request) (*http.Response, error) {
 	sent := newRequest(nil, r.Call)
 	key, at := sent.asks(), time.Since(l.began)
@@ -141,7 +142,7 @@ func (l *load) counts(r *request, f fault) {
 	}
 }
 
-// problem returns the first promise that was not kept, or "".
+// problem describes the first promise that was not kept; empty if all were kept.
 func (l *load) problem(locks []*leasehold.Lock) string {
 	lost, hanging, first := 0, 0, error(nil)
 	for _, lock := range locks {
@@ -160,9 +161,9 @@ func (l *load) problem(locks []*leasehold.Lock) string {
 	before := len(l.between(loadTrouble-loadPeriod, loadTrouble))
 	most := before * 3 / 2
 	if hanging > 0 {
-		// A lock whose requests are answered sends one in a period. One whose requests are
-		// not answered sends 3.7 on average in the last period of its trust if its pauses
-		// grow, and 5.3 if they do not.
+		// A lock whose requests are answered sends one request in a period. In the last
+		// period of its trust, a lock whose requests are not answered sends 3.7 on average
+		// if its pauses grow, and 5.3 if they do not.
 		most = len(locks) - hanging + hanging*9/2
 	}
 	for from := loadTrouble; from < loadMended; from += loadPeriod {

@@ -21,9 +21,9 @@ import (
 
 // troubles are faults of a network besides lost, delayed, repeated and refused requests.
 type troubles struct {
-	refusals bool          // some requests are denied, whether or not they were applied
+	refusals bool          // some requests are denied, even some that were applied
 	noOld    bool          // a failed condition does not return the item
-	copies   time.Duration // how late the latest copies of requests are
+	copies   time.Duration // greatest delay of late copies of requests
 	keys     bool          // writes of single keys are throttled for seconds
 	table    bool          // everything is throttled for seconds
 	pauses   bool          // processes are paused at the moment at which they send something
@@ -31,14 +31,14 @@ type troubles struct {
 	credentials bool // some credentials are expired, and for seconds there are none
 }
 
-// fate is the network's way with one request.
+// fate decides how the network treats one request.
 type fate struct {
 	percent     int
 	odd         int           // in thousandths: decides faults that only some networks have
-	late        time.Duration // the delay if the request is late
+	late        time.Duration // delay if the request or its reply is late
 	there, back time.Duration
-	rng         *rand.Rand    // random numbers for its other faults
-	to          string        // describes the request
+	rng         *rand.Rand    // source of random numbers for other faults of the request
+	to          string        // description of the request
 	heard       time.Duration // how long it takes to notice that the request was given up
 }
 
@@ -106,7 +106,8 @@ func changed(res *http.Response, change func([]byte) []byte) *http.Response {
 	return res
 }
 
-// faultOf returns the fault of a request, before the plan is asked whether it may happen.
+// faultOf returns the fault that a request would have. Its caller then asks the plan
+// whether the fault may happen.
 func (c *process) faultOf(sent *request, f fate) fault {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -128,7 +129,7 @@ func (c *process) faultOf(sent *request, f fate) fault {
 		return expired
 	case net.refusals && !mended && f.odd < 50:
 		return denied
-	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // but not if an earlier copy was allowed
+	case net.refusals && !mended && f.odd < 75 && sent.manner != commits: // commits are never denied after they were applied
 		return deniedAfter
 	case mended || p < 60:
 		return none
@@ -160,14 +161,14 @@ func (c *process) faultOf(sent *request, f fate) fault {
 // meets applies the fault of a request on the network.
 func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func() (*http.Response, error)) (*http.Response, error) {
 	if sent.manner == commits {
-		f.late *= 3 // so that the copy sometimes outlives its grant
+		f.late *= 3 // so that a copy of the commit sometimes outlives its grant
 	}
 	what, more := c.faultOf(sent, f), none
 	if !slices.Contains([]fault{inCrash, inSuspend, inPartition, inOutage}, what) && c.goesOn() {
 		what = cmp.Or(c.refused(), what)
 	}
 	switch what {
-	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // whether these happen is decided elsewhere
+	case none, inCrash, inPartition, inSuspend, inOutage, expiredAWhile, unknownAWhile, deniedAWhile: // other code decides whether these happen
 	case hotTable:
 		if !c.happens(what, fmt.Sprint("window ", int(c.window()))) {
 			what = none
@@ -209,7 +210,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 		return c.refuse(ctx, f, lab.Refusal(400, refusalCodes[what]))
 	case expired:
 		return c.refuse(ctx, f, lab.Refusal(400, "ExpiredTokenException"))
-	case inPause: // the request is sent when the process continues
+	case inPause: // the request is sent when the process continues after the pause
 		return pass(c.isPaused()+f.there, f.back)
 	case deniedAfter:
 		_, _ = pass(f.there, f.back)
@@ -222,7 +223,7 @@ func (c *process) meets(ctx context.Context, sent *request, f fate, deliver func
 	case resetAfter:
 		_, _ = pass(f.there, f.back)
 		return nil, lab.ErrReset
-	case requestLate: // perhaps after its caller has given it up
+	case requestLate: // the request may arrive after its caller has given it up
 		return pass(f.late, f.back)
 	case replyLate:
 		return pass(f.there, f.late)
@@ -250,14 +251,14 @@ func (c *process) throttled(sent *request) bool {
 	return drawn(c.seed, "throttled", keys[0], at/window).IntN(3) == 0 && at%window > window/10
 }
 
-// window returns the number of the current window of time. Troubles last for a whole
-// window.
+// window returns the number of the current time window. A trouble lasts for a whole window.
 func (c *process) window() time.Duration {
 	const lasts = 3 * time.Second
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether something is in trouble now, which it is in one of n windows.
+// inTrouble reports whether something is in trouble now. On average this is so in one of n
+// windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
@@ -265,7 +266,7 @@ func (c *process) inTrouble(what string, n int) bool {
 // wallet is the credential provider of a process.
 type wallet process
 
-// Retrieve returns credentials, but fails for seconds now and then.
+// Retrieve returns credentials, but sometimes fails for seconds.
 func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c := (*process)(w)
 	who := fmt.Sprint("process ", c.id)
@@ -276,7 +277,7 @@ func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "simulated", SecretAccessKey: "simulated"}, nil
 }
 
-// copied delivers a request once more.
+// copied delivers a second copy of a request.
 func (c *process) copied(late time.Duration, deliver func() (*http.Response, error)) {
 	go func() {
 		c.after(late, drawn(c.seed, "copy", late))
@@ -304,8 +305,9 @@ func withoutOld(res *http.Response) *http.Response {
 	})
 }
 
-// hang never answers. Two requests that are given up at one instant end at two, as timers
-// that fire at the same instant run in an order that no seed determines.
+// hang never answers. If two requests are given up at the same instant, their calls of hang
+// end at different instants. Otherwise timers would fire at the same instant, and run in an
+// order that no seed determines.
 func (f fate) hang(ctx context.Context) (*http.Response, error) {
 	<-ctx.Done()
 	time.Sleep(f.heard)
@@ -331,13 +333,13 @@ func (c *process) pass(ctx context.Context, f fate, there, back time.Duration, d
 	case <-ctx.Done():
 		r.res, r.err = f.hang(ctx)
 	}
-	for d := c.isPaused(); d > 0; d = c.isPaused() { // a paused process does not receive it yet
+	for d := c.isPaused(); d > 0; d = c.isPaused() { // a paused process does not receive the reply yet
 		time.Sleep(d + back)
 	}
 	return r.res, r.err
 }
 
-// refuse answers in place of the table. It returns nil if it resets the connection.
+// refuse answers in place of the table. If res is nil, it resets the connection.
 func (c *process) refuse(ctx context.Context, f fate, res *http.Response) (*http.Response, error) {
 	return c.pass(ctx, f, f.there, f.back, func() (*http.Response, error) {
 		if res == nil {

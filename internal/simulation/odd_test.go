@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Each of these worlds is odd in one way. If an oddity gives up a promise, the world says
-// so, and all others are still checked.
+// Each of these worlds is odd in one way. If an oddity gives up a promise, its world says
+// so. All other promises are still checked.
 
 // worldSeeds is the default number of seeds of each world; LEASEHOLD_SEEDS raises it.
 const worldSeeds = 10
@@ -26,9 +26,9 @@ func (w world) watchedAs(by world) world {
 	return w
 }
 
-// Clients of one table have different configurations, their network repeats requests
-// minutes later, denies some of them (and has let some of those pass), and the engine may
-// omit the item of a failed condition. The memory of some is full: it has room only for
+// Clients of one table have different configurations. Their network repeats requests
+// minutes later, and denies some requests, even some that were applied. The engine may omit
+// the item of a failed condition. Some clients have a full memory: it has room only for
 // watched keys. All promises hold.
 func TestSimulationOfOddNetworks(t *testing.T) { forSeeds(t, worldSeeds, likewise(oddNetworks)) }
 
@@ -86,8 +86,8 @@ func (c *process) sectionWithSuspends(r *worker) {
 	}
 }
 
-// suspend suspends the machine of a process for d: it sends and receives nothing, and one
-// of its clocks stops.
+// suspend suspends the machine of a process for d. During that time the process sends and
+// receives nothing, and one of its clocks almost stops.
 func (c *process) suspend(d time.Duration) {
 	c.mu.Lock()
 	c.asleepTil = time.Now().Add(d)

@@ -15,8 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Work is done once for each label, or in each period. Some of it fails, and some of its
-// processes die in the middle.
+// Work is done once for each label, or once in each period. Some of the work fails, and
+// some of its processes die in the middle.
 func TestSimulationOfWorkDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
 
 func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }
@@ -34,9 +34,9 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 	}
 }
 
-// Clients are closed while others of their goroutines do work once: Close releases their
-// locks, and a later release returns whether the mark is stored.
-func TestSimulationOfClosingAmongWorkDoneOnce(t *testing.T) {
+// Clients are closed while their other goroutines do work once. Close releases their locks.
+// A later release returns whether the mark is stored.
+func TestSimulationOfClosingDuringWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
 
@@ -106,7 +106,7 @@ func (c *process) does(r *worker, checks bool) {
 		return
 	}
 	c.rest(r, 2000)
-	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // the function returns nil, so the work counts as done even if it is not
+	if c.isDead() || lock.Err() != nil && r.IntN(2) == 0 { // the worker gives up: it releases nothing and stores no mark
 		return
 	}
 	ctx, cancel = context.WithTimeout(r.ctx(), upTo(r, 4*time.Second))
@@ -150,8 +150,8 @@ func pairOf(lock *leasehold.Lock) [2]string {
 	return [2]string{lock.Key().Partition, fmt.Sprint(lock.Token())}
 }
 
-// isUndone checks the grant of a task: while it is current, the record must have the mark
-// that its condition required.
+// isUndone checks the grant of a task. While the grant is current, the record must still
+// have the mark that the grant's condition required.
 func (c *checker) isUndone(what task, lock *leasehold.Lock) {
 	item := c.table.Item(what.key)
 	mark, _ := item["lastDone"].(*types.AttributeValueMemberM)
@@ -205,7 +205,7 @@ func askingNothing(_ *http.Request, body []byte) []byte {
 	return regexp.MustCompile(`NOT ((#\d+)\.#\d+ (?:>|\\u003e)?= :\d+)`).ReplaceAll(body, []byte("NOT ($1 AND attribute_not_exists($2))"))
 }
 
-// unmarked stores marks under another name.
+// unmarked makes releases store their marks under another name.
 func unmarked(_ *http.Request, body []byte) []byte {
 	return regexp.MustCompile(`"(#\d+)":"lastDone"(.*SET.*isReleased|.*isReleased.*SET)`).ReplaceAll(body, []byte(`"$1":"lastdone"$2`))
 }

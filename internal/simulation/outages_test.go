@@ -9,8 +9,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Clients keep their locks through outages. That gives up promise 2 while DynamoDB answers
-// that it is unavailable, and trust is not checked against leases; fenced writes stay safe.
+// Clients keep their locks through outages. This gives up promise 2 while DynamoDB answers
+// that it is unavailable, so trust is not checked against leases. Fenced writes stay safe.
 func TestSimulationOfOutages(t *testing.T) { forSeeds(t, worldSeeds, likewise(outages)) }
 
 func outages(_ uint64) world {

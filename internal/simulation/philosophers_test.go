@@ -12,13 +12,14 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Twenty philosophers share twenty forks, which are keys. Each needs some of them, in any
-// order. In every seed all that are alive when the faults stop must eat once more.
+// Twenty philosophers share twenty forks, which are keys. Each philosopher needs some of
+// the forks, in any order. In every seed, all philosophers that are alive when the faults
+// stop must eat once more.
 
 const (
 	philosopherSeeds  = 40
 	philosophers      = 20
-	philosopherFaults = 5 * time.Second // while the network misbehaves
+	philosopherFaults = 5 * time.Second // time for which the network misbehaves
 )
 
 func TestPhilosophersAlwaysEatWithAcquireAll(t *testing.T) {
@@ -50,7 +51,7 @@ func dine(t *testing.T, seed uint64, plan world, take manners) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newRun(t, seed, plan)
 		rng := rand.New(rand.NewPCG(seed, 1))
-		atOne := []int{1, 1, 4}[rng.IntN(3)] // philosophers of one client
+		atOne := []int{1, 1, 4}[rng.IntN(3)] // number of philosophers that share a client
 		var clients []*process
 		for id := range philosophers / atOne {
 			clients = append(clients, s.newClient(id, rng))
@@ -134,7 +135,7 @@ func (p *philosopher) meal(r *worker, patience time.Duration, opts ...leasehold.
 	locks, release, err := p.take(asked, p.client, keys, opts...)
 	over()
 	if err != nil {
-		time.Sleep(time.Nanosecond) // a grant that came too late for an earlier call is released at the instant at which this call returns
+		time.Sleep(time.Nanosecond) // if a grant came too late for an earlier call, that grant is released at the instant at which this call returns
 		if held := p.client.Held(); p.alone && len(held) > 0 {
 			p.violated("13: process %d was refused %v and still holds %v: %v", p.id, keys, held[0].Key(), err)
 		}

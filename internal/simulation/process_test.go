@@ -18,7 +18,7 @@ type process struct {
 	id        int
 	client    *leasehold.Client
 	clocks    *clocks
-	rate      float64 // rate of its clocks, where 1 is right
+	rate      float64 // rate of its clocks; 1 is exact
 	lease     time.Duration
 	shared    bool          // its locks have a shared lease
 	native    bool          // its layout is native
@@ -28,15 +28,15 @@ type process struct {
 	own   map[string]*operation // the client's own operations, by their description; guarded by checker.mu
 	begun int                   // number of commits; guarded by checker.mu
 
-	accepted bool // DynamoDB has answered it; guarded by checker.mu
+	accepted bool // DynamoDB has accepted its credentials; guarded by checker.mu
 
 	mu        sync.Mutex
-	cutTil    time.Time // partitioned until then, or until the network is mended
+	cutTil    time.Time // end of its partition, unless the network is mended earlier
 	asleepTil time.Time
-	outTil    time.Time // until then DynamoDB answers that it is unavailable
+	outTil    time.Time // end of the time in which DynamoDB answers that it is unavailable
 	pausedTil time.Time
 	drewAt    time.Time
-	draws     map[string]int    // how many random numbers were drawn at one instant, by their purpose
+	draws     map[string]int    // number of random numbers drawn at the instant drewAt, by purpose
 	workers   map[string]string // the worker on whose behalf a goroutine works, by goroutine; empty if there is none
 	lastAsked map[string]asking // the last request of each goroutine
 	dead      bool
@@ -74,7 +74,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	}
 	cfg.OnEvent = c.onEvent
 	c.shared, c.native, c.wallBound = cfg.SharedLease, cfg.Layout == nil, cfg.MaxSkew
-	// The rates of two clocks together stay within the margin of a tenth.
+	// Together, the errors of two clock rates stay within the margin of a tenth.
 	c.rate = 1 + (rng.Float64()-0.5)*0.08
 	c.clocks = &clocks{rate: c.rate, began: time.Now()}
 	c.clocks.setWall(c.rightWall(drawn(c.seed, "wall", id)))
@@ -132,7 +132,7 @@ func (c *process) work(r *worker, section func(*worker)) {
 	}
 }
 
-// try returns the option with which the process tries to acquire: half of the processes
+// try returns the option with which the process tries to acquire. Half of the processes
 // observe holders that appear dead.
 func (c *process) try() leasehold.AcquireOption {
 	if c.id%2 == 0 {
@@ -145,7 +145,7 @@ func (c *process) rest(r *worker, ms int) {
 	time.Sleep(upTo(r, time.Duration(ms)*time.Millisecond))
 	for d := c.isPaused(); d > 0; d = c.isPaused() {
 		time.Sleep(d)
-		time.Sleep(upTo(r, time.Millisecond)) // others of its goroutines continue as well
+		time.Sleep(upTo(r, time.Millisecond)) // other goroutines of the process continue as well
 	}
 }
 

@@ -10,16 +10,17 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Clients wait in the record's queue. Some die there, or leave it, and a client that
-// overwrites a record erases its queue.
+// Clients wait in the record's queue. Some die while they wait, and some leave the queue. A
+// client that overwrites a record erases its queue.
 func TestSimulationOfQueues(t *testing.T) { forSeeds(t, worldSeeds, likewise(lines)) }
 
 func lines(seed uint64) world {
 	return world{shared: seed%5 == 0}
 }
 
-// The record's advice about its queue is wrong: whether the key was handed over, until when
-// the queue is suspended, and which clients wait. It is only advice, so all promises hold.
+// The record's hints about its queue are wrong: whether the key was handed over, until when
+// the queue is suspended, and which clients wait. These are only hints, so all promises
+// hold.
 func TestSimulationOfWrongAdviceOnQueues(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
@@ -40,7 +41,7 @@ func adviseWrongly(_ *testing.T, s *run, r *worker) {
 			changes["handed"] = lab.Str("1")
 		case 1:
 			changes["handed"] = nil
-		case 2: // in the past, for a while, or further ahead than clients accept
+		case 2: // the time is in the past, a while ahead, or further ahead than clients accept
 			until := time.Now().Add(upTo(r, 9*usualLease) - usualLease)
 			changes["noQueueUntil"] = &types.AttributeValueMemberN{Value: strconv.FormatInt(until.UnixMilli(), 10)}
 		case 3:

@@ -18,17 +18,17 @@ import (
 )
 
 // In every world AWS refuses one process, or all of them, for a while: credentials have
-// expired or are unknown, or access is denied. Promise 11 of docs/guarantees.md is checked
-// for every wait: a refusal ends no wait of a client that was accepted before.
+// expired or are unknown, or access is denied. Every wait is checked for promise 11 of
+// docs/guarantees.md: if the client was accepted before, a refusal does not end its wait.
 
 const (
-	refusalWindow = 5 * time.Second // at most one refusal of a process begins in it, and one of all processes
+	refusalWindow = 5 * time.Second // in each window, at most one refusal of a process and one of all processes begin
 	briefRefusal  = time.Second / 3
 	longRefusal   = 5 * time.Second // longer than the usual lease
 )
 
-// refusal returns how AWS refuses the process at an instant, or none if it does not, and
-// the name of the refusal.
+// refusal returns how AWS refuses the process at the given instant, and the name of the
+// refusal. It returns none if AWS does not refuse the process.
 func (c *process) refusal(at time.Time) (what fault, name string) {
 	since := at.Sub(c.began)
 	for _, who := range []string{fmt.Sprint("process ", c.id), "everybody"} {
@@ -84,15 +84,15 @@ func isRefusal(err error) (refusal, denied bool) {
 	return false, false
 }
 
-// wait is a call that may wait. A denial may end it until DynamoDB has answered a request
-// of the wait for the key.
+// wait is a call that may wait. A denial may end the wait until DynamoDB has answered a
+// request that the wait has sent for the key.
 type wait struct { // checker.mu guards it
 	answered map[string]bool
 
-	// The state at the last refusal. A request that undoes something before the wait ends
-	// is answered too.
+	// The state at the last refusal. It is kept because requests that undo something before
+	// the wait ends are answered too.
 	answeredBefore map[string]bool
-	acceptedBefore bool // the process was accepted before
+	acceptedBefore bool // DynamoDB had accepted the process before the refusal
 }
 
 type waitKey struct{}
@@ -102,8 +102,8 @@ func mayWait(ctx context.Context) context.Context {
 	return context.WithValue(ctx, waitKey{}, &wait{answered: map[string]bool{}})
 }
 
-// heardOf records what a reply proves: the credentials of the process are valid, and the
-// wait that sent the request has been answered.
+// heardOf records what a reply proves: that the credentials of the process are valid, or
+// that the wait that sent the request has been answered.
 func (c *process) heardOf(ctx context.Context, sent *request, res *http.Response) {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -150,7 +150,7 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	refusal, denied := isRefusal(err)
 	w, _ := ctx.Value(waitKey{}).(*wait)
 	if !refusal || w == nil || ctx.Err() != nil || errors.Is(err, leasehold.ErrClosed) || strings.Contains(err.Error(), "gave up after") {
-		return // NoWait gives up after ten seconds
+		return // NoWait gives up after ten seconds, and that error is not checked
 	}
 	op := (*leasehold.OpError)(nil)
 	c.checker.mu.Lock()
@@ -163,8 +163,8 @@ func (c *process) gaveUp(ctx context.Context, err error) {
 	}
 }
 
-// expired checks a lock that was lost because no renewal succeeded. Without other faults
-// the reason can only be a refusal that lasted too long.
+// expired checks a lock that was lost because no renewal succeeded. Since there are no
+// other faults, the reason can only be a refusal that lasted too long.
 func (c *process) expired(lost *leasehold.LostError) {
 	const retried = 1500 * time.Millisecond // the longest pause between renewals, and a round trip
 	for ago := time.Duration(0); ago < retried; ago += briefRefusal / 4 {
@@ -175,7 +175,8 @@ func (c *process) expired(lost *leasehold.LostError) {
 	c.violated("18: process %d has lost %v, which it could have renewed: %v", c.id, lost.Key, lost)
 }
 
-// refused returns how AWS refuses a request of the process now, or none if it does not.
+// refused returns how AWS refuses a request of the process now. It returns none if AWS does
+// not refuse the request.
 func (c *process) refused() fault {
 	what, name := c.refusal(time.Now())
 	if what == none || !c.happens(what, name) {
@@ -212,7 +213,7 @@ func (c *process) holdsThroughRefusals(r *worker) {
 	c.releases(r, lock)
 }
 
-func TestSimulationCatchesWaitThatRefusalEnds(t *testing.T) {
+func TestSimulationCatchesWaitEndedByRefusal(t *testing.T) {
 	areFound(t, 100,
 		broken{"a wait that ends by refused credentials", []string{"invariant 18: a wait"}, misreading("ExpiredTokenException")},
 		broken{"a wait that ends by a denial", []string{"invariant 18: a wait"}, misreading("AccessDeniedException")},

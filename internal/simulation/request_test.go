@@ -43,9 +43,9 @@ func newRequest(by *process, call lab.Call) *request {
 	case call.Releases():
 		r.manner, r.givesUp = releases, true
 	case call.Grants() && !bytes.Contains(call.Body, []byte(" OR (")):
-		// Requests for a session's row, and for a record that must exist, have this
-		// description too. Faults are drawn from the description, so a change would change
-		// all seeds.
+		// Requests for a session's row, and requests for a record that must exist, also get
+		// this description. Faults are drawn from the description, so changing it would
+		// change all seeds.
 		r.manner, r.givesUp = handsOver, call.HandsOver()
 	case call.Grants():
 		r.manner = grants
@@ -55,8 +55,8 @@ func newRequest(by *process, call lab.Call) *request {
 	return r
 }
 
-// asks returns the operation and the keys of a request, without random parts. The length
-// distinguishes two requests of one instant.
+// asks returns the operation and the keys of a request, without random parts. The length of
+// the body distinguishes two requests at the same instant.
 func (r *request) asks() string {
 	manner := r.manner
 	if manner == renews {

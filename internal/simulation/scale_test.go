@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// worlds are all simulations by the names of their tests. For each there is a number of
-// seeds, run in one of so many rounds of TestSimulationAtScale.
+// worlds lists all simulations by the names of their tests. TestSimulationAtScale runs each
+// in one of every so many rounds, with the given number of seeds.
 var worlds = []struct {
 	test         string
 	seeds, every uint64
@@ -50,7 +50,7 @@ var worlds = []struct {
 	{"TestSimulationOfWallClocksThatAreSet", 1, 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfBoundedClocks", 2, 1, likewise(boundedClocks(1))},
 	{"TestSimulationOfQueuesAndBoundedClocks", 1, 1, likewise(vouchedLines)},
-	{"TestSimulationOfClosingAmongWorkDoneOnce", 1, 1, likewise(onceBeforeClose)},
+	{"TestSimulationOfClosingDuringWorkDoneOnce", 1, 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfBoundedClocksAndWorkDoneOnce", 1, 1, likewise(vouchedOnce)},
 	{"TestSimulationOfRefusals", 1, 1, simulateRefusals},
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
@@ -58,9 +58,9 @@ var worlds = []struct {
 
 // TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED operations have
 // met a fault, for LEASEHOLD_FOR, or until it is interrupted. The seeds start at
-// LEASEHOLD_FIRST, or at the time of day, so that they are new. A seed needs a thread to
-// itself, so the test starts a process for each processor, called a lane. Lanes take turns
-// at rounds.
+// LEASEHOLD_FIRST. By default they start at the time of day, so that they are new. A seed
+// needs a thread to itself, so the test starts one process for each processor, called a
+// lane. The lanes share the rounds in turn.
 func TestSimulationAtScale(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)
@@ -97,8 +97,8 @@ func TestSimulationAtScale(t *testing.T) {
 	}
 }
 
-// inLanes runs rounds until so many operations have met a fault, a lane has failed, or
-// ctx ends.
+// inLanes runs rounds until the wanted number of operations have met a fault, a lane has
+// failed, or ctx ends.
 func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -157,8 +157,8 @@ func inLanes(ctx context.Context, t *testing.T, first uint64, wanted int) *tally
 	return all
 }
 
-// runLane runs rounds until one fails or the lane is ended, and prints its totals after
-// each.
+// runLane runs rounds until one fails or the lane is ended. After each round it prints its
+// totals.
 func runLane(t *testing.T, lane string) {
 	var i, of uint64
 	if _, err := fmt.Sscanf(lane, "%d/%d", &i, &of); err != nil {

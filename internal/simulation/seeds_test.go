@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	lockSeeds   = 200 // at scale there are more, as of other worlds
+	lockSeeds   = 200 // seeds of TestSimulation; at scale there are more
 	recipeSeeds = 30  // seeds of each recipe
 )
 
-// tests runs each seed alone and on one thread, so that it is the same in every run. The
-// race detector makes the scheduler pick goroutines at random anyway, so there it may use
-// more threads.
+// tests runs each seed on its own and on one thread, so that it is the same in every run.
+// Under the race detector it may use more threads, because the detector makes the scheduler
+// pick goroutines at random anyway.
 type tests struct{ *testing.M }
 
 func (m tests) Run() int {
@@ -35,11 +35,11 @@ func (m tests) Run() int {
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(tests{m}) }
 
-// simulation runs a seed. watched has the hooks of the test; the rest of the world is the
-// simulation's own.
+// simulation runs a seed. The hooks and the choice of faults come from watched; the
+// simulation itself defines the rest of the world.
 type simulation func(t *testing.T, seed uint64, watched world)
 
-// forSeeds runs a simulation for as many seeds as LEASEHOLD_SEEDS says, or for count.
+// forSeeds runs a simulation for LEASEHOLD_SEEDS seeds, or for count seeds by default.
 func forSeeds(t *testing.T, count uint64, run simulation) {
 	first := uint64(1)
 	if s := os.Getenv("LEASEHOLD_SEEDS"); s != "" {
@@ -69,7 +69,7 @@ func forSeeds(t *testing.T, count uint64, run simulation) {
 	wg.Wait()
 }
 
-// reportShrunk reports the fewest faults with which a seed fails.
+// reportShrunk reports a minimal set of faults with which a seed fails.
 func reportShrunk(t *testing.T, seed uint64, run simulation) {
 	s := shrink(t, seed, run, world{only: planned()})
 	if s.problem == "" {

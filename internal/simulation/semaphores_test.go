@@ -34,9 +34,9 @@ func acquirePermit(ctx context.Context, c *leasehold.Client, keys []leasehold.Ke
 // sharer is a process that uses permits.
 type sharer struct {
 	*process
-	n     int // number of permits that it counts
+	n     int // number of permits that the process uses
 	take  permitManners
-	alone bool // it has one goroutine
+	alone bool // the process has only one goroutine
 }
 
 func simulateSemaphore(t *testing.T, seed uint64, plan world, take permitManners) {
@@ -85,8 +85,8 @@ func (p *sharer) section(r *worker) {
 	first := r.IntN(p.n)
 	lock, err := p.take(asked, p.client, slices.Concat(permits[first:p.n], permits[:first]), opts...)
 	over()
-	// A permit that is granted at the instant at which its wait ends is released at once,
-	// on another goroutine.
+	// If a permit is granted at the instant at which the wait ends, another goroutine
+	// releases it at once.
 	time.Sleep(time.Microsecond)
 	if held := len(p.client.Held()); p.alone && (err != nil && held > 0 || held > 1) {
 		p.violated("13: process %d asked for one permit and holds %d: %v", p.id, held, err)
@@ -111,8 +111,8 @@ func (p *sharer) section(r *worker) {
 	}
 }
 
-// checkPermitsLiveness acquires every permit after the faults have stopped: each within a
-// lease, two longest polls and a round trip.
+// checkPermitsLiveness acquires every permit after the faults have stopped. Each must be
+// granted within a lease, two longest polls and a round trip.
 func (s *run) checkPermitsLiveness(seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for i := range permits {

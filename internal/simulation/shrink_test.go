@@ -15,16 +15,16 @@ type shrunk struct {
 	history []string
 }
 
-// shrink leaves out faults of a seed as long as it breaks the same invariant: first halves
-// of them, then smaller and smaller parts (Zeller and Hildebrandt, "Simplifying and
-// Isolating Failure-Inducing Input", 2002). The result fails, and would not without any one
-// of its faults.
+// shrink leaves out faults of a seed as long as the seed breaks the same invariant. It
+// first leaves out halves, then smaller and smaller parts (Zeller and Hildebrandt,
+// "Simplifying and Isolating Failure-Inducing Input", 2002). The result fails, and would
+// not fail without any one of its faults.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
 		plan.report = func(problem string) { s.problem = problem }
 		plan.told = func(lines []string) { s.history = lines }
-		plan.injected = func(faults []injected) { // a lasting fault is reported again and again
+		plan.injected = func(faults []injected) { // a lasting fault is reported repeatedly
 			for _, f := range faults {
 				if !slices.ContainsFunc(s.faults, func(o injected) bool { return o.id == f.id }) {
 					s.faults = append(s.faults, f)
@@ -45,10 +45,11 @@ func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan 
 		size := (len(left) + parts - 1) / parts
 		cut := false
 		for from := 0; from < len(left); from += size {
-			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // nil would mean all
+			rest := append(append([]string{}, left[:from]...), left[min(from+size, len(left)):]...) // not nil, which would mean all faults
 			if s := try(rest); s.problem == invariant || strings.HasPrefix(s.problem, invariant+":") {
 				best, cut = s, true
-				// A fault that did not happen without the others is not needed either.
+				// If a fault happens only together with the faults left out, it is not
+				// needed either.
 				left = slices.DeleteFunc(rest, func(id string) bool { return !slices.Contains(idsOf(s.faults), id) })
 				break
 			}
@@ -75,8 +76,8 @@ func idsOf(faults []injected) []string {
 	return ids
 }
 
-// A plan of a few faults shows the cause of a failure. It must fail, need each of its
-// faults, and be repeatable.
+// A plan with a few faults shows the cause of a failure. The plan must fail, need each of
+// its faults, and be repeatable.
 func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	twice := tampered(newTokenEveryTime, simulate)
 	seed, s := uint64(0), shrunk{}
@@ -85,7 +86,7 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 		s = shrink(t, seed, twice, world{})
 	}
 	t.Logf("seed %d: %d faults of %d: %v\n%s", seed, len(s.faults), s.before, s.faults, s.problem)
-	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 { // one lost reply, and a few that bring two processes together
+	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 { // expected are one lost reply and a few faults that bring two processes together
 		t.Errorf("%d faults are left of %d", len(s.faults), s.before)
 	}
 	needed := idsOf(s.faults)

@@ -2,13 +2,13 @@ package simulation
 
 import "time"
 
-// seenBy identifies what a process has seen.
+// seenBy identifies a version that a process has seen.
 type seenBy struct {
 	process int
 	version string
 }
 
-// sees records that a reply shows the process a version. The caller must hold c.mu.
+// sees records that a reply shows a version to a process. The caller must hold c.mu.
 func (c *checker) sees(by *process, version string) {
 	this := seenBy{by.id, version}
 	if _, ok := c.seen[this]; !ok && version != "" {
@@ -16,8 +16,9 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns how long, by its clock, the process that sent r had known a version by
-// then. It returns false if it had not seen the version. The caller must hold c.mu.
+// watched returns for how long the sender of r had known a version when it sent r, by its
+// own clock. It returns false if the sender had not seen the version. The caller must hold
+// c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]
 	return time.Duration(float64(r.at.Sub(first)) * r.by.rate), ok

@@ -18,9 +18,9 @@ import (
 // wallSkew is the bound that clients assume for the difference of their wall clocks.
 const wallSkew = 300 * time.Millisecond
 
-// The layouts with an expiry time, on networks as bad as all others. No client trusts its
-// lock longer than until the expiry less the declared skew, and no two clients at a time;
-// free locks and dead holders' locks are granted in time.
+// Layouts with an expiry time are simulated on networks as bad as all others. No client
+// trusts its lock beyond the expiry less the declared skew, and no two clients trust it at
+// the same time. Free locks and the locks of dead holders are granted in time.
 func TestSimulationOfLayoutsWithExpiry(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -83,8 +83,8 @@ func TestSimulationOfSkewedClocks(t *testing.T) {
 	forSeeds(t, worldSeeds, skewedBy(wallSkew*9/10))
 }
 
-// skewedBy returns the simulation of a layout with an expiry time in milliseconds, on
-// machines whose clocks differ by at most skew.
+// skewedBy returns the simulation of layouts with an expiry time, on machines whose clocks
+// differ by at most skew.
 func skewedBy(skew time.Duration) simulation {
 	return func(t *testing.T, seed uint64, watched world) {
 		watched.skew = skew
@@ -111,8 +111,8 @@ func (c *process) rightWall(rng *rand.Rand) time.Duration {
 	return upTo(rng, skew).Truncate(time.Millisecond) - skew/2
 }
 
-// setWall sets the wall clock of the process: right, or, in layouts without an expiry time,
-// wrong by up to ten seconds or a day.
+// setWall sets the wall clock of the process right. In layouts without an expiry time it
+// may instead set it wrong, by up to ten seconds or a day.
 func (c *process) setWall(r *worker) {
 	ahead := c.rightWall(r.Rand)
 	if !c.clocked && c.plan.wall == nil && r.IntN(2) == 0 {
@@ -124,8 +124,9 @@ func (c *process) setWall(r *worker) {
 	}
 }
 
-// In layouts without an expiry time, wall clocks are set while processes run: some tries
-// use them to see which holder appears dead. All promises hold.
+// In layouts without an expiry time, wall clocks are set while processes run. Some calls
+// that try to acquire use these clocks to see whether a holder appears dead. All promises
+// hold.
 func TestSimulationOfWallClocksThatAreSet(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wallClocksAreSet))
 }
@@ -172,7 +173,7 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	case ended-began >= lock.Record().Lease: // not repeated after that, as the machine may have been suspended
+	case ended-began >= lock.Record().Lease: // after its lease a release is not repeated, because the machine may have been suspended
 	default:
 		c.violated("0: release: %v", err)
 	}

@@ -23,11 +23,11 @@ type world struct {
 	keeps         bool                                     // no client deletes records on release
 	leases        []time.Duration                          // leases of the clients by id; empty for usualLease
 	net           troubles                                 // faults besides those of every network
-	skew          time.Duration                            // how far two wall clocks may differ
-	wall          func(*process, *rand.Rand) time.Duration // returns how far a wall clock is ahead; nil to use skew, or a little
-	refusalsAlone bool                                     // refusals for a while are the only faults
+	skew          time.Duration                            // greatest difference between two wall clocks
+	wall          func(*process, *rand.Rand) time.Duration // returns how far ahead a wall clock is; nil to use skew or a small default
+	refusalsAlone bool                                     // temporary refusals are the only faults
 	believes      bool                                     // trust may outlast the lease, in an outage
-	hears         time.Duration                            // time in which holders learn of a break, once faults have stopped; 0 if some do not
+	hears         time.Duration                            // time within which holders learn of a break once faults have stopped; 0 if some holders may not learn of it
 	forgets       bool                                     // clients remember only keys that they are observing
 	config        func(*leasehold.Config, *rand.Rand)
 	work          func(*process, *worker)               // the work of each goroutine; nil for section
@@ -111,8 +111,8 @@ func simulate(t *testing.T, seed uint64, plan world) {
 			}
 		}
 		if plan.shared {
-			// A late grant under a live session blocks others for the hour in its record,
-			// but not once the session's client is closed.
+			// A late grant under a live session blocks others for the hour in its record.
+			// Once the session's client is closed, it does not block them.
 			closeAll()
 		}
 		s.checkLiveness(t, seed)

@@ -31,13 +31,13 @@ import (
 // the queue, or "-". A record is its version, its grant, held or free, and its queue;
 // "-" means no record.
 type writes struct {
-	lines map[string][]string     // by key
-	logs  map[string]int          // length of each log
+	lines map[string][]string     // lines of the history, by key
+	logs  map[string]int          // length of each log, by key
 	asks  map[*request][]ask      // the operations in each request
 	names map[string]string       // names of random ids
 	trust map[*belief]bool        // current beliefs, according to the history
 	known map[[2]string]bool      // attempts that were recorded, by key
-	last  map[string]attributeMap // the records as the table has them
+	last  map[string]attributeMap // records as they are in the table, by key
 }
 
 // ask is one operation of a request, on one key.
@@ -58,7 +58,7 @@ func (w *writes) enter(key, format string, args ...any) {
 	w.lines[key] = append(w.lines[key], fmt.Sprintf(format, args...))
 }
 
-// name returns a short name that is the same in every run of a seed.
+// name returns a short name for a random id. The name is the same in every run of a seed.
 func (w *writes) name(id string) string {
 	if w.names[id] == "" {
 		w.names[id] = "#" + strconv.Itoa(len(w.names)+1)
@@ -95,7 +95,7 @@ func (c *checker) wrote(r *request) {
 	w.asks[r] = asks
 	for _, a := range asks {
 		c.doubted(a.key)
-		if this := [2]string{a.key, a.attempt}; !w.known[this] { // otherwise the request repeats a transaction under its token
+		if this := [2]string{a.key, a.attempt}; !w.known[this] { // a known attempt repeats a transaction under its token
 			w.known[this] = true
 			w.enter(a.key, "sends %d %s %s %s %s %s%s", r.by.id, w.name(a.attempt), a.kind, a.lease, a.place, a.entry, w.namesOf(a.grants))
 		}
@@ -125,7 +125,7 @@ func (c *checker) met(r *request, res *http.Response) {
 			switch {
 			case fate == "applied" && a.kind == "guard" && w.logs[a.key] == logged,
 				fate == "applied" && a.kind != "guard" && (now.text("recordVersionNumber") == before.text("recordVersionNumber")):
-				continue // repeats a transaction under its token
+				continue // the request repeats a transaction under its token
 			}
 		}
 		w.enter(a.key, "meets %s %s %s", w.name(a.attempt), fate, w.record(now))
@@ -154,7 +154,7 @@ func (c *checker) heard(r *request, status int, body []byte) {
 	}
 }
 
-// trusted records a belief. The caller must hold c.mu.
+// trusted records that a process begins to trust a grant. The caller must hold c.mu.
 func (c *checker) trusted(b *belief) {
 	if c.writes == nil {
 		return
@@ -175,7 +175,8 @@ func (c *checker) doubted(key string) {
 	}
 }
 
-// failed reports whether a condition failed: in a transaction, the condition of the item at index.
+// failed reports whether a condition failed. In a transaction this is the condition of the
+// item at index.
 func failed(res *http.Response, index int) bool {
 	body, err := io.ReadAll(res.Body)
 	if err != nil {
@@ -216,7 +217,7 @@ func (c *checker) asksOf(r *request) (asks []ask) {
 		return asks
 	}
 	kind, ok := map[string]string{"GetItem": "read", "UpdateItem": ""}[r.Op]
-	if !ok { // a caller's read under the lock
+	if !ok { // the request is a caller's read under the lock
 		return nil
 	}
 	for _, key := range r.keys {
@@ -240,7 +241,7 @@ var (
 	isNew   = regexp.MustCompile(`contains\((#\w+), (:\w+)\)`)
 )
 
-// value returns the value that an attribute is set to, or has in the condition.
+// value returns the value to which an expression sets or compares the named attribute.
 func (s spelled) value(in *regexp.Regexp, text, name string) map[string]any {
 	for _, m := range in.FindAllStringSubmatch(text, -1) {
 		if s.ExpressionAttributeNames[m[1]] == name {

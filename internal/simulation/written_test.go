@@ -9,7 +9,7 @@ import (
 
 // TestWritesAreHandedToTheModels writes the histories of seeds to the file that
 // LEASEHOLD_WRITES names, so that proof/spec can check them against the models. With
-// LEASEHOLD_BROKEN they are the histories of a variant that is broken on purpose.
+// LEASEHOLD_BROKEN it writes the histories of a variant that is broken on purpose.
 func TestWritesAreHandedToTheModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {
@@ -35,7 +35,7 @@ func TestWritesAreHandedToTheModels(t *testing.T) {
 			}
 		}
 		if name != "" {
-			w.report = func(string) {} // the models find the violations
+			w.report = func(string) {} // nothing is reported: the models find the violations
 		}
 		run(t, seed, w)
 	})
@@ -47,8 +47,9 @@ func TestWritesAreHandedToTheModels(t *testing.T) {
 	}
 }
 
-// written runs the world whose histories are checked against the models: every other seed
-// has queues. Sessions have a model of their own, and the models delete no records.
+// written runs the world whose histories are checked against the models. In every other
+// seed clients wait in queues. Sessions are left out because they have a model of their
+// own. Clients delete no records, because the models do not.
 func written(t *testing.T, seed uint64, w world) {
 	likewise(func(seed uint64) world {
 		var plan world
@@ -61,8 +62,8 @@ func written(t *testing.T, seed uint64, w world) {
 	})(t, seed, w)
 }
 
-// brokenWrites are variants whose histories the models must refuse: requests that lack a
-// rule, and wrong clocks.
+// brokenWrites are variants whose histories the models must refuse. Their requests lack a
+// rule, or their clocks are wrong.
 var brokenWrites = map[string]simulation{
 	"a guard on the owner alone":                tampered(guardOnOwnerAlone, written),
 	"a new token for every request":             tampered(newTokenEveryTime, written),

@@ -18,15 +18,15 @@ import (
 	"testing"
 )
 
-// mayOverflow lists the files that may add and multiply durations themselves, with the reason.
-// A folder means all its files.
+// mayOverflow lists the files that may add and multiply durations themselves, with the
+// reason. A folder stands for all its files.
 var mayOverflow = map[string]string{
 	"internal/durations/durations.go": "it is the arithmetic that saturates",
 }
 
-// A lease of 98 years times three is negative. So each sum, difference and product of
-// durations is formed by package durations, except constants and the time between two readings
-// of one clock.
+// Three times a lease of 98 years overflows and is negative. So only package durations may
+// add, subtract or multiply durations. Constants and the time between two readings of one
+// clock are exceptions.
 func TestDurationArithmeticSaturates(t *testing.T) {
 	t.Chdir(root)
 	used := map[string]bool{}

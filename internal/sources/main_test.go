@@ -1,6 +1,6 @@
 package sources_test
 
-// root is the folder of the module. Each test runs there: paths are as a reader of the tree
-// has them. Every test goes there by t.Chdir. Go's test cache does not see a Chdir of
-// TestMain, and would show results of files that have changed since.
+// root is the folder of the module. Each test runs there, so that it shows paths as a
+// reader of the tree knows them. Every test goes there with t.Chdir. Go's test cache does
+// not notice a Chdir in TestMain, and would show results for files that have changed since.
 const root = "../.."

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// The simulation, and the tests of clocks that jump, set the clocks that the lock is given. It
-// must not read any other clock, not even in a new file.
+// The simulation and the tests of jumping clocks set the clocks that they give to the lock.
+// The lock must not read any other clock, not even in a new file.
 func TestLockPackagesReadWallClockOnlyWhereListed(t *testing.T) {
 	t.Chdir(root)
 	allowed := []string{
 		"client.go New",              // gives the machine its clock
-		"internal/hold/renew.go add", // measures a pause, by the monotonic reading
-		"record.go clockText",        // displays how long ago something was
+		"internal/hold/renew.go add", // measures a pause with the monotonic clock
+		"record.go clockText",        // displays how long ago an event was
 		"record.go MarshalJSON",
 		"internal/protocol/owner.go NewVersion", // displays when a version was made
 	}

@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// policy is the Content-Security-Policy of every answer: all content comes from this
-// server, nothing is inline, and no frame surrounds the page.
+// policy is the Content-Security-Policy of every answer. All content comes from this
+// server, nothing is inline, and no other page may show this page in a frame.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"form-action 'none'; base-uri 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
-// guard lets in requests with the token from this server's own pages. Open routes are the
-// same for every client and reveal nothing about the table.
+// guard lets in requests that have the token and come from this server's own pages. Open
+// routes are the same for every client and reveal nothing about the table.
 //
-// The token is in the fragment of the URL, which no browser sends, and then in the storage
-// of the page's origin, which includes the port. The page sends it in a header. A cookie
-// would go to every port of the host, and so to other users' servers.
+// The token is first in the fragment of the URL, which browsers do not send. After that it
+// is in the storage of the page's origin, which includes the port. The page sends it in a
+// header. A cookie would be sent to every port of the host, and so to other users' servers.
 //
 // If an attacker's DNS name points at this machine, the browser treats the attacker's page
-// as one of this server. So Host must be a name that no DNS server can give out.
+// as a page of this server. So Host must be a name that no DNS server can give out.
 type guard struct {
 	token  string
 	hosts  map[string]bool // names that Host may have besides addresses and localhost
@@ -66,13 +66,14 @@ func (g *guard) knows(hostPort string) bool {
 	if ip, err := netip.ParseAddr(host); err == nil {
 		return g.remote || ip.IsLoopback()
 	}
-	// Browsers ask no DNS for these. A page asks by the name of the server before this one.
+	// Browsers do not look up these names in DNS. A page may still use the name of the
+	// previous server.
 	return host == "localhost" || strings.HasSuffix(host, ".localhost") || g.hosts[host]
 }
 
 // isFromHere reports whether a request comes from a page of this server or from a typed
-// URL. A request that changes something must be JSON from such a page: no form can send
-// that.
+// URL. A request that changes something must be JSON and come from such a page. No form can
+// send JSON.
 func (g *guard) isFromHere(r *http.Request) bool {
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		// A link on another site may open the page, but not read anything.
@@ -95,6 +96,7 @@ func (g *guard) hasToken(r *http.Request) bool {
 }
 
 // isOpen reports whether a request is for a file of the page or for the server's proof.
+// These need no token.
 func isOpen(r *http.Request) bool {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		return false
@@ -106,7 +108,7 @@ func isOpen(r *http.Request) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// isToken takes as long for a wrong token as for the right one.
+// isToken reports whether s is the token. A wrong token takes as long as the right one.
 func (g *guard) isToken(s string) bool {
 	a, b := sha256.Sum256([]byte(s)), sha256.Sum256([]byte(g.token))
 	return subtle.ConstantTimeCompare(a[:], b[:]) == 1

@@ -18,13 +18,13 @@ const (
 // token gives a page access.
 var token = tokenFor(secret, named)
 
-// door is a guard with nothing but "inside" behind it.
+// door returns a guard whose only content is "inside".
 func door(remote bool) *guard {
 	inside := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = w.Write([]byte("inside")) })
 	return &guard{token: token, hosts: map[string]bool{"lock-server": true}, remote: remote, next: inside}
 }
 
-// knock sends a request to the guard, changed by each of how.
+// knock sends a request to the guard, after each function in how has changed it.
 func knock(g *guard, method, path string, how ...func(*http.Request)) *http.Response {
 	r := httptest.NewRequest(method, "http://"+here+path, strings.NewReader("{}"))
 	for _, h := range how {
@@ -51,7 +51,8 @@ func ours(r *http.Request) {
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
 }
 
-// Cookies go to every port of a host, and a query to histories and logs.
+// A cookie would go to every port of a host. A token in a query would end up in histories
+// and logs.
 func TestTokenIsReadOnlyFromHeader(t *testing.T) {
 	for name, how := range map[string]func(*http.Request){
 		"a cookie": header("Cookie", "leasehold-4711="+token+"; token="+token),

@@ -37,7 +37,7 @@ type bench struct {
 	stopped chan struct{}
 }
 
-// counted counts the requests of the page, and makes them fail.
+// counted counts the requests of the page. It can also delay them or make them fail.
 type counted struct {
 	Source
 
@@ -45,7 +45,7 @@ type counted struct {
 	pages int
 	units float64
 	err   error
-	hung  chan struct{} // while it is not nil, answers wait until it is closed
+	hung  chan struct{} // unless nil, answers wait until hung is closed
 }
 
 func (c *counted) Page(ctx context.Context, at *attempts.Walk) (Page, error) {
@@ -106,7 +106,7 @@ func (c *counted) answered(ctx context.Context) error {
 	}
 }
 
-// fail makes every request fail with err; nil ends that.
+// fail makes every request fail with err. After fail(nil) requests succeed again.
 func (c *counted) fail(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

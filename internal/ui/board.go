@@ -24,16 +24,16 @@ type board struct {
 	entries   map[protocol.Key]*entry
 	lastID    int
 	whole     bool                       // the table has been read to its end once
-	under     map[string]map[*entry]bool // locks by their session's id
+	under     map[string]map[*entry]bool // locks under a session, by the session's id
 	missing   map[string]liveness.Beat   // sessions without a row, by id
-	changed   map[*entry]bool            // not sent to the pages yet
-	gone      []*entry                   // those without a record, oldest first
+	changed   map[*entry]bool            // entries whose changes have not been sent to the pages yet
+	gone      []*entry                   // entries without a record, oldest first
 	forgotten time.Time                  // when the last key was removed from gone
 	broken    map[brokenGrant]string     // reasons of breaks through this page, until a read shows them
 	order     []brokenGrant              // the keys of broken, oldest first
 }
 
-// brokenGrant names a grant of a key.
+// brokenGrant names a grant of a key that was broken through this page.
 type brokenGrant struct {
 	key   protocol.Key
 	grant string
@@ -55,7 +55,7 @@ func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 	}
 }
 
-// see enters the result of a read of an item.
+// see enters the item that a read has returned.
 func (b *board) see(item protocol.Item, look liveness.Reading) {
 	found := holders.Read(b.proto, item)
 	e := b.entries[found.Key]
@@ -124,8 +124,8 @@ func (b *board) enter(e *entry, now Lock, events []Event) {
 	}
 }
 
-// touch notes that the number of locks under a session has changed: a dead session is shown
-// while it has locks.
+// touch notes that the number of locks under a session has changed. A dead session is shown
+// only while it has locks.
 func (b *board) touch(id string) {
 	if row := b.sessionRow(id); row != nil {
 		b.changed[row] = true
@@ -141,8 +141,8 @@ func (b *board) sessionRow(id string) *entry {
 	return b.entries[sharing.SessionKey(id)]
 }
 
-// over reports whether a session is dead and has no locks. Such a session is of no interest
-// to an operator or a waiter.
+// over reports whether a session is dead and has no locks. Neither an operator nor a waiter
+// needs to know about such a session.
 func (b *board) over(e *entry) bool {
 	return e.lock.Kind == holders.KindSession && len(b.under[sessionOf(e.lock.Key)]) == 0 &&
 		(e.lock.Holder == nil || e.lock.Holder.Beat.Dead)
@@ -181,7 +181,7 @@ func (b *board) judge(id string, look liveness.Reading) {
 	}
 	var session liveness.Beat
 	if e := b.sessionRow(id); e != nil && !e.lock.Gone && e.lock.Kind == holders.KindSession {
-		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // it has ended for good
+		session = liveness.Beat{Until: e.lock.Look.Answered, Dead: true} // the session has ended permanently
 		if e.lock.Holder != nil {
 			session = e.lock.Holder.Beat
 		}
@@ -239,8 +239,8 @@ func (b *board) wontBreak(g brokenGrant) {
 	b.order = slices.DeleteFunc(b.order, func(other brokenGrant) bool { return other == g })
 }
 
-// wasBroken returns a function that reports once whether a grant of key was broken through
-// this page, and why.
+// wasBroken returns a function that reports whether a grant of key was broken through this
+// page, and why. For each break it does so only once.
 func (b *board) wasBroken(key protocol.Key) func(grant string) (string, bool) {
 	return func(grant string) (string, bool) {
 		g := brokenGrant{key, grant}

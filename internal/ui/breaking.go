@@ -22,7 +22,7 @@ type shownGrant struct {
 	Dead    bool   `json:"dead,omitempty"` // shown as dead: the break is refused if the holder renews meanwhile
 }
 
-// breakRequest is the dialog's request.
+// breakRequest is the request that the break dialog sends.
 type breakRequest struct {
 	shownGrant
 	Typed  string `json:"typed"` // the key, repeated
@@ -36,7 +36,7 @@ type outcome struct {
 	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it is not the requested one
 }
 
-// check returns the problem of a request; empty if it is valid.
+// check describes the problem of a request; empty if the request is valid.
 func (b breakRequest) check() string {
 	switch {
 	case b.Key == "" || b.Grant == "" || b.Version == "":
@@ -57,7 +57,7 @@ func (g shownGrant) isIn(r leasehold.Record) bool {
 	return !r.Released && holders.GrantOf(r) == g.Grant && (!g.Dead || r.Version == g.Version)
 }
 
-// breakGrant serves the route of a break.
+// breakGrant serves the route by which a page breaks a grant.
 func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 	var asked breakRequest
 	if !decode(w, r, &asked) {
@@ -71,7 +71,8 @@ func (s *Server) breakGrant(w http.ResponseWriter, r *http.Request) {
 		answer(w, http.StatusBadRequest, outcome{Outcome: "refused", Message: problem})
 		return
 	}
-	// The break continues if the user closes the page: the request's context would end it.
+	// The break must continue if the user closes the page, but the request's context ends
+	// then.
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), breakLimit)
 	defer cancel()
 	status, out := s.tryBreak(ctx, asked)

@@ -51,11 +51,11 @@ type stage struct {
 	*testing.T
 	began   time.Time
 	layout  layout.Layout
-	skew    time.Duration // the MaxSkew of every client; zero if none sets it
+	skew    time.Duration // MaxSkew of every client; zero if no client sets it
 	proto   protocol.Protocol
-	db, far *dynamodb.Client // far is over the slow network
+	db, far *dynamodb.Client // far uses the slow network
 	send    *attempts.Sender
-	job     protocol.Key // the lock
+	job     protocol.Key // key of the lock
 }
 
 func newStage(t *testing.T, l layout.Layout, skew time.Duration) *stage {
@@ -96,10 +96,10 @@ type actor struct {
 	version string
 }
 
-// sessionID is the id of a client.
+// sessionID is the id of every actor's client.
 const sessionID = "abcdefghijklmnopqrstuvwxyz"
 
-// grant grants key to a new actor, under a session unless its id is "".
+// grant grants key to a new actor. The lock is under the given session unless the id is "".
 func (s *stage) grant(proto protocol.Protocol, key protocol.Key, session string) *actor {
 	s.Helper()
 	version, owner := protocol.NewVersion(), "host/"+sessionID
@@ -155,13 +155,13 @@ func (s *stage) damage(key protocol.Key) {
 // verdict is an observer's judgement of a holder.
 type verdict struct {
 	what string        // live, dead, free, damaged
-	at   time.Duration // since when the holder is dead, from the beginning
+	at   time.Duration // time since which the holder is dead, from the beginning of the test
 }
 
-// looksOn is an observer.
+// looksOn is an observer: it returns its verdict on the holder in a record.
 type looksOn func(s *stage, of leasehold.Record) verdict
 
-// told makes the errors that an observer returns.
+// told makes the errors of an observer.
 type told struct {
 	core.Errors
 	error error
@@ -278,8 +278,8 @@ func TestVerdictsOfWaiterCommandAndPageAgreeOnEachHolder(t *testing.T) {
 	every := clocked.Capabilities().LeaseStep
 	for name, course := range map[string]struct {
 		layout layout.Layout
-		play   func(s *stage) (then func()) // plays records before the observers begin and, by then, after that
-		want   []verdict                    // verdicts on the holders; at is the earliest time, two trips before the latest; zero allows any
+		play   func(s *stage) (then func()) // plays records before the observers begin; the returned function plays records after that
+		want   []verdict                    // verdicts on the holders; at is the earliest time, two trips before the latest; zero allows any time
 	}{
 		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", trip + lease}}},
 		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() {
@@ -361,7 +361,8 @@ func TestVerdictsAgreeOnEachHolderWithMaxSkew(t *testing.T) {
 	}
 }
 
-// giveOneAnswer runs the three observers and compares their verdicts on each holder.
+// giveOneAnswer runs the three observers, and checks that they give the same verdict on
+// each holder.
 func giveOneAnswer(t *testing.T, l layout.Layout, skew time.Duration, play func(s *stage) (then func()), wants []verdict) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newStage(t, l, skew)

@@ -4,7 +4,7 @@ import (
 	"time"
 )
 
-// These bound the history of one key: the newest entries are kept.
+// Limits for the history of one key. The newest entries are kept.
 const (
 	mostSpans  = 200
 	mostEvents = 500
@@ -16,19 +16,19 @@ type Span struct {
 	Grant    string
 	Owner    string
 	Token    int64
-	Value    string    // its data as text, which a leader sets
-	From, To time.Time // To is zero while the grant lasts
+	Value    string    // data of the grant as text; a leader sets it
+	From, To time.Time // beginning and end; To is zero while the grant lasts
 	Began    EventKind
 	Ended    EventKind
-	Before   string    // the grant that was taken over or handed over
-	DiedAt   time.Time // the end of its lease; zero unless the holder died
+	Before   string    // previous grant, if it was taken over or handed over
+	DiedAt   time.Time // time at which its lease ended; zero unless the holder died
 	Renewals int
 	Beats    []time.Time // the newest renewals
 }
 
 // History is the remembered history of a key since this server started.
 type History struct {
-	Since  time.Time // earlier grants and events have been forgotten; zero if none has
+	Since  time.Time // time before which grants and events have been forgotten; zero if none have been
 	Spans  []Span
 	Events []Event
 }
@@ -109,7 +109,8 @@ func (h *History) span(grant string) *Span {
 	return nil
 }
 
-// newest returns the last n. It copies them if there are more, so that the others are freed.
+// newest returns the last n elements. If there are more, it copies them so that the memory
+// of the others is freed.
 func newest[T any](all []T, n int) []T {
 	if len(all) <= n {
 		return all

@@ -12,8 +12,8 @@ import (
 // Holder is the holder of a lock as observed.
 type Holder struct {
 	Record protocol.Record // the record at the last read
-	Grant  string          // identifies the grant
-	Seen   time.Time       // the first sight of the grant
+	Grant  string          // identifier of the grant
+	Seen   time.Time       // time at which the grant was first seen
 	Beat   liveness.Beat
 }
 
@@ -31,13 +31,13 @@ type EventKind string
 // Values of EventKind.
 const (
 	EventSeen     EventKind = "seen"     // held when it was first read
-	EventGrant    EventKind = "grant"    // the key was free, or its previous holder was not seen
-	EventHandOver EventKind = "handover" // passed to another goroutine or command of the same owner
-	EventTakeover EventKind = "takeover" // from a holder whose lease had expired
+	EventGrant    EventKind = "grant"    // a grant on a key that was free, or whose previous holder was not seen
+	EventHandOver EventKind = "handover" // the holder passed the grant to another goroutine or command of the same owner
+	EventTakeover EventKind = "takeover" // a grant that replaced a holder whose lease had expired
 	EventDeath    EventKind = "death"    // the holder's lease has expired
-	EventBack     EventKind = "back"     // it was dead and renewed after all
+	EventBack     EventKind = "back"     // the holder appeared dead but has renewed
 	EventRelease  EventKind = "release"
-	EventGone     EventKind = "gone"  // ended between two reads that were far apart: the way was not seen
+	EventGone     EventKind = "gone"  // the grant ended between two reads that were far apart, so it is not known how
 	EventFreed    EventKind = "freed" // a dead holder's record was freed by an unknown client
 	EventBreak    EventKind = "break"
 	EventDeletion EventKind = "deletion"
@@ -54,15 +54,15 @@ type Event struct {
 	Owner  string
 	Token  int64
 	From   *Holder   // the previous holder of a takeover or hand-over
-	Died   time.Time // when the dead holder's lease ended, of a death or a takeover
-	By     string    // the operator of a break, if known
+	Died   time.Time // time at which the dead holder's lease ended, for a death or a takeover
+	By     string    // operator who broke the grant, if known
 	Reason string    // the reason of a break, or the problem of a damaged record
 }
 
 // observe returns the lock as a read shows it, and the events since the previous read.
-// before is nil at the first read. first means that the table has not been read to its end,
-// so a record may be older than it seems. broken returns the reason of a break through this
-// page; most layouts store the reasons of other breaks in the record.
+// before is nil at the first read. first means that the table has not yet been read to its
+// end, so a record may be older than it seems. broken returns the reason of a break through
+// this page. Most layouts store the reasons of other breaks in the record.
 func observe(before *Lock, found holders.Found, look liveness.Reading, by liveness.Rule, first bool, broken func(grant string) (reason string, ok bool)) (Lock, []Event) {
 	now := Lock{Found: found, Look: look}
 	c := &change{at: look.Answered, broken: broken, stored: found.Record.Broken}
@@ -80,7 +80,7 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 		}
 		now.Holder = &h
 		switch {
-		case !stayed: // see succession
+		case !stayed: // succession adds the event
 		case h.Beat.Dead && !wasDead:
 			c.add(EventDeath, h)
 		case wasDead && !h.Beat.Dead:
@@ -92,7 +92,7 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 	return now, c.events
 }
 
-// problemOf returns the problem of a damaged item; empty for any other item.
+// problemOf describes the problem of a damaged item; empty for any other item.
 func problemOf(l Lock) string {
 	if l.Damage == nil {
 		return ""
@@ -117,7 +117,7 @@ func vanished(before Lock, look liveness.Reading, broken func(string) (string, b
 type change struct {
 	at     time.Time
 	broken func(grant string) (reason string, ok bool)
-	stored *protocol.Broken // the last break in the record
+	stored *protocol.Broken // last break, as stored in the record
 	events []Event
 }
 
@@ -132,9 +132,9 @@ func (c *change) add(kind EventKind, h Holder) *Event {
 	return e
 }
 
-// died returns when the lease of a dead holder ended, as observed.
+// died returns the time at which the lease of a dead holder ended, as observed.
 func (c *change) died(h Holder) time.Time {
-	if h.Beat.Until.After(c.at) { // it ended early, as does a session that is marked dead
+	if h.Beat.Until.After(c.at) { // the lease ended early, for example because its session was marked dead
 		return c.at
 	}
 	return h.Beat.Until
@@ -153,9 +153,9 @@ func (c *change) byBreak(h Holder) bool {
 	return ok
 }
 
-// succession records how a grant ended and the next one began. If both happened between the
-// same two reads they may be one event: the key of an expired lease was taken over, or a
-// grant was handed over. Otherwise the key was free between them, and no read showed it.
+// succession records how one grant ended and the next began. If both happened between the
+// same two reads, they may be one event: the key of an expired lease was taken over, or a
+// grant was handed over. Otherwise the key was free between them, but no read showed that.
 func (c *change) succession(before *Lock, now Lock, first bool) {
 	var ended, from *Holder
 	began, how := now.Holder, EventGrant
@@ -192,14 +192,14 @@ func (c *change) succession(before *Lock, now Lock, first bool) {
 	}
 }
 
-// healthyFor returns how long after a read a holder that renews normally, four times a
-// lease, cannot have died and been taken over.
+// healthyFor returns the time after a read within which a holder that renews normally
+// cannot have died and been taken over. A holder normally renews four times a lease.
 func healthyFor(h Holder) time.Duration { return durations.Scale(h.Beat.Lease, 0.75) }
 
 // lapsed reports whether the lease of h had expired when next was granted, as far as reads
-// show. The times in the two versions decide, by the clocks of both holders, as the next
+// show. The times in the two versions decide, each by its holder's clock, because the next
 // holder saw the last renewal before this page did. Without such times the lease as
-// observed decides: after a long pause between two reads, h may have renewed and released
+// observed decides. After a long pause between two reads, h may have renewed and released
 // unseen.
 func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if h.Beat.Dead {
@@ -212,10 +212,10 @@ func (c *change) lapsed(h Holder, seen liveness.Reading, next Holder) bool {
 	if renewed.IsZero() || granted.IsZero() || h.Record.Session != "" {
 		return !c.at.Before(h.Beat.Until)
 	}
-	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // clocks differ a little
+	return granted.Sub(renewed) >= durations.Scale(h.Beat.Lease, 0.9) // allows for a small difference between the clocks
 }
 
-// conditions records events of the key that do not concern its holder.
+// conditions records events of the key that are not about its holder.
 func (c *change) conditions(before *Lock, now Lock) {
 	was := before != nil && before.Kind == holders.KindDamaged
 	switch {

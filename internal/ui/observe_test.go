@@ -15,7 +15,7 @@ import (
 
 const lease = 10 * time.Second
 
-// start is when the first read of these tests was answered.
+// start is the time at which the first read of these tests was answered.
 var start = time.Date(2026, 3, 4, 3, 12, 0, 0, time.UTC)
 
 func at(d time.Duration) liveness.Reading {
@@ -70,7 +70,7 @@ func TestObserveTurnsChangesIntoEvents(t *testing.T) {
 	a, a2, b := grant("a", "host/1", "v1", 1), grant("a", "host/1", "v2", 1), grant("b", "host/2", "v3", 2)
 	mine := grant("c", "host/1", "v4", 2)
 	stood, taken, early := a, b, b
-	stood.Version = versionAt(start.Add(-time.Second)) // the page saw it a second later
+	stood.Version = versionAt(start.Add(-time.Second)) // the page saw this version a second later
 	taken.Grant, early.Grant = versionAt(start.Add(lease-time.Second)), versionAt(start.Add(8*time.Second))
 	broken := &protocol.Broken{By: "operator", Reason: "stuck", Token: 1}
 	brokenFree := free()
@@ -108,7 +108,7 @@ func TestObserveTurnsChangesIntoEvents(t *testing.T) {
 	}
 }
 
-func TestKeyFirstSeenLaterWasGrantedInBetween(t *testing.T) {
+func TestKeyFirstSeenAfterFirstPassCountsAsGranted(t *testing.T) {
 	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, false, nobodyBroke)
 	if got := kinds(events); got != "grant a" {
 		t.Errorf("%q", got)
@@ -140,7 +140,7 @@ func TestLockStateFollowsRecordAndHolder(t *testing.T) {
 	full := liveness.Beat{Until: start.Add(lease), Lease: lease}
 	low := liveness.Beat{Until: start.Add(3 * time.Second), Lease: lease}
 	gone := liveness.Beat{Until: start, Lease: lease, Dead: true}
-	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // not read since
+	due := liveness.Beat{Until: start.Add(-time.Second), Lease: lease} // its lease has ended, and the key was not read since
 	for name, c := range map[string]struct {
 		lock Lock
 		want State
@@ -158,7 +158,7 @@ func TestLockStateFollowsRecordAndHolder(t *testing.T) {
 	}
 }
 
-func TestLockUnderSessionIsLiveIfSessionIs(t *testing.T) {
+func TestLockUnderSessionIsLiveWhileSessionIsLive(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)
@@ -226,7 +226,7 @@ func TestHistoryHasSpanForEachGrant(t *testing.T) {
 	}
 }
 
-func TestSpanOfDeadHolderDiesWhenItsLeaseEnds(t *testing.T) {
+func TestSpanOfDeadHolderRecordsWhenItsLeaseEnded(t *testing.T) {
 	a, b := grant("a", "host/1", versionAt(start), 1), grant(versionAt(start.Add(lease)), "host/2", "v3", 2)
 	for name, looks := range map[string][]struct {
 		after time.Duration

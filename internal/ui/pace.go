@@ -2,7 +2,7 @@ package ui
 
 import "time"
 
-// pace limits the read units per second that are read from the table.
+// pace limits how many read units per second are spent on the table.
 type pace struct {
 	rate  float64 // read units a second; zero stops all reads
 	next  time.Time
@@ -17,7 +17,7 @@ type spending struct {
 // meterFor is the period over which the displayed rate is measured.
 const meterFor = 10 * time.Second
 
-// spend enters the read units of a request.
+// spend enters the read units that a request has spent.
 func (p *pace) spend(units float64, now time.Time) {
 	p.forget(now)
 	p.spent = append(p.spent, spending{now, units})
@@ -29,19 +29,19 @@ func (p *pace) spend(units float64, now time.Time) {
 	}
 }
 
-// set changes the rate. Units spent at the old rate delay no request.
+// set changes the rate. Units that were spent at the old rate delay no request.
 func (p *pace) set(rate float64, now time.Time) {
 	p.rate, p.next = rate, now
 }
 
-// forget drops the units that were spent before the period.
+// forget drops the units that were spent before the measuring period.
 func (p *pace) forget(now time.Time) {
 	for len(p.spent) > 0 && now.Sub(p.spent[0].at) > meterFor {
 		p.spent = p.spent[1:]
 	}
 }
 
-// perSecond returns the average units per second over the period.
+// perSecond returns the average number of units per second over the measuring period.
 func (p *pace) perSecond(now, since time.Time) float64 {
 	p.forget(now)
 	var sum float64

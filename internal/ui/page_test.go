@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The page needs nothing from other servers.
+// The page loads nothing from other servers.
 func TestPageIsAsSmallAsDocumented(t *testing.T) {
 	total := 0
 	elsewhere := regexp.MustCompile(`(?i)(src|href|url|import|from)\s*[=(]?\s*["']?https?://`)

@@ -24,18 +24,19 @@ func NewName() string { return strings.ToLower(rand.Text()) + ".localhost" }
 // tokenFor returns the token that gives a page access to the server at host only.
 func tokenFor(secret, host string) string { return sign(secret, "page", host) }
 
-// proofFor returns the proof that the server at host has the secret now.
+// proofFor returns the proof that the server at host has the secret. The nonce shows that
+// the proof is new.
 func proofFor(secret, nonce, host string) string { return sign(secret, "server", nonce, host) }
 
-// sign returns the HMAC of words that contain no newline.
+// sign returns the HMAC of words. They must not contain a newline.
 func sign(secret string, words ...string) string {
 	mac := hmac.New(sha256.New, []byte(secret))
 	mac.Write([]byte(strings.Join(words, "\n")))
 	return hex.EncodeToString(mac.Sum(nil))
 }
 
-// who serves the open route by which a page finds out that this server has its secret, and
-// the server's name.
+// who serves the open route by which a page learns that this server has its secret, and
+// learns the server's name.
 func (s *Server) who(w http.ResponseWriter, r *http.Request) {
 	nonce := r.URL.Query().Get("nonce")
 	if b, err := hex.DecodeString(nonce); err != nil || len(b) != nonceLength {

@@ -20,8 +20,8 @@ func TestSecretsAndNamesAreLongAndUnique(t *testing.T) {
 	}
 }
 
-// Another program may get a token at the port of a server that has ended. That token opens
-// no later server with the same secret.
+// When a server has ended, another program may listen on its port and receive a token. That
+// token opens no later server with the same secret.
 func TestTokenGivesAccessToOneServer(t *testing.T) {
 	for name, other := range map[string]string{
 		"the next on its port":     tokenFor(secret, "the-next.localhost:4711"),
@@ -57,7 +57,8 @@ func TestServerProvesItsSecret(t *testing.T) {
 		if _, said := ask(two); said["proof"] == proofFor(secret, one, named) {
 			t.Error("the proof for one nonce is good for another")
 		}
-		// A nonce with the name of a server in it would produce the proof of that server.
+		// If a nonce could contain the name of a server, it would produce the proof of that
+		// server.
 		for _, nonce := range []string{"", "01", one + "01", one[2:] + "zz", one + "%0Aevil.localhost:1"} {
 			if status, said := ask(nonce); status != http.StatusBadRequest || said["proof"] != "" {
 				t.Errorf("nonce %q: %d %v", nonce, status, said)

@@ -12,22 +12,22 @@ import (
 )
 
 const (
-	mostSingles  = 25               // reads of single keys between two pages
-	longestRetry = 10 * time.Second // after a request that failed
-	tick         = time.Second      // between two statuses
+	mostSingles  = 25               // maximum number of reads of single keys between two pages
+	longestRetry = 10 * time.Second // longest pause after a request that failed
+	tick         = time.Second      // pause between two statuses
 	silence      = 3 * time.Second  // time without an answer that counts as trouble
 )
 
-// unanswered is the trouble of a request without an answer. It is constant: a page
-// announces each change.
+// unanswered is the trouble of a request that gets no answer. The text is constant, because
+// a page announces each change.
 const unanswered = "it does not answer"
 
 // scanner reads the table repeatedly, once for all pages, and sends the changes to them.
 // Its methods are safe for concurrent use.
 type scanner struct {
 	src     Source
-	every   time.Duration // between the starts of two passes
-	most    float64       // limit of the rate, in read units a second, that a page may set
+	every   time.Duration // time between the starts of two passes
+	most    float64       // highest rate that a page may set, in read units a second
 	explain func(error) string
 	clock   clock
 
@@ -39,14 +39,14 @@ type scanner struct {
 	read    int       // items read in the current pass
 	under   bool      // a pass is in progress
 	last    passView  // the last complete pass
-	asked   time.Time // when the request in flight was sent; zero if there is none
+	asked   time.Time // time at which the request in flight was sent; zero if there is none
 	heard   time.Time // when the last answer came
-	trouble string    // the last request's error; empty if it succeeded
+	trouble string    // error of the last request; empty if the request succeeded
 
 	wake chan struct{} // holds one signal: the rate has changed, or a page shows another lock
 }
 
-// passView is a pass over the table.
+// passView describes a pass over the table for the pages.
 type passView struct {
 	At     int64 `json:"at,omitempty"`
 	TookMs int64 `json:"tookMs"`
@@ -78,8 +78,8 @@ func (s *scanner) run(ctx context.Context) {
 	start := time.Now()
 	go s.tell(ctx)
 	var at attempts.Walk // position of the current pass
-	due := start         // the next pass
-	singles := 0         // reads of single keys since the last page
+	due := start         // start of the next pass
+	singles := 0         // number of reads of single keys since the last page
 	var retry time.Duration
 	for ctx.Err() == nil {
 		now := time.Now()
@@ -118,7 +118,7 @@ func (s *scanner) blocked(now time.Time) time.Duration {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.pace.rate <= 0 {
-		return time.Minute // until a page sets a rate
+		return time.Minute // a page that sets a rate ends this wait
 	}
 	return max(s.pace.next.Sub(now), 0)
 }
@@ -140,8 +140,8 @@ func (s *scanner) rouse() {
 	}
 }
 
-// single returns a key that is worth a read of its own: a key that a page shows or, if
-// there is none, a key whose holder's lease seems to have ended.
+// single returns a key that is worth a read of its own. This is a key that a page shows or,
+// if there is none, a key whose holder's lease seems to have ended.
 func (s *scanner) single(now time.Time) (key protocol.Key, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,10 +176,10 @@ func (s *scanner) lookAt(ctx context.Context, key protocol.Key) error {
 	return nil
 }
 
-// revived reports whether the session of a holder that was seen dead has been renewed
-// since. The holder's record does not show that.
+// revived reports whether a holder that was shown as dead has renewed its session since.
+// The holder's record does not show that.
 func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (bool, error) {
-	sharing, ok := s.board.proto.(protocol.Native) // never changes
+	sharing, ok := s.board.proto.(protocol.Native) // the protocol never changes, so no mutex is needed
 	if !ok {
 		return false, nil
 	}
@@ -196,8 +196,8 @@ func (s *scanner) revived(ctx context.Context, key protocol.Key, grant string) (
 	return !s.holder(key, grant).Beat.Dead, nil
 }
 
-// holder returns the last observed holder if it has the grant, and the zero Holder
-// otherwise.
+// holder returns the last observed holder of key if it has the grant. Otherwise it returns
+// the zero Holder.
 func (s *scanner) holder(key protocol.Key, grant string) Holder {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -237,8 +237,8 @@ func (s *scanner) page(ctx context.Context, at *attempts.Walk) error {
 	return nil
 }
 
-// ask makes a request. It notifies the pages when the request gets no answer, when it
-// fails, and when requests are answered again.
+// ask makes a request. It notifies the pages when the request gets no answer or fails, and
+// when requests are answered again.
 func (s *scanner) ask(request func() error) error {
 	s.mu.Lock()
 	s.asked = time.Now()

@@ -82,7 +82,7 @@ func TestHolderDiesAfterItsLeaseAndIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestHoldTimeOfDeadHolderEndsWithItsLease(t *testing.T) {
+func TestHoldTimeOfDeadHolderEndsWhenItsLeaseEnds(t *testing.T) {
 	const lease, dead = 4 * time.Second, 172 * time.Second
 	credited := func(t *testing.T, r rowView, most time.Duration) {
 		t.Helper()
@@ -137,7 +137,7 @@ func TestHoldTimeOfDeadHolderEndsWithItsLease(t *testing.T) {
 			lab.Elapse(dead)
 			b := serve(t, w, l)
 			lab.Elapse(time.Second)
-			credited(t, b.row("job"), lease+2*time.Second) // until the clock has certainly passed its expiry
+			credited(t, b.row("job"), lease+2*time.Second) // held until the clock has certainly passed the lock's expiry
 		})
 	})
 }
@@ -352,7 +352,7 @@ func TestScanReadsWholeTableDespiteSingleReads(t *testing.T) {
 	})
 }
 
-func TestPageShowsTroubleOfTableAndItsEnd(t *testing.T) {
+func TestPageShowsWhenTableTroubleBeginsAndEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
@@ -371,14 +371,14 @@ func TestPageShowsTroubleOfTableAndItsEnd(t *testing.T) {
 	})
 }
 
-func TestScanReportsTroubleAfterThreeSecondsOfSilence(t *testing.T) {
+func TestScanReportsTroubleAfterThreeSecondsWithoutReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
 		b.listen()
 		last := b.status.Answered
 		answer := b.source.hang()
-		lab.Elapse(silence + time.Second - 100*time.Millisecond) // a scan begins each second
+		lab.Elapse(silence + time.Second - 100*time.Millisecond) // a pass begins each second
 		b.listen()
 		if b.status.Trouble != "" {
 			t.Errorf("before three seconds: %+v", b.status)
@@ -403,14 +403,14 @@ func TestScanReportsTroubleAfterThreeSecondsOfSilence(t *testing.T) {
 	})
 }
 
-func TestHolderIsExpiringOnlyIfReadShowedIt(t *testing.T) {
+func TestHolderIsShownExpiringOnlyIfReadShowsIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
 		lab.Elapse(2 * time.Second)
 		answer := b.source.hang()
-		lab.Elapse(18 * time.Second) // more than two thirds of the lease
+		lab.Elapse(18 * time.Second) // more than two thirds of the lease without a renewal
 		if r := b.row("job"); r.State != Held {
 			t.Errorf("while nobody can look: %+v", r)
 		}
@@ -446,7 +446,7 @@ func TestLateAnswerShowsHolderAtTimeOfRequest(t *testing.T) {
 			want State
 		}{
 			{at(0, 0), Held},
-			{at(time.Second, 18*time.Second), Held}, // it may have renewed since
+			{at(time.Second, 18*time.Second), Held}, // the holder may have renewed since the request
 			{at(18*time.Second, 18*time.Second), Expiring},
 		} {
 			board.see(item, c.look)

@@ -27,21 +27,21 @@ const longestBody = 64 << 10
 //go:embed page
 var files embed.FS
 
-// Config configures a Server. All fields but Hosts are needed.
+// Config configures a Server. All fields except Hosts are required.
 type Config struct {
 	Source     Source
 	Layout     layout.Layout
 	Table      string        // the table's name as displayed
 	Location   string        // the table's Region, URL or file, as displayed
-	Secret     string        // source of the token and the proofs: see Token
+	Secret     string        // secret from which the token and the proofs are made: see Token
 	Name       string        // "host:port" of the page's URL; the host is NewName's, new for each server
-	Rate       float64       // read units a second, at most
-	Every      time.Duration // between the starts of two passes over the table
+	Rate       float64       // highest number of read units a second
+	Every      time.Duration // time between the starts of two passes over the table
 	AllowBreak bool          // the pages may break grants
 	Remote     bool          // requests may name any address, not only loopback
 	Hosts      []string      // names that requests may use, besides addresses and localhost
 	Explain    func(error) string
-	Broke      func(r leasehold.Record, reason string) // called after a break that has happened, or may have
+	Broke      func(r leasehold.Record, reason string) // called after a break that has happened or may have happened
 }
 
 // hello is the first message to a page.
@@ -67,7 +67,7 @@ type Server struct {
 	handler http.Handler
 }
 
-// New returns a server. It reads no table until Run is called.
+// New returns a server. The server does not read the table until Run is called.
 func New(cfg Config, proto protocol.Protocol, caps layout.Capabilities) (*Server, error) {
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -110,7 +110,7 @@ func (s *Server) Token() string { return tokenFor(s.cfg.Secret, s.cfg.Name) }
 // ServeHTTP implements http.Handler.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) { s.handler.ServeHTTP(w, r) }
 
-// Run reads the table until ctx ends. Then all streams end. It is called once.
+// Run reads the table until ctx ends. Then it ends all streams. It may be called only once.
 func (s *Server) Run(ctx context.Context) {
 	defer close(s.closing)
 	s.scan.run(ctx)
@@ -147,7 +147,7 @@ func (s *Server) show(w http.ResponseWriter, r *http.Request) {
 	answer(w, http.StatusOK, struct{}{})
 }
 
-// rate serves the route by which a page sets how fast the table may be read.
+// rate serves the route by which a page limits how fast the table is read.
 func (s *Server) rate(w http.ResponseWriter, r *http.Request) {
 	var asked struct{ Rate float64 }
 	if !decode(w, r, &asked) {
@@ -188,8 +188,8 @@ type shownRecord struct {
 	beatView
 }
 
-// shownNow returns a record as the break dialog shows it. The scanner has determined
-// whether the holder is dead and when it renewed.
+// shownNow returns a record as the break dialog shows it. Whether the holder is dead, and
+// when it renewed, is taken from the scanner.
 func (s *Server) shownNow(r leasehold.Record) shownRecord {
 	grant := holders.GrantOf(r)
 	h := s.scan.holder(r.Key, grant)

@@ -21,14 +21,14 @@ type Source interface {
 	// Page reads the next page of the table and advances at.
 	Page(ctx context.Context, at *attempts.Walk) (Page, error)
 
-	// Item reads one item. It returns nil if there is none.
+	// Item reads one item. It returns nil if the item does not exist.
 	Item(ctx context.Context, key protocol.Key) (item protocol.Item, units float64, err error)
 
 	// Record reads the record of a key.
 	Record(ctx context.Context, key protocol.Key) (leasehold.Record, error)
 
-	// Break frees the grant in r. With unrenewed, it does so only if the grant has not been
-	// renewed. The reason is stored if the layout supports that.
+	// Break frees the grant in r. If unrenewed is true, it does so only if the grant has
+	// not been renewed. The reason is stored if the layout supports that.
 	Break(ctx context.Context, r leasehold.Record, reason string, unrenewed bool) error
 }
 
@@ -42,8 +42,8 @@ type Page struct {
 // can be kept.
 const pageLimit = 250
 
-// Table is a Source on DynamoDB. All its reads are consistent: every record shown was in
-// the table, and no old copy makes a live holder appear dead.
+// Table is a Source on DynamoDB. All its reads are strongly consistent: every record shown
+// was in the table, and no stale copy makes a live holder appear dead.
 type Table struct {
 	db    leasehold.DB
 	name  string
@@ -52,8 +52,8 @@ type Table struct {
 	caps  layout.Capabilities
 }
 
-// NewTable returns the Source of the named table. It reads records by proto and breaks
-// grants by locks.
+// NewTable returns the Source of the named table. It reads records with proto and breaks
+// grants with locks.
 func NewTable(db leasehold.DB, name string, locks *leasehold.Client, proto protocol.Protocol, caps layout.Capabilities) *Table {
 	return &Table{db, name, locks, proto, caps}
 }

@@ -7,8 +7,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-// under returns the beat of a lock whose holder renews a session instead, as observed. An
-// ended session is not seen to renew.
+// under returns the beat of a lock whose holder renews a session instead of the lock, as
+// far as the session was observed. If no renewal of the session was seen, Since and Lease
+// stay the lock's own. This is so for an ended session.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {
@@ -17,8 +18,8 @@ func under(b, session liveness.Beat) liveness.Beat {
 	return b
 }
 
-// warnAt returns when a holder is expiring: when less than a third of its lease is left. A
-// holder that renews normally, four times a lease, never is.
+// warnAt returns the time from which a holder is expiring: less than a third of its lease
+// is left. A holder that renews normally, four times a lease, never reaches it.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
 // State is the state of a key.
@@ -27,8 +28,8 @@ type State string
 // Values of State.
 const (
 	Held     State = "held"
-	Expiring State = "expiring" // held, and not renewed for two thirds of its lease
-	Dead     State = "dead"     // its holder is dead: it can be taken over
+	Expiring State = "expiring" // held, but not renewed for two thirds of the lease
+	Dead     State = "dead"     // the holder is dead, so the lock can be taken over
 	Released State = "released"
 	Damaged  State = "damaged"
 )

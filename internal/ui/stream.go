@@ -11,9 +11,9 @@ import (
 )
 
 const (
-	backlog    = 256              // messages that a page may lag behind; then it starts again
-	rowsAtOnce = 1000             // in one message
-	writeLimit = 20 * time.Second // for sending one message
+	backlog    = 256              // number of messages that a page may lag behind before it must start again
+	rowsAtOnce = 1000             // maximum number of rows in one message
+	writeLimit = 20 * time.Second // time limit for sending one message
 )
 
 // listener is a page that receives changes.
@@ -21,10 +21,11 @@ type listener struct {
 	id    string
 	out   chan []byte   // messages in the format of the stream
 	done  chan struct{} // closed when the page lags too far behind
-	focus *protocol.Key // the lock that the page shows
+	focus *protocol.Key // key of the lock that the page shows
 }
 
-// send never blocks. A page that does not keep up is disconnected and starts again.
+// send sends a message to the page. It never blocks: a page that does not keep up is
+// disconnected and starts again.
 func (l *listener) send(message []byte) {
 	select {
 	case l.out <- message:
@@ -86,7 +87,7 @@ func (s *scanner) sendStatus(now time.Time) {
 	}
 }
 
-// join registers a page and sends everything to it.
+// join registers a page and sends it everything that is known.
 func (s *scanner) join(about hello) *listener {
 	l := &listener{id: rand.Text(), out: make(chan []byte, backlog), done: make(chan struct{})}
 	s.mu.Lock()
@@ -110,8 +111,8 @@ func (s *scanner) leave(l *listener) {
 	delete(s.pages, l)
 }
 
-// show sends a page the lock that it wants to show and, from then on, the lock's changes.
-// The zero key stops that.
+// show sends a page the lock that it wants to show. From then on it also sends the lock's
+// changes. The zero key ends that.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -38,8 +38,7 @@ type beatView struct {
 	Renewals int   `json:"n,omitempty"`
 }
 
-// clock converts times to the page's format. It is steady: changes of the wall clock do not
-// affect it.
+// clock converts times to the page's format. Changes of the wall clock do not affect it.
 type clock struct{ base time.Time }
 
 func (c clock) ms(t time.Time) int64 {
@@ -49,7 +48,7 @@ func (c clock) ms(t time.Time) int64 {
 	return c.base.Round(0).Add(t.Sub(c.base)).UnixMilli()
 }
 
-// row returns e as the list shows it: as it was at the last read.
+// row returns e as the list shows it. This is its state at the last read.
 func (b *board) row(e *entry, c clock) rowView {
 	l := e.lock
 	v := rowView{
@@ -68,15 +67,16 @@ func (b *board) row(e *entry, c clock) rowView {
 	if l.Kind == holders.KindSession {
 		v.Session, v.Owner = sessionOf(l.Key), r.Owner
 	} else if _, missing := b.missing[r.Session]; r.Session != "" && !missing {
-		return v // a session's own beat is in its record
+		return v // the session's own row has the beat
 	}
 	v.beatView = beatOf(h.Beat, c)
 	return v
 }
 
-// heldFor returns how long a dead holder held its lock: from the grant to the end of its
-// lease. If its last version has a time, both are by the holder's clock. Otherwise the
-// lease ended when this server saw it end; that is too late if the server started later.
+// heldFor returns how long a dead holder held its lock, from the grant to the end of its
+// lease. If the holder's last version has a time, both are by the holder's clock. Otherwise
+// the lease counts as ended when this server saw it end. That is too late if the server
+// started after the end.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {
@@ -144,7 +144,7 @@ func sameButBeat(a, b rowView) bool {
 	return a == b
 }
 
-// all returns the rows that were sent to the pages.
+// all returns all rows that were sent to the pages.
 func (b *board) all() []rowView {
 	var rows []rowView
 	for _, e := range b.entries {
@@ -202,7 +202,7 @@ type eventView struct {
 	Reason    string    `json:"reason,omitempty"`
 }
 
-// lock returns a key with its history. Both are empty for a key that was never seen.
+// lock returns a key with its history. For a key that was never seen, both are empty.
 func (b *board) lock(key protocol.Key, c clock) lockView {
 	v := lockView{Key: key.Partition, Sort: key.Sort, Spans: []spanView{}, Events: []eventView{}, Known: c.ms(c.base)}
 	e := b.entries[key]
@@ -254,7 +254,7 @@ func recordJSON(r protocol.Record) json.RawMessage {
 	return b
 }
 
-// textOf returns data as text; empty if it is not text.
+// textOf returns data as text; empty if data is not text.
 func textOf(data []byte) string {
 	const longest = 200
 	if len(data) > longest || !utf8.Valid(data) {

@@ -1,5 +1,5 @@
-// Package visible prepares text of others, such as an owner's name or a server's message,
-// to be shown: it escapes characters that would act on a terminal or be invisible.
+// Package visible prepares text from others, such as an owner's name or a server's message,
+// for display. It escapes characters that would act on a terminal or be invisible.
 package visible
 
 import (
@@ -12,10 +12,11 @@ import (
 	"unicode/utf8"
 )
 
-// isShown reports whether r is visible as itself: the letters, marks, digits, signs and
-// symbols of every script, and the space. Other characters act on a terminal (control
-// characters, also C1), turn the direction of the text after them, end a line, or are
-// invisible (of no width, tags, variations, other spaces, and unassigned by Unicode).
+// isShown reports whether r is visible as itself. This is so for the letters, marks,
+// digits, signs and symbols of every script, and for the space. Other characters act on a
+// terminal (control characters, also C1), change the direction of the text after them, end
+// a line, or are invisible. Invisible are characters without width, tags, variation
+// selectors, other spaces, and characters that Unicode has not assigned.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'
@@ -23,8 +24,8 @@ func isShown(r rune) bool {
 	return unicode.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }
 
-// Name returns s for a sentence or a table: in quotes if it is empty or has invisible
-// characters.
+// Name returns s for use in a sentence or a table. It puts s in quotes if s is empty or has
+// invisible characters.
 func Name(s string) string {
 	if s == "" || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isShown(r) }) {
 		return quoted(s)
@@ -32,8 +33,8 @@ func Name(s string) string {
 	return s
 }
 
-// Period returns the name of the period that begins at start, in UTC: its date if it begins
-// at midnight.
+// Period returns the name of the period that begins at start, in UTC. The name is only the
+// date if the period begins at midnight.
 func Period(start time.Time) string {
 	start = start.UTC()
 	if start.Equal(start.Truncate(24 * time.Hour)) {
@@ -42,7 +43,8 @@ func Period(start time.Time) string {
 	return start.Format("2006-01-02 15:04:05 UTC")
 }
 
-// longestRemark is the most bytes of data that are shown as the holder's remark.
+// longestRemark is the maximum length of a remark in bytes. Longer data is not shown as the
+// holder's remark.
 const longestRemark = 80
 
 // Remark returns data as a holder's note on its work. It returns "" if data is long, is not
@@ -55,11 +57,11 @@ func Remark(data []byte) string {
 	return s
 }
 
-// Longest is how many characters of another's text are shown.
+// Longest is the maximum number of characters that are shown of text from others.
 const Longest = 200
 
-// Word returns s for a sentence: in quotes unless it is a plain word, so that no name reads
-// as part of the sentence. If s is long, its middle is left out.
+// Word returns s for use in a sentence. It puts s in quotes unless s is a plain word, so
+// that no name reads as part of the sentence. If s is long, its middle is left out.
 func Word(s string) string {
 	short := Middle(s, Longest)
 	if short == "" || short != s || !utf8.ValidString(s) || strings.ContainsFunc(s, func(r rune) bool { return !isPlain(r) }) {
@@ -68,8 +70,9 @@ func Word(s string) string {
 	return s
 }
 
-// isPlain reports whether r may be in a plain word. Names of hosts, users, files and keys
-// are plain words. Spaces, and signs that end a sentence or a clause, are not part of one.
+// isPlain reports whether r may be part of a plain word. Names of hosts, users, files and
+// keys are plain words. Plain words do not contain spaces, or signs that end a sentence or
+// a clause.
 func isPlain(r rune) bool {
 	if r < utf8.RuneSelf {
 		return '0' <= r && r <= '9' || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || strings.ContainsRune("-_./@:#+=%~", r)
@@ -77,7 +80,7 @@ func isPlain(r rune) bool {
 	return isShown(r) && unicode.In(r, unicode.L, unicode.M, unicode.N)
 }
 
-// Middle shortens text to n characters: "…" replaces its middle.
+// Middle shortens text to n characters. It replaces the middle by "…".
 func Middle(text string, n int) string {
 	if len(text) <= n || utf8.RuneCountInString(text) <= n {
 		return text
@@ -98,13 +101,13 @@ func Middle(text string, n int) string {
 // quoted returns s in quotes, as a Go string.
 func quoted(s string) string { return Text(strconv.Quote(s)) }
 
-// Text returns s with invisible characters escaped as in JSON (\u001b), and a byte that is
-// not UTF-8 as \xff; line ends and tabs stay. JSON stays the same value: such characters
-// are only in its strings, and it has no other bytes.
+// Text returns s with invisible characters escaped as in JSON (\u001b). A byte that is not
+// UTF-8 becomes \xff. Line ends and tabs stay. JSON keeps its value, because such
+// characters occur only in its strings and it has no bytes that are not UTF-8.
 func Text(s string) string { return escaped(s, "\n\t") }
 
-// Line does what Text does, and also escapes line ends and tabs, for text in one line or
-// column.
+// Line does what Text does, and also escapes line ends and tabs. Its result fits in one
+// line or column.
 func Line(s string) string { return escaped(s, "") }
 
 func escaped(s, but string) string {
@@ -140,16 +143,17 @@ func escaped(s, but string) string {
 	return b.String()
 }
 
-// longestMessage is how many characters of another's error message are shown. AWS's
-// refusals name the caller, the action and the table in some 300.
+// longestMessage is the maximum number of characters that are shown of an error message
+// from others. AWS's refusals name the caller, the action and the table in some 300
+// characters.
 const longestMessage = 1000
 
-// Message returns another's error message in one line. If it is long, its middle is left
-// out.
+// Message returns an error message from others in one line. If the message is long, its
+// middle is left out.
 func Message(text string) string { return OneLine(Middle(text, longestMessage)) }
 
-// OneLine joins the lines of text, such as an errors.Join, into one without invisible
-// characters.
+// OneLine joins the lines of text, for example from errors.Join, into one line without
+// invisible characters.
 func OneLine(text string) string {
 	return Line(strings.Join(strings.FieldsFunc(text, func(r rune) bool { return r == '\n' || r == '\r' }), "; "))
 }

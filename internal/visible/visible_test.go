@@ -22,7 +22,7 @@ func TestOrdinaryNamesStayAsTheyAre(t *testing.T) {
 	}
 }
 
-func TestEscapeOfControlAndInvisibleCharacters(t *testing.T) {
+func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 	for r, want := range map[rune]string{
 		0: `\u0000`, '\a': `\u0007`, '\b': `\u0008`, '\r': `\u000d`, 0x1b: `\u001b`, 0x7f: `\u007f`,
 		0x85: `\u0085`, 0x9b: `\u009b`, 0x9d: `\u009d`, 0xa0: `\u00a0`, 0xad: `\u00ad`,
@@ -55,7 +55,7 @@ func TestEscapeOfControlAndInvisibleCharacters(t *testing.T) {
 	}
 }
 
-func TestWordQuotesUnlessPlain(t *testing.T) {
+func TestWordQuotesTextThatIsNotPlain(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-7/812/4k2a":            "web-7/812/4k2a",
 		"host.example:8080":         "host.example:8080",
@@ -144,7 +144,7 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
-func TestNoteOfAHolderIsShownIfShortAndPrintable(t *testing.T) {
+func TestHolderNoteIsShownOnlyIfShortAndPrintable(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":         "deploying v42",
 		"山田太郎":                  "山田太郎",

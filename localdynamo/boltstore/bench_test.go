@@ -13,8 +13,8 @@ import (
 )
 
 // BenchmarkDurableWrites measures conditional updates by processes that share a file. Each
-// update is on disk before it is acknowledged. The floor is bbolt alone: one process that
-// keeps the file open, and a commit for each write.
+// update is on disk before it is acknowledged. The case "floor" measures bbolt alone: one
+// process keeps the file open and makes a commit for each write.
 func BenchmarkDurableWrites(b *testing.B) {
 	perSecond := func(b *testing.B) { b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "writes/s") }
 	b.Run("floor", func(b *testing.B) {
@@ -40,7 +40,7 @@ func BenchmarkDurableWrites(b *testing.B) {
 	for _, processes := range []int{1, 4} {
 		b.Run(fmt.Sprint("processes-", processes), func(b *testing.B) {
 			path, _ := newFile(b)
-			b.ResetTimer() // starting the processes counts: let them write often
+			b.ResetTimer() // the time to start the processes counts, so each must write many times
 			var wg sync.WaitGroup
 			for p := range processes {
 				wg.Go(func() {

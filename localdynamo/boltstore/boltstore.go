@@ -34,8 +34,8 @@ import (
 )
 
 // patience is how long a transaction waits for its turn if its context has no deadline. A
-// turn takes a few milliseconds, and the kernel grants turns in order: a process that gets
-// none for that long waits for one that keeps the file locked.
+// turn takes a few milliseconds, and the kernel grants turns in order. So if a process gets
+// no turn for that long, another process keeps the file locked.
 const patience = 10 * time.Second
 
 // bucket is the only bucket of the file. Its name is the version of the format.
@@ -44,20 +44,20 @@ var bucket = []byte("localdynamo1")
 var errClosed = errors.New("boltstore: the store is closed")
 
 // ErrBusy is matched by the error of Open, OpenContext or a transaction that has waited in
-// vain, because another process keeps the file locked. Nothing was changed. The error
-// matches that of the context, too, if the context has ended.
+// vain, because another process keeps the file locked. Nothing was changed. If the context
+// has ended, the error matches the context's error, too.
 var ErrBusy = errors.New("another process keeps it locked: end that process, or continue it if it was stopped")
 
 // Open opens or creates the file. The file is locked only during each request, so that
 // processes take turns.
 //
 // A new file gets mode 0600, and a directory created for it 0700. A transaction that finds
-// the file locked waits until the context of its request ends; without a deadline, and in
-// Open, for at most 10 seconds. Errors name the path. Open refuses a file that is not a
-// store, also an empty one (ErrEmpty), and a file that another user may have planted: a
-// symbolic link, a file with two names, and, in a directory that others may write to, a
-// file whose owner is not the caller, root, the directory's owner or a group that alone may
-// write there.
+// the file locked waits until the context of its request ends. Without a deadline, and in
+// Open, it waits for at most 10 seconds. Errors name the path. Open refuses a file that is
+// not a store, even an empty file (ErrEmpty). It also refuses a file that another user may
+// have planted: a symbolic link, or a file with two names. In a directory that others may
+// write to, it refuses a file unless its owner is the caller, root, the directory's owner
+// or a group that alone may write there.
 func Open(path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := s.first(); err != nil {
@@ -66,8 +66,8 @@ func Open(path string, options ...Option) (localdynamo.Store, error) {
 	return s, nil
 }
 
-// OpenContext is Open, but waits for a locked file as long as ctx lasts. The store outlives
-// ctx.
+// OpenContext does what Open does, but waits for a locked file as long as ctx lasts. The
+// store outlives ctx.
 func OpenContext(ctx context.Context, path string, options ...Option) (localdynamo.Store, error) {
 	s := newStore(path, options)
 	if err := (&store{file: s.file, ctx: ctx, patient: true}).first(); err != nil {
@@ -84,7 +84,8 @@ func newStore(path string, options []Option) *store {
 	return s
 }
 
-// first runs the first transaction, which makes the file, and shows whether it can be used.
+// first runs the first transaction. It creates the file if necessary, and shows whether the
+// file can be used.
 func (s *store) first() error {
 	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
 		return fmt.Errorf("boltstore: make the directory of %s: %w", s.path, err)
@@ -95,15 +96,15 @@ func (s *store) first() error {
 // Option changes what Open does.
 type Option func(*file)
 
-// OfAnyUser lets the file belong to any user who may write to its directory: those users
-// trust each other with every lock in it.
+// OfAnyUser lets the file belong to any user who may write to its directory. Those users
+// trust each other with every lock in the file.
 func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 
 // file is shared by all stores that WithContext returns.
 type file struct {
 	path     string
 	turn     chan struct{} // full while a goroutine of this process has its turn
-	place    *place        // left in the kernel's queue by a request that has ended, nil if none; its user has the turn
+	place    *place        // place in the kernel's queue that an ended request has left, or nil; guarded by the turn
 	closed   atomic.Bool
 	owner    plainfile.Owner
 	patience time.Duration // the longest wait of a transaction whose context has no deadline
@@ -123,7 +124,8 @@ func (s *store) WithContext(ctx context.Context) localdynamo.Store {
 	return &store{file: s.file, ctx: ctx}
 }
 
-// Close makes later transactions fail. Nothing is open between transactions.
+// Close makes later transactions fail. It has nothing to close, because nothing is open
+// between transactions.
 func (s *store) Close() error {
 	s.closed.Store(true)
 	return nil
@@ -143,8 +145,8 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// in calls fn with our bucket. A file without it, which Make does not leave behind, would
-// look like a store in which nothing is held.
+// in calls fn with our bucket. Make never leaves a file without this bucket. Such a file
+// would look like a store in which nothing is held.
 func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
 		return fn(b)
@@ -159,9 +161,9 @@ func (s *store) damaged(why any) error {
 	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
 }
 
-// marked returns an error of the file marked as lasting, if it is: no request succeeds
-// until an operator has repaired the file, its directory or the limits of the process. It
-// leaves other errors alone, also errors of the caller's own function.
+// marked returns an error of the file, marked as lasting if it is lasting. Then no request
+// succeeds until an operator has repaired the file, its directory or the limits of the
+// process. Other errors are returned unchanged, also errors of the caller's own function.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {
@@ -173,12 +175,12 @@ func marked(err error) error {
 	return err
 }
 
-// use waits for this goroutine's turn and opens the file. Then in begins a transaction,
-// which calls fn.
+// use waits for this goroutine's turn and opens the file. Then the function in begins a
+// transaction, which calls fn.
 //
-// Damage that checkStructure does not find, or that happens after it, makes bbolt panic or
-// read beyond the end of its mapping. Either becomes an error. A panic of fn itself is left
-// to the caller.
+// If checkStructure does not find some damage, or damage happens after the check, bbolt
+// panics or reads beyond the end of its mapping. Either becomes an error. A panic of fn
+// itself is passed on to the caller.
 func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbolt.Bucket) error) error) (err error) {
 	ctx, began := s.ctx, time.Now()
 	if _, ends := ctx.Deadline(); !ends && !s.patient {
@@ -197,7 +199,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 	}
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	var open *os.File
-	inStore := true // false while in fn
+	inStore := true // false while fn runs outside bbolt
 	var db *bbolt.DB
 	defer func() {
 		p := recover()
@@ -209,7 +211,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 			panic(p)
 		}
 		// bbolt's own Close may wait for the locks of the transaction that has panicked.
-		// Its mapping stays, and would keep the file locked.
+		// The mapping of the file stays, and would keep the file locked.
 		unlock(open)
 		_ = open.Close()
 		err = s.damaged(p)
@@ -237,7 +239,7 @@ func (s *store) use(fn func(localdynamo.Tx) error, in func(*bbolt.DB, func(*bbol
 type busyError struct {
 	path  string
 	waits time.Duration
-	ended error // the error of the request's context; nil while it continues
+	ended error // error of the request's context; nil if the context has not ended
 }
 
 func (e *busyError) Error() string {
@@ -255,10 +257,10 @@ func (s *store) busy(began time.Time) error {
 	return &busyError{path: s.path, waits: time.Since(began), ended: s.ctx.Err()}
 }
 
-// open waits for the file and opens it. It stores the file, which is locked, in locked.
+// open waits for the file and opens it. It stores the locked file in locked.
 func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err error) {
 	options := *bbolt.DefaultOptions
-	options.Timeout = time.Nanosecond // inTurn waits
+	options.Timeout = time.Nanosecond // bbolt must not wait, because inTurn waits
 	err = s.inTurn(ctx, func(f *os.File) (err error) {
 		*locked = f
 		options.OpenFile = func(string, int, fs.FileMode) (*os.File, error) { return f, nil }
@@ -273,14 +275,14 @@ func (s *store) open(ctx context.Context, locked **os.File) (db *bbolt.DB, err e
 	case errors.Is(err, fs.ErrPermission):
 		return nil, fmt.Errorf("boltstore: %w: it belongs to another user, or its directory does", err)
 	}
-	if errors.As(err, new(*fs.PathError)) { // it names the path
+	if errors.As(err, new(*fs.PathError)) { // such an error names the path already
 		return nil, fmt.Errorf("boltstore: %w", err)
 	}
 	return nil, fmt.Errorf("boltstore: open %s: %w", s.path, err)
 }
 
-// transaction implements localdynamo.Tx on the file's bucket. inStore is true while
-// bbolt runs: what panics then is bbolt.
+// transaction implements localdynamo.Tx on the file's bucket. inStore is true while bbolt
+// runs, so that a panic can be attributed to bbolt.
 type transaction struct {
 	bucket  *bbolt.Bucket
 	inStore *bool
@@ -292,7 +294,7 @@ func (tx transaction) enter() { *tx.inStore = true }
 // leave marks that bbolt has returned.
 func (tx transaction) leave() { *tx.inStore = false }
 
-// Get returns the key's value, or nil.
+// Get returns the key's value, or nil if there is none.
 func (tx transaction) Get(key []byte) []byte {
 	tx.enter()
 	value := tx.bucket.Get(key)
@@ -300,8 +302,8 @@ func (tx transaction) Get(key []byte) []byte {
 	return value
 }
 
-// Put sets the key's value. bbolt keeps the value until the commit, so it gets
-// a copy.
+// Put sets the key's value. It passes a copy, because bbolt keeps the value until the
+// commit.
 func (tx transaction) Put(key, value []byte) error {
 	tx.enter()
 	err := tx.bucket.Put(key, bytes.Clone(value))
@@ -317,7 +319,7 @@ func (tx transaction) Delete(key []byte) error {
 	return err
 }
 
-// Range yields the pairs with from <= key < to.
+// Range yields the pairs with from <= key < to. If to is nil, there is no upper bound.
 func (tx transaction) Range(from, to []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func([]byte, []byte) bool) {
 		tx.enter()

@@ -23,8 +23,9 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain runs this binary as a writer when the environment asks for one: boltWriter is
-// the file, boltCount the number of increments (0 until it is killed).
+// TestMain runs this binary as a writer if the environment variable boltWriter is set to
+// the path of a file. boltCount is the number of increments. If it is 0, the writer runs
+// until it is killed.
 func TestMain(m *testing.M) {
 	if path := os.Getenv(boltWriter); path != "" {
 		write := write
@@ -47,8 +48,8 @@ const (
 	boltKind   = "LEASEHOLD_TEST_BOLT_KIND"
 )
 
-// write adds one to the key's counter, again and again, and prints each value
-// once it is acknowledged.
+// write repeatedly adds one to the key's counter, and prints each value once it is
+// acknowledged.
 func write(path, key, count string) error {
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -89,7 +90,8 @@ func id(key string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{"id": &types.AttributeValueMemberS{Value: key}}
 }
 
-// open returns a client of the file, which ends with the test.
+// open returns a client of an engine on the file. The engine is closed at the end of the
+// test.
 func open(t testing.TB, path string) *dynamodb.Client {
 	t.Helper()
 	store, err := boltstore.Open(path)
@@ -160,17 +162,17 @@ func TestKillKeepsEveryAcknowledgedWrite(t *testing.T) {
 	acknowledged := 0
 	for round := range 12 {
 		cmd, lines := start(t, path, "k", 0)
-		// It continues to write while it is killed.
+		// The writer continues to write while it is killed.
 		for seen := 0; seen < 5+round && lines.Scan(); seen++ {
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		for lines.Scan() { // its output before it died
+		for lines.Scan() { // read the output that it wrote before it died
 			acknowledged = max(acknowledged, atoi(t, lines.Text()))
 		}
-		_ = cmd.Wait() // it was killed
+		_ = cmd.Wait() // the error only says that it was killed
 		if n := stored(t, client, "k"); n < acknowledged || n > acknowledged+1 {
 			t.Fatalf("round %d: the file says %d after %d acknowledged increments", round, n, acknowledged)
 		}
@@ -231,7 +233,7 @@ func TestSixteenProcessesAllGetTheirTurns(t *testing.T) {
 	}
 }
 
-func TestSixtyFourGoroutinesCountExactly(t *testing.T) {
+func TestCounterStaysExactWithSixtyFourGoroutines(t *testing.T) {
 	_, client := newFile(t)
 	const goroutines, each = 64, 4
 	var wg sync.WaitGroup
@@ -291,7 +293,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 
 func TestWaitForBusyFileEndsWithRequest(t *testing.T) {
 	path, client := newFile(t)
-	db, err := bbolt.Open(path, 0o600, nil) // a process that keeps the file
+	db, err := bbolt.Open(path, 0o600, nil) // stands for a process that keeps the file locked
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -303,7 +305,7 @@ func TestWaitForBusyFileEndsWithRequest(t *testing.T) {
 	}
 }
 
-func TestFileOtherThanStoreIsRefused(t *testing.T) {
+func TestFileThatIsNotStoreIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// crafted is the content of a store whose pages an attacker with knowledge of bbolt's
-// format has changed: its checksums are valid again.
+// crafted is the content of a store whose pages an attacker has changed. The attacker knows
+// bbolt's format, and has made the checksums valid again.
 type crafted struct {
 	t *testing.T
 	b []byte
@@ -25,7 +25,7 @@ type crafted struct {
 
 var order = binary.NativeEndian
 
-// Offsets of the changes, in a page, an element of one and a meta page.
+// Offsets of the changed fields, in a page, in an element of a page and in a meta page.
 const (
 	flagsAt, countAt, overflowAt, elementsAt = 8, 10, 12, 16
 	metaSize, metaRoot, metaFreelist         = 64, 16, 32
@@ -74,7 +74,7 @@ func (c crafted) top() (page []byte, id uint64) {
 	return c.page(id), id
 }
 
-// firstLeaf is the first page of items.
+// firstLeaf returns the first page of items.
 func (c crafted) firstLeaf() []byte {
 	p, _ := c.top()
 	if order.Uint16(p[flagsAt:]) != branch {
@@ -149,14 +149,14 @@ var crafts = map[string]func(c crafted){
 	},
 }
 
-// setBucket changes the page at the top of our bucket.
+// setBucket makes another page the top page of our bucket.
 func (c crafted) setBucket(id uint64) {
 	e := c.root()[elementsAt:]
 	order.PutUint64(e[order.Uint32(e[4:])+order.Uint32(e[8:]):], id)
 }
 
 // swap exchanges the first two elements of a page. The position that an element stores at
-// placeAt counts from the element.
+// placeAt is relative to the element.
 func swap(elements []byte, placeAt int) {
 	const size = 16
 	first := bytes.Clone(elements[:size])
@@ -192,7 +192,7 @@ func TestOpenRejectsCraftedPages(t *testing.T) {
 	}
 }
 
-// A file that others may write to can be changed under the process.
+// Others could change such a file while the process runs.
 func TestStoreWritableByOthersIsCheckedInEveryTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
@@ -220,7 +220,7 @@ func TestStoreWritableByOthersIsCheckedInEveryTransaction(t *testing.T) {
 	}
 }
 
-// A file without our bucket is not ours: no crash leaves one behind.
+// A file without our bucket is not a store: no crash leaves one behind.
 func TestEmptyBboltFileIsRefused(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)
@@ -235,8 +235,9 @@ func TestEmptyBboltFileIsRefused(t *testing.T) {
 	}
 }
 
-// BenchmarkViewOfTenThousandLocks measures a transaction in a file of the caller's, and in
-// one that others may write to, whose structure is checked each time.
+// BenchmarkViewOfTenThousandLocks measures a transaction in two kinds of file. One belongs
+// to the caller alone. The other may be written by others, so its structure is checked each
+// time.
 func BenchmarkViewOfTenThousandLocks(b *testing.B) {
 	for name, mode := range map[string]os.FileMode{"own": 0o600, "shared": 0o660} {
 		b.Run(name, func(b *testing.B) {
@@ -245,7 +246,7 @@ func BenchmarkViewOfTenThousandLocks(b *testing.B) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			for from := range 10 { // several commits, for free pages
+			for from := range 10 { // several commits leave some pages free
 				if err := store.Update(func(tx localdynamo.Tx) error {
 					for n := range 1000 {
 						if err := tx.Put(fmt.Appendf(nil, "lock-%07d", (from*1000+n)*7919%10_000), bytes.Repeat([]byte("x"), 300)); err != nil {

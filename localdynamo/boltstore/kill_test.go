@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// numbered returns the item of a key with n, and with an expiry unless that is 0.
+// numbered returns the item for a key with the number n. If expires is not 0, the item has
+// that expiry time.
 func numbered(key string, n int, expires int64) map[string]types.AttributeValue {
 	item := id(key)
 	item["n"] = &types.AttributeValueMemberN{Value: strconv.Itoa(n)}
@@ -28,7 +29,8 @@ func numbered(key string, n int, expires int64) map[string]types.AttributeValue 
 	return item
 }
 
-// writes are the kinds of writes that a file may be killed in: each function sends the nth.
+// writes are the kinds of writes during which a process may be killed. Each function sends
+// the nth write.
 var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int) error{
 	"put": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		_, err := client.PutItem(ctx, &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: numbered("a", n, 0)})
@@ -58,7 +60,8 @@ var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int
 		})
 		return err
 	},
-	// Each also removes the expired item of the write before, in the same transaction.
+	// Each write also removes the expired item of the previous write, in the same
+	// transaction.
 	"TTL": func(ctx context.Context, client *dynamodb.Client, n int) error {
 		long := time.Now().Add(-2 * time.Hour).Unix()
 		_, err := client.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: []types.TransactWriteItem{
@@ -69,8 +72,8 @@ var writes = map[string]func(ctx context.Context, client *dynamodb.Client, n int
 	},
 }
 
-// writeKind writes from the nth write on, and prints the number of each once it is
-// acknowledged.
+// writeKind sends writes from the given number on. It prints the number of each write once
+// it is acknowledged.
 func writeKind(path, first, _ string) error {
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -99,7 +102,7 @@ func done(t *testing.T, client *dynamodb.Client, kind string) int {
 			t.Errorf("half of a transaction: %d and %d", a, b)
 		}
 	case "table":
-		var names []string // a page has a hundred
+		var names []string // collected from several pages, because a page has a hundred names
 		for pages := dynamodb.NewListTablesPaginator(client, &dynamodb.ListTablesInput{}); pages.HasMorePages(); {
 			out, err := pages.NextPage(t.Context())
 			if err != nil {
@@ -169,10 +172,10 @@ func TestKillDuringWriteKeepsWritesWhole(t *testing.T) {
 				if err := cmd.Process.Kill(); err != nil {
 					t.Fatal(err)
 				}
-				for lines.Scan() { // its output before it died
+				for lines.Scan() { // read the output that it wrote before it died
 					acknowledged = atoi(t, lines.Text())
 				}
-				_ = cmd.Wait() // it was killed
+				_ = cmd.Wait() // the error only says that it was killed
 				if acknowledged < before+3 {
 					t.Fatalf("round %d: %d writes were acknowledged after %d", round, acknowledged, before)
 				}

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// A request may end at the moment at which the kernel grants the lock.
+// A request may end just before or just after the kernel grants the lock.
 func TestAbandonedPlaceReleasesFileLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
@@ -47,7 +47,7 @@ func TestAbandonedPlaceReleasesFileLock(t *testing.T) {
 			if err := flock(again, syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
 				t.Errorf("the lock is kept: %v", err)
 			}
-			_ = f.Close() // it is closed already, and was reachable until here
+			_ = f.Close() // already closed by the place; this call keeps f reachable until here
 		})
 	}
 }

@@ -7,16 +7,16 @@ import (
 	"hash/fnv"
 )
 
-// bbolt trusts its pages: a page that points at itself overflows the stack, which ends the
-// process even with recover; a count may ask for more memory than there is; an item out of
-// its order is not found, and its key looks free. Its own check (Tx.Check) trusts them as
-// much. So the pages are checked before bbolt reads them.
+// bbolt trusts its pages. A page that points at itself overflows the stack, which ends the
+// process even with recover. A count may ask for more memory than there is. An item out of
+// order is not found, so its key looks free. bbolt's own check (Tx.Check) trusts the pages
+// just as much. So the pages are checked before bbolt reads them.
 //
 // A user who may write to the file can also change it while it is read, or remove every
 // lock. The checks prevent a stored file from harming all processes that open it.
 
-// The parts of a file, as bbolt's internal/common declares them. Numbers are in the order
-// of the machine. A place counts from the element that has it.
+// The parts of a file, as bbolt's internal/common declares them. Numbers are in the byte
+// order of the machine. A position is relative to the element that stores it.
 const (
 	metaMagic, metaVersion     = 0xED0CDAED, 2
 	noFreelist                 = 1<<64 - 1
@@ -24,7 +24,7 @@ const (
 	freelistPage               = 0x10
 	headerSize, elementSize    = 16, 16
 	metaSize, bucketHeaderSize = 64, 16
-	manyFree                   = 0xffff // marks a list too long for its count: the list begins with its length
+	manyFree                   = 0xffff // count of a list whose real length does not fit; the list then begins with its length
 )
 
 // Limits far above all that a store of locks can have.
@@ -32,7 +32,7 @@ const (
 	maxFile  = 1 << 40 // bytes
 	maxDepth = 32      // pages from the root to an item
 	maxValue = 16 << 20
-	maxTx    = 1 << 62 // so that there is a next one
+	maxTx    = 1 << 62 // leaves room for the next number
 )
 
 // damageError is a problem of the structure of a file.
@@ -42,12 +42,13 @@ func (e damageError) Error() string { return string(e) }
 
 func damagef(format string, args ...any) error { return damageError(fmt.Sprintf(format, args...)) }
 
-// meta is a meta page that counts. Every second commit writes to the same.
+// meta is a valid meta page. Commits write to the two meta pages in turn.
 type meta struct {
 	pageSize, root, freelist, pages, tx uint64
 }
 
-// metaAt reads the meta page at that place, if it is whole.
+// metaAt reads the meta page at the given position. It returns false if the page is not
+// whole.
 func metaAt(b []byte, at uint64) (meta, bool) {
 	if at+headerSize+metaSize > uint64(len(b)) {
 		return meta{}, false
@@ -64,11 +65,11 @@ func metaAt(b []byte, at uint64) (meta, bool) {
 	}, true
 }
 
-// newestMeta returns the meta page that bbolt uses. It returns false if there is none,
-// which bbolt reports.
+// newestMeta returns the meta page that bbolt uses. It returns false if there is no valid
+// meta page. bbolt itself reports that.
 func newestMeta(b []byte) (meta, bool) {
 	first, ok := metaAt(b, 0)
-	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left half of the first
+	for size := uint64(1 << 10); !ok && size <= 1<<24; size <<= 1 { // a kill may have left the first meta page half written
 		first, ok = metaAt(b, size)
 	}
 	if !ok {
@@ -107,14 +108,15 @@ func checkStructure(b []byte) error {
 	return s.freelist(m.freelist)
 }
 
-// structure is a file whose pages may each be used once.
+// structure is a file in which each page may be used only once.
 type structure struct {
 	b               []byte
 	pageSize, pages uint64
 	used            []uint64 // a bit for each page
 }
 
-// use marks a page.
+// use marks a page as used. It returns an error if the page was already used, or is not a
+// data page.
 func (s *structure) use(id uint64) error {
 	if id < 2 || id >= s.pages {
 		return damagef("page %d is not a data page of its %d", id, s.pages)
@@ -126,7 +128,8 @@ func (s *structure) use(id uint64) error {
 	return nil
 }
 
-// page marks a page and the following pages that belong to it, and returns them.
+// page marks a page and the following pages that belong to it as used. It returns their
+// bytes.
 func (s *structure) page(id uint64) ([]byte, error) {
 	if err := s.use(id); err != nil {
 		return nil, err
@@ -144,14 +147,13 @@ func (s *structure) page(id uint64) ([]byte, error) {
 	return p[:(more+1)*s.pageSize], nil
 }
 
-// interval is the range of a page's keys: from the first on, and below the end. A nil bound
-// means no bound.
+// interval is the range of a page's keys: from <= key < to. A nil bound means no bound.
 type interval struct{ from, to []byte }
 
 // item checks an item of a leaf.
 type item func(flags uint32, key, value []byte) error
 
-// tree checks a page and the pages below it. It calls each for every item.
+// tree checks a page and the pages below it. It calls the function each for every item.
 func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	if depth > maxDepth {
 		return damagef("page %d is too deep in its tree", id)
@@ -172,7 +174,8 @@ func (s *structure) tree(id uint64, depth int, in interval, each item) error {
 	return damagef("page %d is not one of a tree", id)
 }
 
-// branches checks a branch page. Each of its elements has the first key of its page.
+// branches checks a branch page. Each element of a branch page has the first key of the
+// page to which it points.
 func (s *structure) branches(p []byte, count, depth int, in interval, each item) error {
 	at := func(i int) ([]byte, error) {
 		e := p[headerSize+i*elementSize:]
@@ -227,7 +230,8 @@ func leaves(p []byte, count int, in interval, each item) error {
 	return nil
 }
 
-// part returns what an element says is so far behind its beginning.
+// part returns the bytes that an element places at the given distance from its own
+// beginning.
 func part(element []byte, at, size uint64) ([]byte, error) {
 	if at+size > uint64(len(element)) || size > maxValue {
 		return nil, damagef("an item is not where it should be")
@@ -244,8 +248,8 @@ func (in interval) has(key []byte) error {
 	return nil
 }
 
-// rootItem checks an item of the root. Ours is a bucket. Others have another format, and
-// are not read.
+// rootItem checks an item of the root. Our item is a bucket. Other items have another
+// format, and are not read.
 func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	if !bytes.Equal(key, bucket) {
 		return nil
@@ -267,7 +271,7 @@ func (s *structure) rootItem(flags uint32, key, value []byte) error {
 	return leaves(inline, count, interval{}, storeItem)
 }
 
-// storeItem refuses a bucket in ours: its key would look free.
+// storeItem refuses a bucket inside our bucket, because its key would look free.
 func storeItem(flags uint32, _, _ []byte) error {
 	if flags != 0 {
 		return damagef("an item is not one of a store")
@@ -275,8 +279,8 @@ func storeItem(flags uint32, _, _ []byte) error {
 	return nil
 }
 
-// freelist checks the list of free pages. Without one bbolt would look for them, and trust
-// the pages.
+// freelist checks the list of free pages. If there were no list, bbolt would search for
+// free pages itself, and trust what it reads.
 func (s *structure) freelist(id uint64) error {
 	if id == noFreelist {
 		return damagef("it has no list of free pages")

@@ -19,12 +19,13 @@ const (
 	maxPause = 8 * time.Millisecond
 )
 
-// place does not exist here: the kernel's queue has no use for a lock that bbolt takes
-// itself, and that one file handle cannot have twice.
+// place is not used on this system. The kernel's queue does not help here, because bbolt
+// takes the lock itself, and one file handle cannot have the lock twice.
 type place struct{}
 
-// inTurn calls open with the file, which bbolt locks, until the file is free or ctx ends.
-// It does not use bbolt's own wait, which has pauses of 50 ms and no context.
+// inTurn calls open with the file, which bbolt locks. It repeats the call until the file is
+// free or ctx ends. It does not use bbolt's own wait, which has pauses of 50 ms and no
+// context.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	for pause := minPause; ; pause = min(2*pause, maxPause) {
 		f, err := openOrMake(s.path, os.O_RDWR, s.owner)

@@ -12,8 +12,8 @@ import (
 )
 
 // inTurn locks the file and calls open with it. The kernel queues the callers of flock(2)
-// and grants the lock in turn, so a crowd of processes needs no pauses, and no limit but
-// its patience.
+// and grants the lock in turn. So many processes can wait without pauses, and each waits
+// only as long as its patience lasts.
 func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	f, err := s.lock(ctx)
 	if err != nil {
@@ -25,7 +25,7 @@ func (s *store) inTurn(ctx context.Context, open func(*os.File) error) error {
 	return open(f)
 }
 
-// lock returns the file, locked.
+// lock waits for the file and returns it locked.
 func (s *store) lock(ctx context.Context) (*os.File, error) {
 	for {
 		p := s.place
@@ -66,7 +66,8 @@ func (s *store) lock(ctx context.Context) (*os.File, error) {
 	}
 }
 
-// isCurrent reports whether the file that was waited for still has its name and content.
+// isCurrent reports whether the locked file is still the file at the path of the store, and
+// is not empty.
 func (s *store) isCurrent(f *os.File) (bool, error) {
 	locked, err := f.Stat()
 	if err != nil {
@@ -79,15 +80,15 @@ func (s *store) isCurrent(f *os.File) (bool, error) {
 	return err == nil && os.SameFile(locked, named) && named.Size() > 0, err
 }
 
-// place is a place in the kernel's queue for the lock of the file. A request that ends
-// while it waits leaves the place to the next: nothing ends a wait in flock(2), and the
-// next need not begin at the end of the queue.
+// place is a place in the kernel's queue for the lock of the file. If a request ends while
+// it waits, it leaves its place to the next request. There are two reasons: nothing can end
+// a wait in flock(2), and the next request need not wait from the end of the queue.
 type place struct {
 	file    *os.File
-	granted chan struct{} // closed once the kernel has granted the lock, or failed
+	granted chan struct{} // closed once the kernel has granted the lock or flock has failed
 	err     error         // set before granted is closed
 
-	mu     sync.Mutex // guards what follows, and is not held while the kernel waits
+	mu     sync.Mutex // guards the fields below; not held while the kernel waits
 	wanted bool       // a transaction waits for the lock
 	over   bool       // granted is closed
 }
@@ -104,8 +105,8 @@ func (p *place) wait() {
 	close(p.granted)
 }
 
-// join makes a transaction wait at the place. It returns false if the lock was granted
-// before, and given back.
+// join makes a transaction wait at the place. It returns false if the wait was already over
+// and the lock was given back.
 func (p *place) join() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -113,8 +114,8 @@ func (p *place) join() bool {
 	return p.wanted
 }
 
-// leave ends the wait of a transaction. It returns false if the lock has just been granted:
-// leave has given it back then.
+// leave ends the wait of a transaction. It returns false if the wait is already over. If
+// the lock has just been granted, leave gives it back.
 func (p *place) leave() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -125,7 +126,7 @@ func (p *place) leave() bool {
 	return !p.over
 }
 
-// flock is flock(2), repeated when a signal interrupts it.
+// flock calls flock(2), and repeats the call when a signal interrupts it.
 func flock(f *os.File, how int) error {
 	for {
 		if err := syscall.Flock(int(f.Fd()), how); !errors.Is(err, syscall.EINTR) {
@@ -137,8 +138,9 @@ func flock(f *os.File, how int) error {
 // unlock ends the lock on the file.
 func unlock(f *os.File) { _ = flock(f, syscall.LOCK_UN) }
 
-// look checks the structure of the locked file, if that has not been done or if users other
-// than root and the caller may write to the file. An unlocked file may change.
+// look checks the structure of the locked file. It skips the check if the file was checked
+// before and only root and the caller may write to it. It needs the lock, because an
+// unlocked file may change.
 func (s *file) look(f *os.File) error {
 	info, err := f.Stat()
 	if err != nil {

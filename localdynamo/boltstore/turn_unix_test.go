@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo/boltstore"
 )
 
-// locked locks a file as another process would, until unlock is called.
+// locked locks a file as another process would. The lock lasts until unlock is called.
 func locked(t *testing.T, path string) (unlock func()) {
 	t.Helper()
 	f, err := os.OpenFile(path, os.O_RDWR, 0)
@@ -82,8 +82,8 @@ func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 	}
 }
 
-// A wait that has ended leaves a thread in flock(2). The next wait uses it: however often
-// requests give up, there is one.
+// A wait that has ended leaves a thread in flock(2). The next wait uses that thread. So
+// there is only one, however often requests give up.
 func TestEndedWaitsShareOneThread(t *testing.T) {
 	path, _ := newFile(t)
 	store, err := boltstore.Open(path)
@@ -109,7 +109,7 @@ func TestEndedWaitsShareOneThread(t *testing.T) {
 	checkFree(t, path)
 }
 
-// waiting returns how many goroutines wait for a lock of the kernel.
+// waiting returns how many goroutines wait for a file lock in the kernel.
 func waiting() int {
 	stacks := make([]byte, 1<<20)
 	return strings.Count(string(stacks[:runtime.Stack(stacks, true)]), "boltstore.(*place).wait(")
@@ -142,10 +142,10 @@ func TestFileLockGrantedAfterEndOfWaitIsReleased(t *testing.T) {
 	if err := other.View(nothing); err != nil {
 		t.Error(err)
 	}
-	runtime.KeepAlive(store) // a file that is garbage is closed
+	runtime.KeepAlive(store) // the store must stay reachable, because an unreachable file is closed
 }
 
-func TestWaitFollowsFileThatIsReplaced(t *testing.T) {
+func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 	path, client := newFile(t)
 	if _, err := increment(t.Context(), client, "k"); err != nil {
 		t.Fatal(err)
@@ -173,11 +173,11 @@ func TestWaitFollowsFileThatIsReplaced(t *testing.T) {
 	}
 }
 
-// A process in a loop cannot starve others: the kernel queues them.
+// A process that writes in a loop cannot starve others: the kernel queues them.
 func TestProcessInLoopDoesNotStarveOthers(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
-	lines.Scan() // it has begun
+	lines.Scan() // the loop has begun
 	var reading sync.WaitGroup
 	reading.Go(func() {
 		for lines.Scan() {
@@ -186,7 +186,7 @@ func TestProcessInLoopDoesNotStarveOthers(t *testing.T) {
 	defer func() {
 		_ = loop.Process.Kill()
 		reading.Wait()
-		_ = loop.Wait() // it was killed
+		_ = loop.Wait() // the error only says that it was killed
 	}()
 	for range 20 {
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)

@@ -53,7 +53,7 @@ func (Path) operand()        {}
 func (Placeholder) operand() {}
 func (Size) operand()        {}
 
-// MaxIn is how many operands the list of IN may have.
+// MaxIn is the most operands that the list of IN may have.
 const MaxIn = 100
 
 // ParseCondition parses a condition, filter or key-condition expression.
@@ -65,7 +65,7 @@ func ParseCondition(source string) (Condition, error) {
 type node struct {
 	condition Condition
 	operand   Operand
-	enclosed  bool // in parentheses
+	enclosed  bool // whether the part is in parentheses
 }
 
 // condition returns the condition in n. It fails if n is an operand.
@@ -214,7 +214,7 @@ var updateFunctions = map[string]int{
 func (p *parser) call() node {
 	p.operator()
 	function := p.next().text
-	p.next() // the opening parenthesis
+	p.next() // skip the opening parenthesis
 	if _, ok := updateFunctions[function]; ok {
 		panic(refuse("The function is not allowed in a condition expression; function: %s", function))
 	}

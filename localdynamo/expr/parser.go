@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// parser parses one expression. On an error, a method panics with *Error, which
-// run recovers: so the grammar stays readable, without an error check after every
-// token. MaxSize bounds the depth of recursion.
+// parser parses one expression. On an error, a method panics with *Error, and run recovers
+// it. This keeps the grammar readable, because no error check is needed after every token.
+// MaxSize bounds the depth of recursion.
 type parser struct {
 	source      string
 	prev, token token

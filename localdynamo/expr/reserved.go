@@ -23,7 +23,7 @@ func Reserved(word string) bool {
 // maxReserved is the length of the longest reserved word.
 const maxReserved = len("LOCALTIMESTAMP")
 
-// reserved is the list of
+// reserved contains the words that are listed at
 // https://docs.aws.amazon.com/amazondynamodb/latest/developerguide/ReservedWords.html
 var reserved = func() map[string]struct{} {
 	words := map[string]struct{}{}

@@ -159,7 +159,7 @@ func (p *parser) term() Term {
 func (p *parser) updateCall() Term {
 	p.operator()
 	function := p.next().text
-	p.next() // the opening parenthesis
+	p.next() // skip the opening parenthesis
 	if _, ok := conditionFunctions[function]; ok {
 		panic(refuse("The function is not allowed in an update expression; function: %s", function))
 	}

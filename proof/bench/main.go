@@ -71,7 +71,7 @@ func do(ctx context.Context, args []string) error {
 	if o.out != "" {
 		err = errors.Join(err, report.Write(o.out, results))
 	}
-	if o.docs != "" && err == nil { // a page describes a complete contest
+	if o.docs != "" && err == nil { // the page must describe a complete contest
 		err = report.Publish(o.docs, results)
 	}
 	return errors.Join(err, failed(results))

@@ -18,7 +18,7 @@ func TestLayoutsOnRealEngines(t *testing.T) {
 			on := layouttest.Engine{Run: func(t *testing.T, check func(*testing.T, layouttest.Connect)) {
 				check(t, server.Client)
 			}}
-			t.Run("layouts", func(t *testing.T) { // the server stops when all of them are done
+			t.Run("layouts", func(t *testing.T) { // this subtest ends after all layouts, so that the server does not stop earlier
 				for _, s := range layouttest.Brief() {
 					t.Run(s.Name, func(t *testing.T) {
 						t.Parallel()

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package interop tests leasehold against programs of others: servers of the
-// DynamoDB API and the clients whose lock tables it shares.
+// Package interop tests leasehold against third-party programs: servers of the DynamoDB
+// API, and the clients that can share a lock table with leasehold.
 package interop
 
 import (

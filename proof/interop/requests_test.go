@@ -12,8 +12,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Few keys, few attributes and few values, so that requests meet each other's
-// items.
+// There are few keys, attributes and values, so that requests often meet the same items.
 var (
 	pks        = []string{"a", "b"}
 	sks        = []string{"1", "2", "10"}
@@ -40,7 +39,8 @@ func key() *rapid.Generator[conformance.Item] {
 	})
 }
 
-// item mostly has the types that updates expect, and sometimes others.
+// item draws an item. Its attributes mostly have the types that updates expect, and
+// sometimes others.
 func item() *rapid.Generator[conformance.Item] {
 	return rapid.Custom(func(t *rapid.T) conformance.Item {
 		item := key().Draw(t, "key")
@@ -61,8 +61,8 @@ func value() *rapid.Generator[types.AttributeValue] {
 	return rapid.OneOf(scalar(), scalar(), list(), dict(), stringSet(), numberSet())
 }
 
-// valueOf draws a value for name. A value with nested updates is never null, which dynoxide
-// treats as an empty map or list.
+// valueOf draws a value for the attribute name. It never draws null for l and m, which have
+// nested updates: dynoxide treats null as an empty map or list.
 func valueOf(name string) *rapid.Generator[types.AttributeValue] {
 	if name == "l" || name == "m" {
 		return rapid.OneOf(ordered(), list(), dict(), stringSet(), numberSet())
@@ -101,8 +101,8 @@ func number() *rapid.Generator[types.AttributeValue] {
 	})
 }
 
-// list has an element or more: with none, SET l[0] is the only way in and the
-// other engines' gaps (dynoxide fills them with nulls) are one step away.
+// list draws a list with at least one element. In an empty list, SET l[0] is the only safe
+// update: any other index leaves a gap, and dynoxide fills gaps with nulls.
 func list() *rapid.Generator[types.AttributeValue] {
 	return rapid.Map(rapid.SliceOfN(scalar(), 1, 3), func(v []types.AttributeValue) types.AttributeValue {
 		return &types.AttributeValueMemberL{Value: v}
@@ -121,14 +121,15 @@ func stringSet() *rapid.Generator[types.AttributeValue] {
 	})
 }
 
-// numberSet has each number in one form: dynoxide compares them as text.
+// numberSet draws a set that has only one form of each number, because dynoxide compares
+// numbers as text.
 func numberSet() *rapid.Generator[types.AttributeValue] {
 	return rapid.Map(rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"1", "2.5", "-3"}), 1, 3, rapid.ID), func(v []string) types.AttributeValue {
 		return &types.AttributeValueMemberNS{Value: v}
 	})
 }
 
-// values gives values their placeholders, as an expression uses them.
+// values collects the values of an expression, each under its placeholder.
 type values struct{ all conformance.Item }
 
 func (v *values) add(value types.AttributeValue) string {
@@ -161,8 +162,8 @@ func conditionOf(t *rapid.T, v *values, depth int) string {
 		operator := rapid.SampledFrom([]string{"=", "<>"}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(value().Draw(t, "operand"))
 	case 3:
-		// Not with a boolean or null: dynoxide lets such a comparison fail
-		// where it is an error.
+		// Booleans and nulls are left out: dynoxide evaluates such a comparison to false,
+		// although it is an error.
 		operator := rapid.SampledFrom([]string{"<", "<=", ">", ">="}).Draw(t, "operator")
 		return path + " " + operator + " " + v.add(ordered().Draw(t, "operand"))
 	case 4:
@@ -219,9 +220,9 @@ func update() *rapid.Generator[conformance.Update] {
 	return rapid.Custom(func(t *rapid.T) conformance.Update {
 		var v values
 		r := conformance.Update{Key: key().Draw(t, "key"), Do: actions(t, &v), If: maybe(t, &v)}
-		// Not ALL_OLD: for an item that did not exist dynoxide returns the key.
+		// ALL_OLD is left out: for an item that did not exist, dynoxide returns the key.
 		returns := []types.ReturnValue{"", types.ReturnValueAllNew}
-		if !strings.Contains(r.Do, "l[0]") { // dynoxide returns the whole list
+		if !strings.Contains(r.Do, "l[0]") { // for a nested element, dynoxide returns the whole list
 			returns = append(returns, types.ReturnValueUpdatedOld, types.ReturnValueUpdatedNew)
 		}
 		r.Return = rapid.SampledFrom(returns).Draw(t, "return")
@@ -312,7 +313,7 @@ func query() *rapid.Generator[conformance.Query] {
 	})
 }
 
-// scan has no limit: the order of hash keys is the engine's own.
+// scan draws a scan without a limit: each engine has its own order of hash keys.
 func scan() *rapid.Generator[conformance.Scan] {
 	return rapid.Custom(func(t *rapid.T) conformance.Scan {
 		var v values
@@ -349,7 +350,8 @@ func transaction() *rapid.Generator[conformance.TransactWrite] {
 	})
 }
 
-// transactGet has no projection: dynoxide returns the key with it.
+// transactGet draws a transaction without projections: with a projection, dynoxide also
+// returns the key.
 func transactGet() *rapid.Generator[conformance.TransactGet] {
 	return rapid.Map(rapid.SliceOfNDistinct(key(), 1, 3, keyText), func(keys []conformance.Item) conformance.TransactGet {
 		var all conformance.TransactGet

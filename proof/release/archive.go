@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// pack puts files into one directory of an archive, in the order of their names, all with
-// the same time: a zip for Windows, a tar.gz otherwise.
+// pack returns an archive of files in one directory, a zip for Windows and a tar.gz
+// otherwise. The files are in the order of their names, and all have the same time.
 func pack(dir string, files []file, p platform, at time.Time) (file, error) {
 	files = slices.SortedFunc(slices.Values(files), byName)
 	for i := range files {

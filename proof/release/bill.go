@@ -10,8 +10,8 @@ import (
 	cyclonedx "github.com/CycloneDX/cyclonedx-go"
 )
 
-// billOfMaterials lists the modules that a binary contains, according to the binary itself,
-// in the form of CycloneDX.
+// billOfMaterials returns the list of the modules that a binary contains, according to the
+// binary itself, in CycloneDX format.
 func billOfMaterials(info *debug.BuildInfo, p platform, at time.Time) ([]byte, error) {
 	bom := cyclonedx.NewBOM()
 	main := component(cyclonedx.ComponentTypeApplication, info.Main)

@@ -22,8 +22,8 @@ var platforms = []platform{
 	{"windows", "amd64"}, {"windows", "arm64"},
 }
 
-// dist builds the release of the commit that is checked out in module, twice and in
-// different directories, and writes it to out if both builds are identical.
+// dist builds the release of the commit that is checked out in module. It builds twice, in
+// different directories, and writes the release to out if both builds are identical.
 func dist(ctx context.Context, module, out string) error {
 	if err := requireReleaseGo(ctx, module); err != nil {
 		return err

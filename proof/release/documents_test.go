@@ -17,7 +17,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// blocks returns the blocks of one language in the documents, by the page's name.
+// blocks returns the code blocks of one language in the documents, by page name.
 func blocks(t *testing.T, language string) map[string][]string {
 	t.Helper()
 	paths, err := filepath.Glob("../../docs/*.md")
@@ -72,7 +72,8 @@ func TestYAMLOfTheGuidesIsValid(t *testing.T) {
 	}
 }
 
-// These are sections, and the settings that a reader must find.
+// sections are the sections that units may have, and needed are the settings that a reader
+// must find.
 var (
 	sections = []string{"Unit", "Service", "Timer", "Install"}
 	needed   = []string{"Unit/Description", "Service/ExecStart", "Service/KillMode", "Timer/OnCalendar"}
@@ -95,7 +96,7 @@ func TestUnitsOfTheGuideAreValid(t *testing.T) {
 		}
 		first, _, _ := strings.Cut(text, "\n")
 		path := filepath.Join(dir, filepath.Base(first))
-		// Verify checks that the program exists.
+		// systemd-analyze verify checks that the program exists.
 		if err := os.WriteFile(path, []byte(strings.ReplaceAll(text, "/usr/local/bin/", "/bin/true /")), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +109,7 @@ func TestUnitsOfTheGuideAreValid(t *testing.T) {
 	}
 	analyze, err := exec.LookPath("systemd-analyze")
 	if err != nil {
-		return // the rest of the test needs it
+		return // the rest of the test needs systemd-analyze
 	}
 	if out, err := exec.Command(analyze, append([]string{"verify"}, paths...)...).CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

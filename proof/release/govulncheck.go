@@ -22,7 +22,7 @@ const (
 
 // vulnerabilityCheck checks modules against the database of known vulnerabilities.
 type vulnerabilityCheck struct {
-	database string // its URL
+	database string // URL of the database
 	client   *http.Client
 	check    func(ctx context.Context, dir string) error // checks one module and prints its findings
 	say      io.Writer

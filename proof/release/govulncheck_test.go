@@ -22,7 +22,8 @@ func healthy(w http.ResponseWriter, _ *http.Request) {
 	_, _ = w.Write([]byte(`{"modified":"2026-11-20T10:00:00Z"}`)) // fails if the client has disconnected
 }
 
-// checked checks the released modules, and uses the result of check for each.
+// checked checks the released modules with check in place of govulncheck. It returns the
+// output and the number of checked modules.
 func checked(t *testing.T, server *httptest.Server, check func() error) (said string, modules int, err error) {
 	t.Helper()
 	var say strings.Builder

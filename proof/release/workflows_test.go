@@ -13,7 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
-// workflow is the part of a GitHub workflow that may do harm.
+// workflow contains the parts of a GitHub workflow that can do harm.
 type workflow struct {
 	Permissions map[string]string `yaml:"permissions"`
 	Jobs        map[string]job    `yaml:"jobs"`
@@ -30,7 +30,7 @@ type step struct {
 	With map[string]any `yaml:"with"`
 }
 
-// pinned matches the use of an action at one commit, with its version.
+// pinned matches a line that uses an action at one commit and names the action's version.
 var pinned = regexp.MustCompile(`^\s*(- )?uses: [\w.-]+/[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
 
 // needs returns the permissions beyond reading that a job needs because of a step.

@@ -18,9 +18,9 @@ import (
 
 // Asker checks histories of the code against the model history.h.
 type Asker struct {
-	dir        string // with the verifier
-	simulation string // the compiled tests
-	where      string // they run
+	dir        string // directory of the verifier
+	simulation string // path of the compiled tests
+	where      string // directory in which the tests run
 }
 
 // NewAsker compiles the model and the simulation. Close removes both.
@@ -36,7 +36,7 @@ func NewAsker(ctx context.Context, c *Checker) (*Asker, error) {
 	return a, nil
 }
 
-// Close removes what was compiled.
+// Close removes the compiled files.
 func (a *Asker) Close() error { return os.RemoveAll(a.dir) }
 
 // Histories returns the histories of the first seeds of the simulation, or of a variant of
@@ -72,7 +72,7 @@ func (r Refusal) String() string {
 
 // Refused returns the histories that the model does not allow.
 func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, error) {
-	const atOnce = 2000 // these take some hundred megabytes
+	const atOnce = 2000 // 2000 histories take some hundred megabytes
 	var refused []Refusal
 	for some := range slices.Chunk(histories, atOnce) {
 		theirs, err := a.ask(ctx, some)
@@ -84,7 +84,8 @@ func (a *Asker) Refused(ctx context.Context, histories []History) ([]Refusal, er
 	return refused, nil
 }
 
-// answer is the verifier's line about a history: its verdict, and after how many events.
+// answer matches the verifier's line about a history: its verdict, and the number of events
+// before the verdict.
 var answer = regexp.MustCompile(`(?m)^history \d+ (accepted|refused) (\d+)$`)
 
 func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error) {
@@ -93,7 +94,7 @@ func (a *Asker) ask(ctx context.Context, histories []History) ([]Refusal, error)
 	if err := writeEvents(filepath.Join(a.dir, "events"), histories); err != nil {
 		return nil, err
 	}
-	// A history that is refused ends where no process can go on, which is no error (-E).
+	// A refused history ends where no process can continue. With -E this is not an error.
 	out, ran := run(ctx, a.dir, filepath.Join(a.dir, "pan"), fmt.Sprintf("-m%d", deepest), "-w22", "-E")
 	if ctx.Err() != nil {
 		return nil, fmt.Errorf("%d histories took longer than %s", len(histories), patience)

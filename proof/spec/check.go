@@ -19,7 +19,7 @@ import (
 
 // Limits of one search. A search that exceeds them has failed.
 const (
-	atOnce   = 2    // searches
+	atOnce   = 2    // number of searches at the same time
 	memory   = 6000 // megabytes
 	deepest  = 500_000
 	patience = 10 * time.Minute
@@ -45,16 +45,16 @@ func NewChecker(ctx context.Context, dir string, more int) (*Checker, error) {
 	return &Checker{dir: dir, spin: spin, cc: cc, more: more}, nil
 }
 
-// Result is how a search ended.
+// Result is the result of a search.
 type Result struct {
 	Search
 	Report
 	Took time.Duration
-	Err  error // there is no verdict; or it is the wrong one
+	Err  error // nil if the verdict is the expected one
 }
 
-// All runs searches, the first of them first, and hands each result to done in
-// that order.
+// All runs searches, the first ones first, and passes each result to done in the order of
+// the searches.
 func (c *Checker) All(ctx context.Context, searches []Search, done func(Result)) {
 	results := make([]chan Result, len(searches))
 	for i := range results {
@@ -81,8 +81,8 @@ func (c *Checker) All(ctx context.Context, searches []Search, done func(Result))
 	workers.Wait()
 }
 
-// Run runs one search. The model as it is must hold; without a rule it must be
-// refuted.
+// Run runs one search. The complete model must hold. A model without one of its rules must
+// be refuted.
 func (c *Checker) Run(ctx context.Context, s Search) Result {
 	r := Result{Search: s}
 	want := Holds
@@ -105,7 +105,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 	verify := []string{fmt.Sprintf("-m%d", deepest), "-w22"}
 	if s.Without != "" {
 		generate = append(generate, "-DWITHOUT_"+s.Without)
-		compile[0] = "-O1" // it ends soon
+		compile[0] = "-O1" // the search ends soon
 	}
 	if s.InTime {
 		generate = append(generate, "-DLIVENESS")
@@ -119,7 +119,7 @@ func (c *Checker) search(ctx context.Context, s Search) (Report, error) {
 		return Report{}, fmt.Errorf("%s: %w", s, err)
 	}
 	defer os.RemoveAll(work)
-	// The verifier's own exit code says nothing that its summary does not.
+	// The verifier's own exit code adds nothing to its summary.
 	out, err := run(ctx, work, append([]string{filepath.Join(work, "pan")}, verify...)...)
 	if ctx.Err() != nil {
 		return Report{}, fmt.Errorf("%s: it took longer than %s", s, patience)

@@ -36,7 +36,7 @@ func ReadHistories(from io.Reader) ([]History, error) {
 	return all, lines.Err()
 }
 
-// The numbers of history.h and record.h.
+// These numbers are those in history.h and record.h.
 const (
 	mostAttempts = 30
 	mostPlaces   = 8
@@ -53,7 +53,7 @@ var (
 	}
 )
 
-// step is one event of a history, with the names that its line has.
+// step is one event of a history, with the names in its line.
 type step struct {
 	event, client, attempt, kind, lease, place, entry string
 	grants                                            []string
@@ -89,17 +89,17 @@ func readStep(line string) (step, error) {
 	return s, nil
 }
 
-// numbered is a history in the numbers that history.h takes. A number is reused once no
-// later event mentions its attempt.
+// numbered is a history in numbers, as history.h reads it. A number is reused once no later
+// event mentions its attempt.
 type numbered struct {
 	steps   []step
-	sent    map[string]step // by attempt
-	last    map[string]int  // when each name is mentioned last
+	sent    map[string]step // sending step of each attempt
+	last    map[string]int  // last event that mentions each name
 	numbers map[string]int
 	used    [mostAttempts + 1]string
 }
 
-// numbersOf spells the events of a history.
+// numbersOf returns the events of a history as numbers.
 func numbersOf(h History) ([][]int, error) {
 	n := numbered{sent: map[string]step{}, last: map[string]int{}, numbers: map[string]int{}}
 	for _, line := range h.Lines {
@@ -149,7 +149,7 @@ func (n *numbered) mention() {
 	}
 }
 
-// event spells one event.
+// event returns one event as numbers.
 func (n *numbered) event(i int, s step) ([]int, error) {
 	client := 0
 	if s.client != "" {
@@ -157,7 +157,7 @@ func (n *numbered) event(i int, s step) ([]int, error) {
 		if err != nil {
 			return nil, err
 		}
-		client = min(id, mostClients-1) // the one that asks in the end has a number far from theirs
+		client = min(id, mostClients-1) // the client that asks at the end has a much larger number
 	}
 	if s.event == "sends" {
 		if err := n.take(i, s.attempt); err != nil {

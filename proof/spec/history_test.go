@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// asked is shared by all tests: it takes seconds to compile.
+// asked returns one Asker for all tests, because compiling it takes seconds.
 var asked = sync.OnceValues(func() (*Asker, error) {
 	ctx := context.Background()
 	checker, err := NewChecker(ctx, ".", 0)
@@ -93,8 +93,8 @@ func eventsOf(histories []History) map[string]int {
 	return done
 }
 
-// The release has ended a hand-over whose reply was lost, so that the record shows another
-// grant than the one that lands late.
+// The release has ended a hand-over whose reply was lost. So the record shows another grant
+// than the grant that lands late.
 func TestModelAllowsGrantAppliedAgainAfterHandOver(t *testing.T) {
 	histories, err := ReadHistories(strings.NewReader(`seed 959 key b
 sends 1 #1 grant - - - #1
@@ -129,7 +129,7 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 		"a hand-over to whoever stands in line",
 	} {
 		t.Run(broken, func(t *testing.T) {
-			for _, seeds := range []int{20, 100, 500} { // one of them does what the rule forbids
+			for _, seeds := range []int{20, 100, 500} { // one of these seeds does what the rule forbids
 				histories, err := asker.Histories(t.Context(), seeds, broken)
 				if err != nil {
 					t.Fatal(err)
@@ -148,8 +148,9 @@ func TestModelRejectsHistoryOfCodeThatOmitsRule(t *testing.T) {
 	}
 }
 
-// lawful is a handwritten history: client 0 holds the key, renews it with a reply that is lost,
-// and hands it to 1, which is in the queue before 2. Then 1 dies, and 2 takes the key over.
+// lawful is a handwritten history. Client 0 holds the key, renews it but loses the reply,
+// and hands it to client 1, which is in the queue before client 2. Then client 1 dies, and
+// client 2 takes the key over.
 const lawful = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held
@@ -188,8 +189,8 @@ doubts 2 g2
 sends 2 r2 release - - - g2
 meets r2 applied r2 g2 free`
 
-// inherited is a second history: 2 takes over from 0, and hands the key to 1, which has
-// read meanwhile that it was not yet granted the key.
+// inherited is a second history. Client 2 takes over from client 0, and hands the key to
+// client 1. Client 1 has read meanwhile that it had not been granted the key.
 const inherited = `sends 0 g0 grant - - - g0
 meets g0 applied g0 g0 held
 hears 0 g0 g0 g0 held
@@ -220,7 +221,7 @@ func TestModelRejectsImpossibleHistoryAtFirstWrongEvent(t *testing.T) {
 		what          string
 		of            string
 		lines, become string
-		at            string // the event that is refused
+		at            string // event that the model refuses
 	}{
 		{"a key is granted that another holds", lawful, "join short - - j1\nmeets j1 applied g0 g0 held j1\nhears 1 j1 g0 g0 held j1", "grant - - - j1\nmeets j1 applied j1 j1 held", "meets j1 applied j1 j1 held"},
 		{"a free key is refused", lawful, "meets g0 applied g0 g0 held", "meets g0 refused -", "meets g0 refused -"},

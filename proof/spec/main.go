@@ -69,7 +69,7 @@ func checkAll(ctx context.Context, to io.Writer) error {
 	return askAll(ctx, to, checker)
 }
 
-// askAll prints how many histories of the simulation the model has.
+// askAll prints how many histories of the simulation the model allows.
 func askAll(ctx context.Context, to io.Writer, checker *Checker) (err error) {
 	seeds, err := seedsAsked()
 	if err != nil {

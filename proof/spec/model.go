@@ -13,19 +13,19 @@ import (
 
 // Model is a file of Promela.
 type Model struct {
-	Name  string // without .pml
+	Name  string // file name without .pml
 	Rules []Rule
-	Lives bool // it also states what must happen eventually
+	Lives bool // the model also states what must happen eventually
 }
 
 // Rule is a rule of the protocol that a model can omit.
 type Rule struct {
 	Name   string // name of the variant: NAME of WITHOUT_NAME
 	Text   string
-	InTime bool // without it nothing bad happens, but something good never does
+	InTime bool // without the rule nothing bad happens, but something good never does
 }
 
-// ruleLine is a rule in the comment that a model begins with.
+// ruleLine matches a rule in the comment at the beginning of a model.
 var ruleLine = regexp.MustCompile(`^ \*   ([A-Z][A-Z_]*)(, in time)?: (.+)$`)
 
 // Models reads the models in dir, in the order of their names.
@@ -66,7 +66,8 @@ type Search struct {
 	InTime  bool   // searches for progress that never happens, rather than for a violation
 }
 
-// Searches are all of them: each model as it is, and without each of its rules.
+// Searches returns all searches: each model as it is, and each model without each of its
+// rules.
 func Searches(models []Model) []Search {
 	var all []Search
 	for _, m := range models {

@@ -12,8 +12,8 @@ import (
 // Verdict is the result of a search.
 type Verdict string
 
-// Verdicts. The zero Verdict means a search that was not finished, or whose output is not
-// understood: it never passes for another.
+// These are the verdicts. The zero Verdict means that a search was not finished, or that
+// its output is not understood. It never passes for another verdict.
 const (
 	Holds   Verdict = "holds"
 	Refuted Verdict = "refuted"
@@ -22,8 +22,8 @@ const (
 // Report is the parsed output of a verifier that spin has generated.
 type Report struct {
 	Verdict Verdict
-	States  int // stored
-	Depth   int // reached
+	States  int // number of stored states
+	Depth   int // greatest depth reached
 	Why     string
 }
 
@@ -34,7 +34,7 @@ var (
 	trouble  = regexp.MustCompile(`(?mi)^.*(search depth too small|not completed|out of memory|reached -DMEMLIM|interrupted|bit statespace|hash-compact|invalid array index|vectorsz|value .* truncated).*$`)
 )
 
-// Read understands the output of a verifier. An error says why there is no verdict.
+// Read parses the output of a verifier. An error says why there is no verdict.
 func Read(out string) (Report, error) {
 	var r Report
 	if t := trouble.FindString(out); t != "" && (!strings.Contains(t, "not completed") || !findings.MatchString(out)) {
@@ -45,7 +45,7 @@ func Read(out string) (Report, error) {
 	if summary == nil || stored == nil || !strings.Contains(out, "Full statespace search for:") {
 		return r, fmt.Errorf("the verifier printed no summary:\n%s", out)
 	}
-	n, err := strconv.ParseFloat(stored[1], 64) // from a million on it prints 1.2e+06
+	n, err := strconv.ParseFloat(stored[1], 64) // from a million on, the verifier prints numbers such as 1.2e+06
 	if err != nil {
 		return r, fmt.Errorf("%q states: %w", stored[1], err)
 	}

@@ -80,7 +80,7 @@ func Of(e leasehold.Event) []Sample {
 		add(RenewErrors, 1, "")
 	case leasehold.EventRegion:
 		add(Moves, 1, "")
-	case leasehold.EventThrottled: // the event of the call counts the request
+	case leasehold.EventThrottled: // the event that ends the call counts the request
 		return []Sample{{Of: Throttled, Value: 1}}
 	case leasehold.EventCommitted:
 		add(Commits, 1, outcomeOf(e.Err))
@@ -101,7 +101,7 @@ func Of(e leasehold.Event) []Sample {
 
 // LossIn returns the reason that a lock was lost. It returns false if the event shows no
 // loss or a loss that was counted before. A release may be the first to find the loss. Only
-// the first event that ends a grant has Held above zero: a released event without it
+// the first event that ends a grant has Held above zero. A released event with Held zero
 // follows a loss, or a release that had no answer.
 func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 	var lost *leasehold.LostError
@@ -114,8 +114,8 @@ func LossIn(e leasehold.Event) (leasehold.LostReason, bool) {
 // These are values of the label "how".
 const (
 	free       = "free"
-	takenOver  = "taken_over"  // from a dead holder
-	handedOver = "handed_over" // within this process
+	takenOver  = "taken_over"  // taken over from a dead holder
+	handedOver = "handed_over" // handed over within this process
 )
 
 // How returns how a key was granted.
@@ -144,7 +144,7 @@ func outcomeOf(err error) string {
 	switch {
 	case err == nil:
 		return landed
-	case errors.Is(err, leasehold.ErrUnknownOutcome): // this takes precedence
+	case errors.Is(err, leasehold.ErrUnknownOutcome): // takes precedence over the outcomes below
 		return unknown
 	case errors.Is(err, leasehold.ErrLost):
 		return lost

@@ -70,7 +70,7 @@ func Suggestion(cmd *cobra.Command, arg string) string {
 	return ", did you mean " + strings.Join(names, " or ") + "?"
 }
 
-// The annotation RunsCMD contains when a command runs a CMD: always, only if a CMD follows
+// The annotation RunsCMD states when a command runs a CMD: always, only if a CMD follows
 // --, or unless --watch or --step-down is given.
 const (
 	RunsCMD     = "runs CMD"
@@ -79,7 +79,7 @@ const (
 	UnlessWatch = "unless --watch"
 )
 
-// Text is the value of a flag with a text, and whether it was given.
+// Text is the value of a flag with a text, and whether the flag was given.
 type Text struct {
 	Value string // the default unless Given is set
 	Given bool
@@ -130,11 +130,11 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 // time.ParseDuration, and a bare number of seconds as timeout(1) and flock(1) do.
 type Duration struct {
 	time.Duration               // the default unless Given is set
-	Min           time.Duration // the least that is accepted
+	Min           time.Duration // the least value that is accepted
 	Given         bool
 }
 
-// Lasting returns the value of a flag with a default.
+// Lasting returns the value of a flag whose default is d.
 func Lasting(d time.Duration) Duration { return Duration{Duration: d} }
 
 func (f *Duration) String() string {

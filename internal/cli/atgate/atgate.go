@@ -1,9 +1,10 @@
 //go:build unix
 
 // Package atgate implements the process that leasehold run starts, which waits at the gate
-// and then becomes CMD (see type gate in package process). It runs while the program's
-// packages are initialized, and imports next to nothing: the initialization of the SDK and
-// other packages costs several times as much as everything that this process does.
+// and then becomes CMD (see type gate in package process). Its code runs while the
+// program's packages are initialized, and imports next to nothing: the initialization of
+// the SDK and other packages costs several times as much as everything that this process
+// does.
 package atgate
 
 import (
@@ -35,9 +36,9 @@ func init() {
 // only if the gate was closed or CMD could not be executed.
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
-	// The death signal belongs to one thread, and execve(2) keeps that of the calling
-	// thread. Set it before reading the gate: if the parent has died by then, the gate is
-	// closed.
+	// The death signal belongs to one thread, and execve(2) keeps the calling thread's
+	// signal. It must be set before the gate is read: if the parent has died by then, the
+	// gate is closed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

@@ -67,9 +67,10 @@ func (b Info) String() string {
 }
 
 // A trial is leasehold run from its own source, as in README: go run ./cmd/leasehold. It is
-// no production job, so it may use a default store although AWS settings are present: those
-// belong to the user's other work. An installed leasehold may not: if a cron job has lost
-// the variable that names its store, AWS settings may be the only hint left.
+// not a production job. So it may use a default store although AWS settings are present:
+// the settings belong to the user's other work. An installed leasehold may not use a
+// default store then: if a cron job has lost the variable that names its store, AWS
+// settings may be the only hint left.
 
 // OnTrial reports whether this process is a trial.
 func OnTrial() bool {

@@ -38,7 +38,7 @@ const (
 	OK      State = "ok"
 	Warning State = "warning"
 	Fatal   State = "fatal"   // locks would fail or be unsafe
-	Unknown State = "unknown" // it cannot be determined, which may be intended
+	Unknown State = "unknown" // the result cannot be determined, which may be intended
 )
 
 // cleanUp is the check that reports an item left in the table.
@@ -73,15 +73,15 @@ type Report struct {
 	Say    *say.Messages
 	Out    *say.Output
 	JSON   bool
-	Where  string // the table's place
-	Strict bool   // an unknown result is no answer, and a failed check is an error
+	Where  string // where the locks are stored, for messages
+	Strict bool   // an unknown result counts as no answer, and a failed check as an error
 
 	worst  State // "", Warning or Fatal
 	failed bool  // a check could not be completed
 	err    error // the error of a failed check or of the output
 }
 
-// Run runs the checks in order, until none is possible.
+// Run runs the checks in order, until no further check is possible.
 func (r *Report) Run(ctx context.Context, list []Check) {
 	for _, c := range list {
 		if r.Say.Rewrites() {
@@ -98,7 +98,7 @@ func (r *Report) Run(ctx context.Context, list []Check) {
 	}
 }
 
-// Found prints a finding as soon as it is known. After a signal requests fail, and Found
+// Found prints a finding as soon as it is known. After a signal, requests fail, so Found
 // prints nothing.
 func (r *Report) Found(ctx context.Context, f Finding) {
 	if r.err != nil || f.Check != cleanUp && failure.Interrupted(context.Cause(ctx)) != nil {
@@ -143,8 +143,8 @@ func (r *Report) print(f Finding) error {
 // colours mark states other than ok.
 var colours = map[State]say.Colour{Fatal: say.Red, Warning: say.Yellow}
 
-// why returns the text of an error. For an SDK error it is only the reason: the line
-// already names the request.
+// why returns the text of an error. For an SDK error it returns only the reason, as the
+// line already names the request.
 func (r *Report) why(err error) string {
 	var ours *leasehold.OpError
 	var sdk *smithy.OperationError

@@ -112,20 +112,21 @@ func roundTrip(length, skew time.Duration, took []time.Duration) []Finding {
 	return []Finding{f}
 }
 
-// triesIn returns how many consecutive requests of that time fit between the time that a
+// triesIn returns how many consecutive requests that last took fit between the time that a
 // renewal is due and the end of trust.
 func triesIn(t lease.Timing, took time.Duration) int {
 	return int(min(durations.Less(t.Trust(), t.Every)/max(took, time.Microsecond), math.MaxInt32))
 }
 
-// isSlow reports whether requests of that time leave too few attempts, or take a large part
-// of the time between two renewals. In the second case each wait for a grant is long as
-// well, and a slightly slower reply comes too late.
+// isSlow reports whether requests that last took leave too few attempts, or take a large
+// part of the time between two renewals. In the second case each wait for a grant is long
+// as well, and a slightly slower reply comes too late.
 func isSlow(t lease.Timing, took time.Duration) bool {
 	return triesIn(t, took) < leastTries || took > t.Every/4
 }
 
-// leaseFor returns the shortest lease, in whole seconds, that is long enough for requests of that time.
+// leaseFor returns the shortest lease, in whole seconds, that is long enough for requests
+// that last took.
 func leaseFor(took, skew time.Duration) time.Duration {
 	length := max(time.Second, durations.Sum(skew, time.Second))
 	for isSlow(lease.Usual(length, skew), took) {
@@ -253,7 +254,7 @@ func (c clockRange) untilSecond(now time.Time) time.Duration {
 	return there.Truncate(time.Second).Add(time.Second).Sub(there)
 }
 
-// least returns the least by which the clocks differ, and most the most.
+// least returns the smallest possible difference of the clocks, and most the largest.
 func (c clockRange) least() time.Duration {
 	switch {
 	case c.from > 0:

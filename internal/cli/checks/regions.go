@@ -31,7 +31,9 @@ func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	return found
 }
 
-// replicas reports in which Regions a table is strongly consistent, and which Regions of --failover are not among them. table.Check has reported what else is wrong with replicas.
+// replicas reports in which Regions a table is strongly consistent, and which Regions of
+// --failover are not among them. table.Check has already reported all other problems of
+// replicas.
 func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 	states, others := map[string]any{}, []string(nil)
 	active := []string{t.Home.Options().Region}

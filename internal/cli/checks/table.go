@@ -91,8 +91,8 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 	return append([]Finding{{Check: "table", State: OK, What: what}}, replicas...)
 }
 
-// undescribed returns the finding of a table that could not be described, which with
-// --failover is in the home Region.
+// undescribed returns the finding of a table that could not be described. With --failover,
+// this is the table in the home Region.
 func (t *Subject) undescribed(err error) Finding {
 	f := failed("table", err)
 	if len(t.Regions()) > 1 {
@@ -169,7 +169,7 @@ func (t *Subject) may(ctx context.Context) []Finding {
 	var lacks, spares []string
 	f := Finding{Check: "rights", State: OK, What: "all that holding locks needs"}
 	for _, r := range t.rights() {
-		if t.isStrong && r.action == "ConditionCheckItem" { // it has no transactions
+		if t.isStrong && r.action == "ConditionCheckItem" { // a strongly consistent table has no transactions
 			continue
 		}
 		err := attempts.Patiently(ctx, r.try)

@@ -43,7 +43,7 @@ type Demo struct {
 	key, target leasehold.Key // the lock of key guards target
 	item        protocol.Item // the key attributes of target
 	began       time.Time     // the time of the first grant
-	err         error         // the first error: all later steps do nothing
+	err         error         // first error; after it all later steps do nothing
 }
 
 // Step is a line of the demo in JSON.
@@ -219,8 +219,8 @@ func (d *Demo) next(ctx context.Context, r *run, kind string) event {
 	return event{}
 }
 
-// makeTarget creates the item that the lock guards. It is made as the record of a lock, as
-// it is in the lock table: leasehold ls can read that in any layout.
+// makeTarget creates the item that the lock guards. The item has the form of a lock's
+// record, as it is in the lock table: leasehold ls can read it in any layout.
 func (d *Demo) makeTarget(ctx context.Context) error {
 	locks, err := d.Store.Client(leasehold.Config{Owner: "demo", Lease: d.Lease})
 	if err != nil {
@@ -235,8 +235,8 @@ func (d *Demo) makeTarget(ctx context.Context) error {
 // fence is the target's attribute for the highest token that has written to it.
 const fence = "fence"
 
-// write does the fenced work of the run with that token. The target refuses a write with a
-// lower token than one it has seen.
+// write does the fenced work of the run with the given token. The target refuses a write
+// with a lower token than one it has seen.
 func (d *Demo) write(ctx context.Context, token int64) (refused bool) {
 	if d.err != nil {
 		return false

@@ -20,15 +20,15 @@ import (
 
 // Exit codes. Commands that run a CMD follow timeout(1), the others grep(1).
 const (
-	CodeNo      = 1 // held, lost, not found, changed, does not fit
-	CodeTrouble = 2 // usage, AWS, network
+	CodeNo      = 1 // the answer is no: held, lost, not found, changed, does not fit
+	CodeTrouble = 2 // failure: usage, AWS, network
 
 	CodeNotGranted = 75               // EX_TEMPFAIL of sysexits.h: neither timeout(1), nor env(1), nor a shell exits with it
 	CodeLost       = 123              // the lock was lost and CMD was stopped
 	CodeNotRun     = ownrights.NotRun // 125: leasehold failed, CMD was not run
 	CodeNotExec    = 126              // CMD is not executable
 	CodeNoCommand  = 127              // CMD was not found
-	CodeSignal     = 128              // + the signal's number
+	CodeSignal     = 128              // plus the signal's number
 )
 
 // ExitError ends the command with a code. If err is nil, nothing more is
@@ -114,7 +114,7 @@ func Cause(ctx context.Context, err error) error {
 // kinds lists the kinds of error for the user who typed the command. The first that fits
 // counts.
 var kinds = []struct {
-	name   string // in JSON
+	name   string // name in JSON
 	fits   func(error) bool
 	answer bool // the answer is no: nothing has failed
 }{

@@ -23,8 +23,8 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-// Text describes an error in one line: what failed, the key, the table or file, and what to do
-// next. Of an SDK error it keeps only AWS's own message.
+// Text describes an error in one line: what failed, the key, the table or file, and what to
+// do next. For an SDK error it keeps only AWS's own message.
 func Text(err error, where string) string {
 	lost, isLost := as[*leasehold.LostError](err)
 	held, isHeld := as[*leasehold.HeldError](err)
@@ -68,7 +68,8 @@ func Text(err error, where string) string {
 	return visible.OneLine(Brief(err)) + unfit(err)
 }
 
-// unfit names the flag that makes a layout fit if it lacks a feature.
+// unfit names the flag that makes the layout fit, for the error of a feature that the
+// layout lacks.
 func unfit(err error) string {
 	lacks, is := as[*leasehold.UnsupportedError](err)
 	switch {
@@ -108,7 +109,7 @@ func WithoutPath(err error) error {
 	return err
 }
 
-// Like returns an error with its own text that is err to errors.Is and errors.As.
+// Like returns an error with the given text that errors.Is and errors.As treat as err.
 func Like(err error, text string) error { return &like{text, err} }
 
 type like struct {
@@ -150,8 +151,8 @@ func Plain(text string) string {
 	return text
 }
 
-// Reason returns why a request failed, and why no other Region was asked. It follows the
-// advice.
+// Reason returns why a request failed, and why no other Region was asked. In a message, the
+// reason follows the advice.
 func Reason(err error) string {
 	if stayed, is := as[interface {
 		error
@@ -187,7 +188,7 @@ func reason(err error) string {
 // any other. Such a reason has its own advice, even if a wait has ended since.
 func own(err error) (string, bool) {
 	switch {
-	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had any, down to the metadata service
+	case decide.NoCredentials(err) && strings.Contains(err.Error(), decide.NoMetadata): // no source had credentials, not even the metadata service
 		return "no credentials were found in AWS_ACCESS_KEY_ID, the profile (~/.aws/config and credentials) or this machine's metadata service: type aws configure or aws sso login, set AWS_PROFILE, or use --profile", true
 	case decide.NoCredentials(err):
 		return visible.Message("no credentials: set AWS_PROFILE or the AWS_ variables, or use --profile: " + providerError(err)), true

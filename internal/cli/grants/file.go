@@ -32,8 +32,8 @@ type File struct {
 	Grant  Grant  // set by Read
 }
 
-// Open prepares to write a grant to path, and refuses a file of anything else. It is called
-// before any request is sent.
+// Open prepares to write a grant to path, and refuses a file with any other content. It is
+// called before any request is sent.
 func Open(path string) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {
@@ -52,8 +52,8 @@ func Open(path string) (*File, error) {
 	return g, g.CheckWritable()
 }
 
-// Read reads the grant to renew or to release, and what replaces or removes it
-// there. It is called before any request is sent.
+// Read reads the grant to renew or to release, and prepares to replace or remove it there.
+// It is called before any request is sent.
 func Read(path string, stdin io.Reader) (*File, error) {
 	g, from := &File{path: path}, path
 	var err error
@@ -125,8 +125,8 @@ func (g *File) CheckWritable() error {
 	return os.Remove(tmp)
 }
 
-// Write writes a grant. A file gets mode 0600 and is replaced as a whole or not at all;
-// if another process has changed it in the meantime, it is left alone.
+// Write writes a grant. A file gets mode 0600 and is replaced as a whole or not at all. If
+// another process has changed the file in the meantime, Write leaves it unchanged.
 func (g *File) Write(stdout io.Writer, grant Grant) error {
 	b, err := json.Marshal(grant)
 	if err != nil {
@@ -151,7 +151,8 @@ func (g *File) Name() string {
 	return g.path
 }
 
-// Remove removes the file of a grant that has ended, unless it holds another by now.
+// Remove removes the file of a grant that has ended, unless the file now holds another
+// grant.
 func (g *File) Remove() error {
 	if g.path == Standard {
 		return nil

@@ -30,7 +30,7 @@ func FuzzGrantFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		again, ok := parse(written)
-		again.TrustedUntil = g.TrustedUntil // it is written to the millisecond
+		again.TrustedUntil = g.TrustedUntil // the time is written to the millisecond
 		if !ok || !reflect.DeepEqual(again, g) {
 			t.Errorf("%q reads as %+v, which was written as %s and read as %+v", b, g, written, again)
 		}

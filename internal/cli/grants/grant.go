@@ -88,7 +88,7 @@ func PlaceOf(ctx context.Context, s *store.Store) Place {
 	o := s.Home.Options()
 	at := Place{Region: o.Region, EndpointURL: aws.ToString(o.BaseEndpoint), Layout: s.Layout.Name()}
 	if o.Credentials != nil && !store.IsLoopback(at.EndpointURL) && !arn.IsARN(s.Table) { // an ARN contains the account
-		if c, err := o.Credentials.Retrieve(ctx); err == nil { // cached for the next requests
+		if c, err := o.Credentials.Retrieve(ctx); err == nil { // the credentials are cached for the next requests
 			at.Account = c.AccountID
 		}
 	}
@@ -121,7 +121,7 @@ func (g Grant) RefuseOther(here Place, asked string) error {
 		return nil
 	case "--endpoint-url":
 		if asked != "" && asked != g.At.EndpointURL {
-			return nil // the user asked for it, as a server can move: see explain
+			return nil // the user asked for this endpoint, as a server can move: see explain
 		}
 		return misuse.Errorf("the grant is from table %s in %s, and this is %s: unset AWS_ENDPOINT_URL_DYNAMODB and AWS_ENDPOINT_URL, or name the server with --endpoint-url",
 			g.Table, g.At, here)
@@ -167,7 +167,7 @@ func (g Grant) refuseFlag(flag, given, made string) error {
 }
 
 // Resume renews the grant in the store here. It refuses a copy of the grant from before
-// another renewal, since two processes would hold the grant.
+// another renewal, since otherwise two processes would hold the grant.
 func (g Grant) Resume(ctx context.Context, locks *leasehold.Client, here Place, opts ...leasehold.RenewOption) (*leasehold.Lock, error) {
 	lock, err := locks.Resume(ctx, g.Grant, opts...)
 	return lock, g.explain(here, err)

@@ -19,7 +19,7 @@ func FuzzHeld(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, value, key, table string) {
 		if !utf8.ValidString(key) || !utf8.ValidString(table) || strings.ContainsRune(value, 0) {
-			return // no key or environment has these
+			return // no key or environment can contain these
 		}
 		env := envWith(value)
 		held := outerKeys(env)

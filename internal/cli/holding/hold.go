@@ -26,7 +26,7 @@ type Hold struct {
 	locks []*leasehold.Lock // at least one, in the order of their keys
 	group *leasehold.Group  // set for several keys; nil otherwise
 
-	running atomic.Bool // CMD runs
+	running atomic.Bool // true while CMD runs
 }
 
 func (h *Hold) first() *leasehold.Lock { return h.locks[0] }
@@ -47,7 +47,7 @@ func (h *Hold) Err() error {
 	return h.first().Err()
 }
 
-// TrustedUntil returns the first end of trust among the locks.
+// TrustedUntil returns the earliest time at which trust in one of the locks ends.
 func (h *Hold) TrustedUntil() time.Time {
 	return slices.MinFunc(h.locks, func(a, b *leasehold.Lock) int { return a.TrustedUntil().Compare(b.TrustedUntil()) }).TrustedUntil()
 }
@@ -91,7 +91,7 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 // error: CMD did not run then, and the hold is released. The error carries the exit code.
 func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	outer := h.outerValue()
-	cmd := *j.Cmd // elect runs it again
+	cmd := *j.Cmd // a copy, as elect runs the command again
 	cmd.Env = h.environ(outer)
 	j.Cmd = &cmd
 	if h.first().Token() != 0 { // a zero token would not be unique to this run
@@ -106,7 +106,7 @@ func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	ended, err := process.Run(j, h, h.renewals.renewed, h.seeker.signals, h.say())
 	h.running.Store(false)
 	if err != nil {
-		_ = h.free(context.Background(), ReleaseLimit, false) // if it fails, the key becomes free when the lease expires
+		_ = h.free(context.Background(), ReleaseLimit, false) // if the release fails, the key becomes free when the lease expires
 	}
 	return ended, err
 }
@@ -153,7 +153,7 @@ func (h *Hold) Finish(ended process.Ended) error {
 	return nil
 }
 
-// stopped returns the error of a lost lock, with whether CMD was stopped.
+// stopped returns the error of a lost lock. Its text states whether CMD was stopped.
 func stopped(lost error, isStopped bool) error {
 	if isStopped {
 		return failure.Like(lost, lost.Error()+"; CMD was stopped")
@@ -190,8 +190,8 @@ const (
 	releaseUnsaid = time.Second
 )
 
-// releaseLimit returns how long to wait for the release after CMD. If the release stores that
-// the work is done, it waits as long as no other client can do the work.
+// releaseLimit returns how long to wait for the release after CMD. If the release stores
+// that the work is done, the limit lasts as long as no other client can do the work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {
@@ -205,9 +205,9 @@ func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Dur
 	return max(min(lease, keyReleaseLimit), ReleaseLimit)
 }
 
-// release releases the hold after CMD has ended, and reports that if it takes long. A signal
-// ends the wait, but not before ReleaseLimit. If done is true, the record stores that the
-// work is done.
+// release releases the hold after CMD has ended, and reports a release that takes long. A
+// signal ends the wait, but not before ReleaseLimit. If done is true, the record stores
+// that the work is done.
 func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 	limit := h.releaseLimit(ended, lost, done)
 	tell := func() { h.say().Text("CMD has ended: trying to release %s, for up to %s", h, wording.Duration(limit)) }
@@ -216,7 +216,7 @@ func (h *Hold) release(ended process.Ended, lost error, done bool) error {
 			h.say().Text("CMD has ended: trying to store that %s is done, for up to %s", h, wording.Duration(limit))
 		}
 	}
-	if ended.Stopped && lost == nil { // if it could not be renewed, it may not be released either
+	if ended.Stopped && lost == nil { // a lock that could not be renewed may not be released either
 		tell()
 	} else if limit > lostReleaseLimit {
 		defer time.AfterFunc(releaseUnsaid, tell).Stop()
@@ -258,8 +258,8 @@ func (h *Hold) free(ctx context.Context, limit time.Duration, done bool) error {
 // once that renewals fail, and once that they succeed again.
 type renewals struct {
 	say     *say.Messages
-	where   string        // the store, in messages
-	renewed chan struct{} // receives after each successful renewal
+	where   string        // the store's name in messages
+	renewed chan struct{} // receives a value after each successful renewal
 
 	mu     sync.Mutex
 	failed map[leasehold.Key]failing // keys whose last renewal failed
@@ -268,7 +268,7 @@ type renewals struct {
 // failing describes the failing renewals of a key.
 type failing struct {
 	last   error // error of the last renewal
-	answer error // last error that was an answer, if later renewals had none; nil if there is none or it is last
+	answer error // last error that was an answer, if later renewals had no answer; otherwise nil
 }
 
 // then returns the state after one more failure.

@@ -37,7 +37,7 @@ func outerKeys(lookup func(string) (string, bool)) []outerKey {
 	var held []outerKey
 	value, _ := lookup(heldVariable)
 	if json.Unmarshal([]byte(value), &held) != nil {
-		return nil // not written by leasehold
+		return nil // leasehold did not write this value
 	}
 	return held
 }
@@ -53,11 +53,11 @@ func SetByRun(lookup func(string) (string, bool), table, file string) bool {
 }
 
 // refuseNested refuses to wait for a key that an outer run holds: the outer run waits for
-// this process to end. If one of several keys suffices, it removes such keys, unless none
-// would remain.
+// this process to end. If one of several keys suffices, refuseNested removes such keys,
+// unless none would remain.
 //
-// A process that runs under one permit must not wait for another permit: if all holders did
-// that, none would ever get one. It may try without waiting.
+// A process that runs under one permit must not wait for another permit: if all holders
+// waited, none would ever get one. The process may try without waiting.
 func (s *Seeker) refuseNested(ctx context.Context) error {
 	w := &s.wanted
 	if w.Permits > 0 {
@@ -94,14 +94,15 @@ func (s *Seeker) outerRuns(key leasehold.Key) []outerKey {
 	})
 }
 
-// isHere reports whether a key is held in this store, by the name that CMD received.
+// isHere reports whether a key is held in this store, according to the table and the store
+// that CMD received.
 func (s *Seeker) isHere(h outerKey) bool {
 	return h.Table == s.store.Table && h.Store == s.store.At()
 }
 
-// heldByOuter reports whether an outer run holds key: the run may have ended and left this
-// process running. The id of its grant in the record shows that, whatever the name of the
-// table.
+// heldByOuter reports whether an outer run still holds key. The run may have ended and left
+// this process running. The id of the run's grant in the record shows that, whatever the
+// name of the table.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := s.outerRuns(key)
 	if len(outer) == 0 {
@@ -157,7 +158,7 @@ func (h *Hold) environ(outer string) []string {
 		name, _, _ := strings.Cut(kv, "=")
 		return slices.Contains(setForCMD, name)
 	})
-	set := func(name, value string, unless ...bool) { // an empty value is not set either
+	set := func(name, value string, unless ...bool) { // set ignores a variable with an empty value
 		if value != "" && !slices.Contains(unless, true) {
 			env = append(env, name+"="+value)
 		}

@@ -22,7 +22,7 @@ import (
 // User is the user of a hold, with the settings, the output and CMD's environment.
 type User struct {
 	Settings *store.Settings
-	Environ  []string // KEY=VALUE, for CMD
+	Environ  []string // environment for CMD, as KEY=VALUE
 	Say      *say.Messages
 	Now      func() time.Time
 	Orphaned <-chan struct{} // closed when the process that started this one has ended; nil if this process should continue
@@ -37,7 +37,7 @@ type Seeker struct {
 	locks   *leasehold.Client                     // kept for the next terms; nil before the first
 	follow  atomic.Pointer[func(leasehold.Event)] // receives the events of locks
 	seat    *election.Election                    // an election with locks; nil unless leadership is wanted
-	wait    *wait                                 // the last term's; nil before the first
+	wait    *wait                                 // wait of the last term; nil before the first
 	former  string                                // the grant of the last term; empty before the first
 }
 
@@ -62,7 +62,7 @@ func (s *Seeker) closeLocks() {
 	}
 }
 
-// openLocks opens a lock client unless that of the previous term is open. That client
+// openLocks opens a lock client unless the client of the previous term is open. That client
 // recognizes records that the term has left in the table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
@@ -104,7 +104,7 @@ func (s *Seeker) Acquire(ctx context.Context) (*Hold, error) {
 		h, err = s.ask(ctx, s.wanted)
 	}
 	if waited || s.wanted.wasTooShort(err) {
-		s.closeLocks() // their requests have ended and cannot interfere
+		s.closeLocks() // after this, the old client's requests have ended and cannot interfere
 		h, err = s.ask(ctx, s.wanted.withoutWait())
 		err = s.wanted.afterWait(err, time.Since(began))
 	}

@@ -19,9 +19,9 @@ import (
 )
 
 const (
-	repeatAfter = time.Minute // between two identical lines
-	placeAfter  = time.Second // between reports of two queue positions, which may change many times a second
-	tryingAfter = time.Second // when the wait of -n for a holder that appears dead is reported
+	repeatAfter = time.Minute // time between two identical lines
+	placeAfter  = time.Second // time between reports of two queue positions, which may change many times a second
+	tryingAfter = time.Second // delay until the wait of -n for a holder that appears dead is reported
 )
 
 // wait reports the holder of a key while the command waits for it. On a terminal it rewrites
@@ -44,7 +44,7 @@ type wait struct {
 	grants  map[leasehold.Key]string
 	former  string    // the grant of this process's last term; empty for none
 	checks  bool      // the key was seen with the former grant, and this was reported
-	holders int       // seen so far
+	holders int       // holders seen so far
 	trying  bool      // -n: wait only for a holder that appears dead
 	seenAt  time.Time // when the first holder was seen; zero before that
 	told    told      // the last report: an event, or a line that is not rewritten
@@ -54,7 +54,7 @@ type wait struct {
 
 // told is the last report about a wait.
 type told struct {
-	at      time.Time // zero before the first
+	at      time.Time // time of the last report; zero before the first
 	place   int
 	placeAt time.Time // when a new position was reported; zero if never
 }
@@ -73,8 +73,9 @@ func (s *told) due(place int, now time.Time) bool {
 	return true
 }
 
-// newWait returns a wait that follows earlier, the ended wait of this process before it; earlier
-// is nil for the first. former is the grant of the term that earlier led to, or empty.
+// newWait returns a wait that follows earlier, the previous wait of this process, which has
+// ended. earlier is nil for the first wait. former is the grant of the term that earlier
+// led to, or empty.
 func newWait(user User, earlier *wait, former string) *wait {
 	w := &wait{say: user.Say, now: user.Now, grants: map[leasehold.Key]string{}, former: former}
 	w.tell = func(e leasehold.Event, holdersSeen int) { w.say.ClientEvent(e, w.now(), holdersSeen) }
@@ -146,7 +147,7 @@ func (w *wait) saw(e leasehold.Event, all *allHeld) {
 	if w.seenAt.IsZero() {
 		w.seenAt = w.now()
 	}
-	if !w.trying { // most attempts end at once
+	if !w.trying { // most attempts with -n end at once
 		w.report()
 	}
 }
@@ -295,9 +296,9 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 	return err
 }
 
-// afterSilence returns err, which has ended a wait, if requests were answered during it. If
-// none was, it is unknown whether the key is held: a script that skips work of another
-// process must not treat that as an answer.
+// afterSilence returns err, which has ended a wait, if requests were answered during the
+// wait. If no request was answered, it is unknown whether the key is held. A script that
+// skips work of another process must not treat that as an answer.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	var waited *failure.WaitedError
 	if answers > 0 || !errors.As(err, &waited) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// userAt is a user who reads w, and whose clock reads now.
+// userAt returns a user who reads w, and whose clock reads now.
 func userAt(w io.Writer, now func() time.Time) User {
 	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
 }
@@ -25,7 +25,7 @@ func userAt(w io.Writer, now func() time.Time) User {
 // see records a waiting event. It returns how many events the wait has written so far.
 func (w *wait) see(r leasehold.Record, place int, all *allHeld, told *[]int) int {
 	w.mu.Lock()
-	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) } // with w.mu held
+	w.tell = func(e leasehold.Event, _ int) { *told = append(*told, e.Position) } // called with w.mu held
 	w.mu.Unlock()
 	w.saw(leasehold.Event{Kind: leasehold.EventWaiting, Holder: &r, Position: place}, all)
 	return len(w.positions(told))

@@ -1,7 +1,8 @@
-// Package invocation is one invocation of the command: its arguments and environment, its
-// output, and the functions that all commands share. It opens the table that the flags name
-// and reports its name, asks at the terminal, completes keys in a shell, and writes output
-// as the flags demand. It knows no command.
+// Package invocation represents one invocation of the command: its arguments and
+// environment, its output, and the functions that all commands share. It opens the table
+// that the flags name and reports the table's name. It asks questions at the terminal,
+// completes keys in a shell, and writes output as the flags demand. It knows nothing of the
+// individual commands.
 package invocation
 
 import (
@@ -38,13 +39,13 @@ type Env struct {
 	Args           []string // without the program's name
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	Environ        []string // KEY=VALUE, for CMD
+	Environ        []string // environment of CMD, as KEY=VALUE
 	LookupEnv      func(string) (string, bool)
 	Now            func() time.Time
-	Executable     func() (string, error) // path of this program, to start it again
+	Executable     func() (string, error) // returns the path of this program, with which it starts itself again
 	MachineDir     string                 // the machine's store is used if this directory exists
-	OnEC2          func() bool            // whether this machine is an EC2 instance
-	OnTrial        func() bool            // whether leasehold runs from its own source
+	OnEC2          func() bool            // reports whether this machine is an EC2 instance
+	OnTrial        func() bool            // reports whether leasehold runs from its own source
 
 	FileSystem func(path string) (kind string, err error) // describes the file system that contains path
 }
@@ -62,16 +63,16 @@ func FromOS() Env {
 // Invocation is one run of the command.
 type Invocation struct {
 	Env
-	Stdout, Stderr *say.Output // leasehold's own output; Env has the streams, for CMD
+	Stdout, Stderr *say.Output // leasehold's own output; CMD gets the streams in Env
 	Say            *say.Messages
 
 	// Flags of every command.
 	Settings             store.Settings
 	JSON, Quiet, Verbose bool
 
-	Metrics    *textfile.Run // run --metrics; nil if not used
+	Metrics    *textfile.Run // metrics of run --metrics; nil if the flag is not used
 	PlaceShown bool          // the command itself shows the store that it uses
-	completing bool          // this completes an argument: create nothing
+	completing bool          // the shell is completing an argument, so nothing may be created
 }
 
 // New returns an invocation whose flags have not been parsed.
@@ -102,8 +103,9 @@ func (in *Invocation) Open(cmd *cobra.Command, o store.Opening) (*store.Store, e
 	return store.Open(cmd.Context(), &in.Settings, o)
 }
 
-// sayTrouble reports trouble with requests or its end: requests are repeated for a long time,
-// and otherwise the command would be silent meanwhile. -q suppresses trouble that may pass.
+// sayTrouble reports trouble with requests, or that the trouble has ended. Requests are
+// repeated for a long time, and without a report the command would be silent meanwhile. -q
+// suppresses reports of trouble that may pass.
 func (in *Invocation) sayTrouble(n requests.News) {
 	e := say.NewEvent(n.Kind, in.Now())
 	e.LastsMs, e.Error, e.Advice = say.Millis(n.Lasts), n.Reason, n.Advice
@@ -218,8 +220,9 @@ func (in *Invocation) key(cmd *cobra.Command, args []string, toComplete string, 
 	return in.keysFor(cmd, toComplete, wanted), cobra.ShellCompDirectiveNoFileComp
 }
 
-// keysFor returns the keys of the table that begin with prefix: as many as can be read in
-// time, none if anything fails. It writes no message, and does not create a store.
+// keysFor returns the keys of the table that begin with prefix, as many as it can read in
+// time. If anything fails, it returns none. It writes no message, and does not create a
+// store.
 func (in *Invocation) keysFor(cmd *cobra.Command, prefix string, wanted func(leasehold.Record) bool) []cobra.Completion {
 	ctx, cancel := context.WithTimeout(cmd.Context(), completionTime)
 	defer cancel()
@@ -271,7 +274,8 @@ func (in *Invocation) SayURL(url string, asJSON map[string]string, words string,
 func (in *Invocation) CanAsk() bool { return say.IsTerminal(in.Stdin) && in.Stderr.Terminal }
 
 // Confirm asks a yes-or-no question at the terminal. Unless the answer is yes, it returns
-// an error that ends the command with the message no. It returns early only if ctx ends.
+// an error that ends the command with the message no. If ctx ends, Confirm returns without
+// an answer.
 func (in *Invocation) Confirm(ctx context.Context, question, no string) error {
 	fmt.Fprint(in.Stderr, question)
 	answers := make(chan string, 1)

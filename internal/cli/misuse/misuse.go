@@ -1,7 +1,7 @@
-// Package misuse is the error of a mistake in the command line or the environment:
-// something that the user typed, set or named must change. Every package of the command
-// returns it. The command prints it unchanged and exits with the code for usage errors. The
-// package knows nothing else.
+// Package misuse defines the error for a mistake in the command line or the environment.
+// The user must change something that was typed, set or named. Every package of the command
+// returns this error. The command prints it unchanged and exits with the code for usage
+// errors. The package contains nothing else.
 package misuse
 
 import (

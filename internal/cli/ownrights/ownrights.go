@@ -1,16 +1,17 @@
-// Package ownrights ends a process that has the rights of another user than the user who
-// started it, as by a set-user-ID bit. Otherwise that user could choose, by arguments and
-// variables, what leasehold run does with those rights. The package runs while the
-// program's packages are initialized, before any package that reads arguments or variables.
+// Package ownrights ends a process that has the rights of a user other than the one who
+// started it, as by a set-user-ID bit. Otherwise the user who started the process could
+// choose, by arguments and variables, how leasehold run uses those rights. The check runs
+// while the program's packages are initialized, before any package that reads arguments or
+// variables.
 package ownrights
 
 import "os"
 
 // NotRun is the exit code of a process of leasehold run that did not become CMD, and of a
-// leasehold that did not run CMD. Nothing was done.
+// leasehold process that did not run CMD. Nothing was done.
 const NotRun = 125
 
-// Windows has no such rights: there all of these are -1.
+// Windows has no such rights: all of these ids are -1 there.
 func init() {
 	if os.Getuid() == os.Geteuid() && os.Getgid() == os.Getegid() {
 		return

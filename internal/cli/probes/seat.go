@@ -13,11 +13,12 @@ import (
 
 // Term is a term of this process.
 type Term interface {
-	TrustedUntil() time.Time // not in the future once the term is over
-	Running() bool           // CMD has begun, and has not ended
+	TrustedUntil() time.Time // never in the future once the term has ended
+	Running() bool           // reports whether CMD has begun and has not ended
 }
 
-// Seat is the seat that this process campaigns for, as far as it knows.
+// Seat is the state of the election in which this process campaigns, as far as the process
+// knows it.
 type Seat struct {
 	now     func() time.Time
 	overdue time.Duration
@@ -27,14 +28,14 @@ type Seat struct {
 	leader election.Leader // the leader, zero if not known
 }
 
-// NewSeat returns a seat in its initial state. Renewals are overdue when less than overdue
-// is left of a term's trust.
+// NewSeat returns a Seat in its initial state. Renewals are overdue when a term stays
+// trusted for less than the duration overdue.
 func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 	return &Seat{now: now, overdue: overdue}
 }
 
-// Saw records the leader while this process campaigns. It ignores late events: those after
-// the process has won concern the time before.
+// Saw records the leader while this process campaigns. It ignores events that arrive after
+// the process has won, since they describe the time before.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -46,7 +47,7 @@ func (s *Seat) Saw(leader election.Leader) {
 // Won records that this process leads.
 func (s *Seat) Won(term Term, as election.Leader) { s.set(term, as) }
 
-// Left records that its term is over. The next leader is not known yet.
+// Left records that the term of this process has ended. The next leader is not known yet.
 func (s *Seat) Left() { s.set(nil, election.Leader{}) }
 
 func (s *Seat) set(term Term, leader election.Leader) {
@@ -121,9 +122,9 @@ type standing struct {
 	live  bool // CMD does not run, or runs in a term that is renewed in time
 }
 
-// standingAt returns the standing of a process at now. trustedUntil is the end of its
-// term's trust, zero without a term. Renewals are overdue when less than overdue is left of
-// it.
+// standingAt returns the standing of a process at the time now. The process's term is
+// trusted until trustedUntil, which is zero without a term. Renewals are overdue when the
+// term stays trusted for less than the duration overdue.
 func standingAt(now, trustedUntil time.Time, overdue time.Duration, running bool) standing {
 	left := trustedUntil.Sub(now) // negative without a term
 	return standing{leads: left > 0, live: !running || left >= overdue}

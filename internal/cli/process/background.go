@@ -14,9 +14,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// These modes determine what leasehold does with processes that CMD has started and that
-// outlive it. They must not continue unnoticed without the lock: by default leasehold holds
-// it until they end, as flock(1) does.
+// These modes determine how leasehold treats processes that CMD has started and that
+// outlive CMD. Such processes must not continue unnoticed without the lock. By default
+// leasehold holds the lock until they end, as flock(1) does.
 const (
 	BackgroundWait = "wait" // hold the lock until they end
 	BackgroundStop = "stop" // stop them, then release the lock
@@ -26,10 +26,10 @@ const (
 // BackgroundModes lists all modes.
 var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
-// These are the pauses before leasehold reads the processes that outlive CMD.
+// These are the pauses before leasehold reads the list of processes that outlive CMD.
 const (
 	lookAfterEnd = 20 * time.Millisecond // after a process has ended: others often end with it
-	lookEvery    = time.Second           // if no signal came
+	lookEvery    = time.Second           // if no signal has arrived
 	lookOften    = 50 * time.Millisecond // on systems without a signal for the end of orphans
 )
 
@@ -51,7 +51,7 @@ type background struct {
 	since    time.Time // when CMD ended; zero while it runs
 	saidAt   time.Time // when the processes were reported; zero if never
 	signaled bool
-	blind    bool // the processes cannot be seen
+	blind    bool // leasehold cannot see the processes
 }
 
 // newBackground begins to receive deaths. It must be called before CMD runs.
@@ -68,8 +68,8 @@ func (b *background) end() {
 	ignoreDeaths(b.deaths)
 }
 
-// lookIn schedules a read of the processes after d, unless one is scheduled earlier:
-// repeated deaths must not postpone it.
+// lookIn schedules a read of the processes after d, unless an earlier read is scheduled.
+// Repeated deaths must not postpone a read.
 func (b *background) lookIn(d time.Duration) {
 	at := time.Now().Add(d)
 	if b.lookAt.IsZero() || at.Before(b.lookAt) {
@@ -78,8 +78,8 @@ func (b *background) lookIn(d time.Duration) {
 	}
 }
 
-// began begins to wait for the processes that outlive CMD, which has ended. If the user has
-// ended CMD, it stops them instead.
+// began begins to wait for the processes that outlive CMD. CMD has ended. If the user has
+// ended CMD, BackgroundStop replaces BackgroundWait.
 func (b *background) began(c *Child, byUser bool) {
 	b.since = time.Now()
 	if byUser && b.mode == BackgroundWait {
@@ -96,13 +96,13 @@ func (s *supervision) stopBackground(c *Child, sig os.Signal) {
 		return
 	}
 	b := s.background
-	s.Cut = true // they are stopped after any of these signals
+	s.Cut = true // leasehold stops the processes after any of these signals
 	s.descent.Signal(c.group(), number)
 	b.mode, b.since = BackgroundStop, time.Now()
 	b.lookIn(lookAfterEnd)
 }
 
-// outlived reads the processes that outlive CMD, and does what the mode demands. It reports
+// outlived reads the processes that outlive CMD, and acts as the mode demands. It reports
 // whether the lock may be released.
 func (s *supervision) outlived(c *Child) (done bool) {
 	b := s.background
@@ -123,7 +123,7 @@ func (s *supervision) outlived(c *Child) (done bool) {
 		next = lookOften
 	}
 	switch {
-	case s.stopping: // the watchdog stops them
+	case s.stopping: // the watchdog stops the processes
 	case b.mode == BackgroundKeep:
 		s.sayOutlived(left, fmt.Sprintf("CMD has ended: releasing %s, though %s: %s", s.lock, stillRuns(left), names(left)))
 		return true

@@ -89,7 +89,7 @@ func Find(name string) (string, error) {
 	return path, nil
 }
 
-// StartError returns the error and the exit code for a CMD that could not be started.
+// StartError returns the error, with its exit code, for a CMD that could not be started.
 func StartError(name string, err error) error {
 	switch {
 	case errors.Is(err, exec.ErrNotFound), errors.Is(err, fs.ErrNotExist):
@@ -143,8 +143,9 @@ func (g *gate) open() {
 	}
 }
 
-// execError returns why CMD could not be executed; nil if it was. code is the exit code of the
-// process: only failure.CodeNotRun can mean that it did not become CMD.
+// execError returns the reason why CMD could not be executed, or nil if CMD was executed.
+// code is the exit code of the process. Only failure.CodeNotRun can mean that the process
+// did not become CMD.
 func (g *gate) execError(code int) error {
 	if code != failure.CodeNotRun {
 		return nil

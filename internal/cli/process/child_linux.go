@@ -15,8 +15,8 @@ func ownGroup() *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 }
 
-// await returns when CMD was stopped or has ended. It does not reap CMD: CMD keeps its
-// process id until reap, so that no signal to its group can reach other processes
+// await returns when CMD has been stopped or has ended. It does not reap CMD: CMD keeps its
+// process id until Reap, so that no signal to its group can reach other processes
 // (waitid(2), WNOWAIT).
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	const cldStopped = 5 // siginfo's si_code, <asm-generic/siginfo.h>
@@ -29,8 +29,8 @@ func (c *Child) await() (stopped bool, sig syscall.Signal) {
 		case err != nil || info.Code != cldStopped:
 			return false, 0
 		}
-		// Consume the stop, so that the next call does not report it again. The
-		// end of CMD is left for reap.
+		// Consume the stop, so that the next call does not report it again. Reap consumes
+		// the end of CMD.
 		_ = unix.Waitid(unix.P_PID, c.cmd.Process.Pid, nil, unix.WSTOPPED|unix.WNOHANG, nil)
 		return true, stopSignal(&info)
 	}
@@ -62,7 +62,7 @@ func ignoreDeaths(c chan<- os.Signal) { signal.Stop(c) }
 
 // adoptOrphans makes this process the parent of descendants whose own parent has ended.
 func adoptOrphans() {
-	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // exists since Linux 3.4, and Go requires 3.2: without it only CMD's group is seen
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // needs Linux 3.4, but Go needs only 3.2: without it leasehold sees only CMD's group
 }
 
 // reapOrphan reaps an ended child that this process has not started. Children that it has

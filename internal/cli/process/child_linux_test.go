@@ -44,8 +44,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// standAtGate starts CMD as run does, but hangs before it sends CMD's group to a watchdog:
-// it prints the order, and waits to be killed.
+// standAtGate starts CMD as run does, but hangs before CMD's group reaches a watchdog. It
+// prints the order to the watchdog, and waits to be killed.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 // the supervisor.
 func ownGroup() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setpgid: true} }
 
-// await returns when CMD was stopped or has ended.
+// await returns when CMD has been stopped or has ended.
 func (c *Child) await() (stopped bool, sig syscall.Signal) {
 	var status unix.WaitStatus
 	for {

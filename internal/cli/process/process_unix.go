@@ -66,10 +66,10 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 }
 
 // gateEnds returns the supervisor's end and the waiting process's end. The waiting process
-// inherits its end under the same number. That number was free here, so it cannot be the
-// number of a file meant for CMD; exec.Cmd.ExtraFiles would use 3. A process that the SDK
-// starts at that moment to get credentials inherits it too. That only delays the signals
-// for CMD until it ends.
+// inherits its end under the same number. That number was free in this process, so no file
+// meant for CMD can have it. exec.Cmd.ExtraFiles would use 3. A process that the SDK starts
+// at that moment to get credentials also inherits that end. This only delays the signals
+// for CMD until that process ends.
 func gateEnds() (here, there int, err error) {
 	syscall.ForkLock.RLock() // a process started meanwhile must not inherit our end
 	defer syscall.ForkLock.RUnlock()
@@ -94,7 +94,7 @@ func (g *gate) await() {
 
 // terminal is the controlling terminal. It belongs to one process group at a time: to the
 // supervisor's rather than CMD's, so that the supervisor receives Ctrl-C. If CMD reads the
-// terminal, the kernel stops it (termios(3), SIGTTIN). Only then is the terminal given to
+// terminal, the kernel stops CMD (termios(3), SIGTTIN). Only then is the terminal given to
 // CMD's group.
 type terminal struct {
 	f     *os.File
@@ -164,18 +164,19 @@ func (c *Child) WasStopped(sig syscall.Signal) {
 	}
 }
 
-// parent is the process that started this one. It is read when the program begins: if it
-// ends later, the process that adopts orphans becomes the parent.
+// parent is the id of the process that started this one. It is read when the program
+// begins: if that process ends later, the process that adopts orphans becomes the parent.
 var parent = os.Getppid()
 
-// parentEvery is how often the parent is checked. A signal at its death (PR_SET_PDEATHSIG)
-// would be sent at the end of one of its threads, and only on Linux.
+// parentEvery is the interval at which the parent is checked. A signal at the parent's
+// death (PR_SET_PDEATHSIG) would be sent when one of the parent's threads ends, and only on
+// Linux.
 const parentEvery = 250 * time.Millisecond
 
 // ParentEnd returns a channel that is closed when the process that started this one has
 // ended. It returns an error if this process is a child of init, since it may already be an
-// orphan. A process that another process adopted before this program began cannot be
-// distinguished from a child of that process.
+// orphan. If another process adopted this one before this program began, ParentEnd takes
+// the adopter for that process.
 func ParentEnd() (<-chan struct{}, error) {
 	if parent <= 1 { // zero means that the parent is outside this container
 		return nil, errors.New("--die-with-parent: leasehold was started by init, or by a process that has ended already: " +
@@ -240,9 +241,9 @@ func isJob() bool {
 // stopSelf stops this process until it receives ContinueSignal.
 func stopSelf() { stopUntilContinued(unix.Getpid()) }
 
-// stopUntilContinued stops this process, or its group, until it is continued. The kernel may
-// let the calling thread run on for a while after kill(2), so it waits for ContinueSignal: only
-// that means that the stop is over.
+// stopUntilContinued stops this process, or its group, until it is continued. The kernel
+// may let the calling thread run for a while after kill(2). Only ContinueSignal means that
+// the stop has ended, so stopUntilContinued waits for that signal.
 func stopUntilContinued(target int) {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, ContinueSignal)
@@ -261,15 +262,16 @@ const (
 // sentLimit limits awaitSent in case ContinueSignal never arrives.
 const sentLimit = time.Second
 
-// overtakes is the longest time by which a signal may arrive before an earlier one.
+// overtakes is the longest time by which a signal may overtake an earlier one.
 const overtakes = 5 * time.Millisecond
 
-// awaitSent returns when the ending signals that were sent to this process before have been
-// received. A busy machine delivers them late, and CMD may meanwhile have ended by the same
-// signal. awaitSent sends ContinueSignal, which does not affect a running process. Its number
-// is higher, and the kernel and the Go runtime deliver pending signals with the lowest number
-// first. But another thread may be about to receive an earlier signal, and be overtaken.
-// awaitSent therefore waits as long as a preempted thread needs.
+// awaitSent returns once this process has received the ending signals that were sent to it
+// before the call. A busy machine delivers them late, and the same signal may meanwhile
+// have ended CMD. awaitSent sends ContinueSignal, which does not affect a running process.
+// The kernel and the Go runtime deliver pending signals with the lowest number first, and
+// ContinueSignal has a higher number. But it may overtake an earlier signal that another
+// thread is about to receive. awaitSent therefore waits as long as a preempted thread
+// needs.
 func awaitSent() {
 	last := make(chan os.Signal, 1)
 	signal.Notify(last, ContinueSignal)

@@ -53,7 +53,7 @@ func closeForGood(t *testing.T, g *gate) {
 	}
 }
 
-// ended waits for the end of the process and of its gate.
+// ended waits until the process and its gate have ended.
 func ended(c *Child, g *gate) (code int, refusal error) {
 	<-c.Exited
 	code = c.Reap()
@@ -146,9 +146,9 @@ func TestParentEndIsErrorForChildOfInit(t *testing.T) {
 	}
 }
 
-// A busy machine delivers a signal late: CMD, which received the same signal, has ended by
-// then.
-func TestSignalSentBeforeEndOfCMDIsKnownAtItsEnd(t *testing.T) {
+// A busy machine delivers a signal late. CMD received the same signal and has already
+// ended.
+func TestSignalSentBeforeCMDEndsIsNotMissed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

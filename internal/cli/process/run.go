@@ -17,7 +17,7 @@ type Job struct {
 	Executable func() (string, error) // path of this program, which the gate and the watchdog run
 
 	Stop       syscall.Signal // sent before trust ends, or when the lock is lost
-	Grace      time.Duration  // from Stop to KILL; both are sent before trust ends
+	Grace      time.Duration  // time from Stop to KILL; both are sent before trust ends
 	Background string         // mode for processes that outlive CMD: BackgroundWait, ...
 	Held       string         // prefix of a variable that only CMD's environment has; empty if there is none
 
@@ -32,13 +32,13 @@ type Lock interface {
 	Err() error               // nil unless a lock is lost
 	TrustedUntil() time.Time  // postponed by each renewal
 
-	Event(kind string) say.Event // an event of the lock for the user
+	Event(kind string) say.Event // returns an event of the lock for the user
 }
 
 // Ended describes the end of CMD.
 type Ended struct {
 	Code    int
-	Stopped bool           // the lock is lost, or was about to be
+	Stopped bool           // CMD was stopped because the lock was lost, or was about to be lost
 	Signal  syscall.Signal // the last INT, TERM or QUIT from the user; zero if none came
 	Cut     bool           // the user, or the end of the parent, ended leasehold before CMD and the processes that it left running had ended
 
@@ -48,7 +48,7 @@ type Ended struct {
 // supervision is CMD running under a lock.
 type supervision struct {
 	Job
-	Ended   // if it is known
+	Ended   // the end of CMD, as far as it is known
 	lock    Lock
 	signals *Signals
 	renewed <-chan struct{} // receives after each successful renewal
@@ -63,7 +63,7 @@ type supervision struct {
 	descent    watchdog.Descent
 	background *background
 	stopping   bool // the watchdog has sent the stop signal to CMD
-	stopNow    bool // the watchdog was ordered to stop CMD, before trust is about to end
+	stopNow    bool // the watchdog was ordered to stop CMD at once, even if trust does not end soon
 	orphaned   bool // stopNow was set because the parent has ended
 }
 
@@ -160,11 +160,11 @@ func (s *supervision) supervise(c *Child) {
 			if sig == syscall.SIGINT || sig == syscall.SIGTERM || sig == syscall.SIGQUIT {
 				s.Signal = sig.(syscall.Signal)
 			}
-			// This process may have been stopped and continued. If the lock was
-			// lost meanwhile, the watchdog kills CMD: do not let it continue.
+			// This process may have been stopped and continued. If the lock was lost
+			// meanwhile, the watchdog kills CMD, which must not continue.
 			if s.lock.Err() == nil {
 				s.Cut = s.Cut || isEnd(sig)
-				s.passOn(c, sig, exited == nil || c.hasEnded()) // otherwise no process would receive the signal
+				s.passOn(c, sig, exited == nil || c.hasEnded()) // once CMD has ended, only the processes that it left running can receive the signal
 			}
 		case <-resign:
 			resign = nil
@@ -197,9 +197,9 @@ func (s *supervision) supervise(c *Child) {
 	}
 }
 
-// resign ends CMD although the lock is held. If CMD has ended by itself, its exit code counts.
-// Only the processes that it left running are then stopped: the client that asked for the end
-// waits for that.
+// resign ends CMD although the lock is held. If CMD has already ended by itself, its exit
+// code counts. Only the processes that it left running are then stopped. The client that
+// asked for the resignation waits until these have ended.
 func (s *supervision) resign(c *Child) {
 	s.say.Event(s.lock.Event(say.Stopping))
 	select {

@@ -67,7 +67,7 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 				if stopsJob(sig) { // Ctrl-Z
 					stopSelf()
 				}
-			case <-s.Orphaned: // it stays closed, so CMD is ended too
+			case <-s.Orphaned: // the channel stays closed, so CMD is ended too
 				cancel(&failure.SignalError{Signal: syscall.SIGTERM, Name: "the end of the process that started leasehold"})
 				return
 			case <-ctx.Done():
@@ -89,9 +89,9 @@ func (s *Signals) Bind(ctx context.Context) (context.Context, context.CancelFunc
 	}
 }
 
-// end reports whether a signal that ends programs has come and was not passed on. This process may
-// see the end of CMD first, although the same signal caused it. The signal is kept for the next
-// wait.
+// end reports whether a signal that ends programs has arrived and was not passed on. The
+// same signal may have ended CMD, and this process may notice the end of CMD first. The
+// signal is kept for the next wait.
 func (s *Signals) end() (told bool) {
 	awaitSent()
 	for range len(s.C) {

@@ -29,9 +29,9 @@ func (s *supervision) orderStopNow() {
 	s.watchdog.order(watchdog.OrderStop, 0)
 }
 
-// sendTrust sends the end of trust to the watchdog. It reads the watchdog's clock first, so
-// that a delay between the two readings makes that time earlier, never later. After a loss
-// the end is not extended: the other locks of several are still renewed.
+// sendTrust sends the end of trust to the watchdog. It reads the watchdog's clock first: a
+// delay between the two readings then makes the end earlier, never later. After a loss the
+// end of trust stays unchanged, although the other locks of several are still renewed.
 func (s *supervision) sendTrust() {
 	now := boottime.Now()
 	until := durations.Sum(now, time.Until(s.lock.TrustedUntil()))
@@ -52,7 +52,7 @@ func (s *supervision) sayStopping() {
 	switch {
 	case s.orphaned:
 		s.say.Text("the process that started leasehold has ended: stopping CMD")
-	case s.lock.Err() == nil: // after a loss, the error at the end says all
+	case s.lock.Err() == nil: // after a loss, the error at the end explains the stop
 		s.say.Text("trust in %s is about to end: stopping CMD", s.lock)
 	}
 }
@@ -62,7 +62,7 @@ type watchdogHandle struct {
 	orders  io.WriteCloser
 	reports <-chan string // closed when the watchdog has ended
 	pid     int           // zero if the watchdog runs in this process
-	wait    func()        // waits until it has ended
+	wait    func()        // waits until the watchdog has ended
 }
 
 // startWatchdog starts self, the path of this program, as a watchdog process. A stopped
@@ -88,7 +88,7 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 		return nil, err
 	}
 	ended := make(chan struct{})
-	// The wait frees process, which then no longer has a pid.
+	// The pid is read before the wait, which releases process.
 	g := &watchdogHandle{orders: orders, reports: readReports(reports), pid: process.Pid, wait: func() { <-ended }}
 	go func() {
 		defer close(ended)
@@ -97,14 +97,14 @@ func startWatchdog(self string, sig syscall.Signal, grace time.Duration, d watch
 	return g, nil
 }
 
-// mostDeaths is the number of watchdog processes that may die under one CMD: more would
-// probably die too.
+// mostDeaths is the number of watchdog processes that may die while one CMD runs: further
+// ones would probably die too.
 const mostDeaths = 10
 
-// replaceWatchdog replaces a watchdog that has died. It starts a process if it can, as this
-// process may be stopped or killed next. The watchdog stops c.
+// replaceWatchdog replaces a watchdog that has died. If it can, it starts another process,
+// since this process may be stopped or killed next. The new watchdog stops c.
 func (s *supervision) replaceWatchdog(c *Child) {
-	if boottime.Now() >= s.until { // all processes may have been paused since, and a new one takes time to start
+	if boottime.Now() >= s.until { // all processes may have been paused since then, and a new watchdog takes time to start
 		s.descent.Signal(c.group(), syscall.SIGKILL)
 	}
 	s.watchdog.end()
@@ -119,7 +119,7 @@ func (s *supervision) replaceWatchdog(c *Child) {
 	s.descent.Watchdog = s.watchdog.pid
 	s.sendTrust()
 	s.orderStop(c)
-	if err == nil { // only now does it know the group to stop
+	if err == nil { // only now does the new watchdog know the group to stop
 		s.say.Note("the watchdog process has died, or was stopped: started another")
 	} else {
 		s.say.Note("the watchdog process has died: CMD is stopped in time only while leasehold itself runs: %v", err)
@@ -159,8 +159,9 @@ func (g *watchdogHandle) order(what string, value any) {
 	_, _ = fmt.Fprintf(g.orders, "%s %v\n", what, value)
 }
 
-// end ends the watchdog and waits for its end, after which it sends no signal. It reports
-// whether there was an unread report, which means that the watchdog has sent a signal.
+// end ends the watchdog and waits until it has ended. After that the watchdog sends no
+// signal. end reports whether a report was unread, which means that the watchdog has sent a
+// signal.
 func (g *watchdogHandle) end() (acted bool) {
 	_, _ = fmt.Fprintln(g.orders, watchdog.OrderDone)
 	_ = g.orders.Close()

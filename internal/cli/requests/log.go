@@ -20,7 +20,7 @@ type Log struct {
 	schema protocol.Schema
 
 	mu         sync.Mutex
-	unanswered map[string]int // unanswered requests in a row, by operation and keys
+	unanswered map[string]int // number of consecutive unanswered requests, by operation and keys
 }
 
 // NewLog returns a log of the requests to a table.
@@ -31,7 +31,7 @@ type Entry struct {
 	Request
 	Keys    []leasehold.Key // the keys of the request
 	Attempt int
-	Outcome string // ok, an error code, or why there is no reply
+	Outcome string // ok, an error code, or the reason why there is no reply
 }
 
 // Entry returns the entry for a request that has ended.
@@ -119,7 +119,7 @@ func Metered(db *dynamodb.Client) (*dynamodb.Client, func() (requests int, reads
 		requests++
 		switch r.Operation {
 		case "GetItem", "BatchGetItem", "TransactGetItems", "Query", "Scan":
-			reads += aws.ToFloat64(r.Units) // the server may not report it
+			reads += aws.ToFloat64(r.Units) // the server may not report the consumption
 		}
 	}
 	return dynamodb.New(db.Options(), Watch{Units: true, Each: count}.Client), func() (int, float64) {

@@ -20,19 +20,19 @@ import (
 type Trouble struct {
 	server    Server
 	lasts     time.Duration
-	why       string // empty if no request has failed
+	why       string // reason of the failures; empty if no request has failed
 	throttled bool
 	unsent    bool // no request was sent
 	nowhere   bool // DNS has no such host, and no request was answered before
-	silent    bool // there is no answer, or none came in time
-	answers   int  // number of requests answered before
+	silent    bool // no answer has arrived, or none arrived in time
+	answers   int  // number of requests that were answered before the trouble
 }
 
 // Kinds of news.
 const (
 	Throttled = "throttled" // every request is throttled
 	NoAnswer  = "no_answer" // no request is answered, or none can be sent
-	Answered  = "answered"  // the trouble is over
+	Answered  = "answered"  // the trouble has ended
 )
 
 func (t Trouble) kind() string {
@@ -99,22 +99,22 @@ const (
 	newsRepeat = time.Minute     // time between two reports
 )
 
-// News reports trouble or its end.
+// News is a report of trouble, or of its end.
 type News struct {
 	Kind           string
 	Lasts          time.Duration
 	Reason, Advice string // reason of the trouble, and advice
-	Line           string // all of it, for people
-	Lasting        bool   // waiting will hardly end the trouble
+	Line           string // the whole report, for people
+	Lasting        bool   // waiting will probably not end the trouble
 }
 
-// Telling reports trouble once it has lasted for some seconds, or at once if it will hardly
-// pass, except while it is paused. It reports at most once a minute. It also reports the end
-// of trouble that it has reported.
+// Telling reports trouble that has lasted for some seconds. It reports trouble at once if
+// waiting will probably not end it. It reports at most once a minute, and nothing while it
+// is paused. It also reports the end of trouble that it has reported.
 type Telling struct {
 	mu     sync.Mutex // held during a report
 	paused bool
-	told   Trouble   // the reported trouble; none if it lasts no time
+	told   Trouble   // the reported trouble; no trouble if its lasts is zero
 	at     time.Time // when trouble was last reported; zero if never
 	stop   func()
 }

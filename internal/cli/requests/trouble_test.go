@@ -43,7 +43,7 @@ func TestTroubleContainsAdvice(t *testing.T) {
 	}
 }
 
-// A Region that AWS does not have has no host, and DNS answers that at once.
+// A Region that does not exist in AWS has no host, and DNS reports that at once.
 func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{

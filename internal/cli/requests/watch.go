@@ -43,8 +43,9 @@ func (w Watch) Client(o *dynamodb.Options) {
 
 const middlewareID = "leasehold: watch requests"
 
-// operation is one call of the client, which sends one request, or several if the SDK
-// repeats it. It is a middleware: the SDK makes a stack for each call.
+// operation is one call of the client. The call sends one request, or several if the SDK
+// repeats the request. operation is a middleware, since the SDK makes a stack for each
+// call.
 type operation struct {
 	name    string
 	watches []Watch
@@ -57,7 +58,7 @@ func (op *operation) join(w Watch) { op.watches = append(op.watches, w) }
 
 func (*operation) ID() string { return middlewareID }
 
-// HandleInitialize is called once.
+// HandleInitialize is called once for each operation.
 func (op *operation) HandleInitialize(ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler) (
 	middleware.InitializeOutput, middleware.Metadata, error,
 ) {
@@ -103,7 +104,7 @@ func (op *operation) HandleDeserialize(ctx context.Context, in middleware.Deseri
 	r := Request{Operation: op.name, Input: op.input, Began: time.Now()}
 	out, about, err := next.HandleDeserialize(ctx, in)
 	r.Took, r.Err, r.Units = time.Since(r.Began), err, units(out.Result)
-	if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply.StatusCode != 0 { // it is 0 if there was none
+	if reply, ok := out.RawResponse.(*smithyhttp.Response); ok && reply.StatusCode != 0 { // the status code is 0 if there was no reply
 		date, _ := http.ParseTime(reply.Header.Get("Date")) // zero if the reply has no date
 		r.Reply = Reply{Code: reply.StatusCode, Status: reply.Status, ID: reply.Header.Get("X-Amzn-Requestid"), Date: date}
 	}
@@ -149,7 +150,7 @@ func units(output any) *float64 {
 		if c != nil {
 			each = append(each, *c)
 		}
-	case []types.ConsumedCapacity: // a batch or a transaction has one for each table
+	case []types.ConsumedCapacity: // the reply to a batch or a transaction has one element for each table
 		each = c
 	}
 	if len(each) == 0 {
@@ -176,8 +177,8 @@ type Request struct {
 
 // Reply is the header of a reply. It is zero if there was no reply.
 type Reply struct {
-	Code   int    // such as 200
-	Status string // the same with its name
+	Code   int    // status code, such as 200
+	Status string // status code with its name
 	ID     string // DynamoDB's id of the request
 	Date   time.Time
 }
@@ -195,15 +196,16 @@ func (s Server) name() string {
 	return "DynamoDB"
 }
 
-// Throttled reports whether the server rejected the request because there are too many.
+// Throttled reports whether the server rejected the request because there were too many
+// requests.
 func (r Request) Throttled() bool { return decide.Throttled(r.Err) }
 
 // cancelled reports whether the command itself cancelled the request.
 func (r Request) cancelled() bool { return errors.Is(r.Err, context.Canceled) }
 
-// noSuchHost reports whether DNS has answered that the host does not exist, as it does for a
-// Region that AWS does not have. The answer may be temporary: DNS may give it for a new
-// name.
+// noSuchHost reports whether DNS has answered that the host does not exist, as it does for
+// a Region that AWS does not have. The answer may be temporary: DNS may also give it for a
+// new name.
 func (r Request) noSuchHost() bool {
 	var dns *net.DNSError
 	return errors.As(r.Err, &dns) && dns.IsNotFound
@@ -218,7 +220,8 @@ func (r Request) isRefusal() bool {
 	return r.Code >= http.StatusBadRequest && r.Code < http.StatusInternalServerError
 }
 
-// outcome returns "ok", an error code, or why there is no reply with more information.
+// outcome returns "ok", an error code or status, or the reason why there is no reply with
+// more information.
 func (r Request) outcome(from Server) string {
 	var api smithy.APIError
 	said := errors.As(r.Err, &api)

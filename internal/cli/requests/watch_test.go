@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// answering answers requests from its list. The engine answers the others.
+// answering is an HTTP client that answers the first requests from its list. The engine
+// answers the other requests.
 type answering struct {
 	dynamodb.HTTPClient
 	answers []func(*http.Request) (*http.Response, error)

@@ -75,13 +75,13 @@ func NewEvent(kind string, at time.Time) Event {
 	return Event{Time: wording.Time(at), Event: kind}
 }
 
-// Of returns the event with its lock.
+// Of returns the event with the key and token of a lock.
 func (e Event) Of(key leasehold.Key, token int64) Event {
 	e.Key, e.SortKey, e.Token = key.Partition, key.Sort, token
 	return e
 }
 
-// Millis returns a duration for an event.
+// Millis returns a duration in milliseconds, for a field of an event.
 func Millis(d time.Duration) *int64 {
 	ms := d.Milliseconds()
 	return &ms
@@ -122,23 +122,23 @@ func (m *Messages) ClientEvent(e leasehold.Event, at time.Time, holdersSeen int)
 }
 
 const (
-	// eventsKept is the number of events that wait for a slow reader. More are dropped: the
-	// lock and CMD never wait for the reader.
+	// eventsKept is the number of events that can wait for a slow reader. Further events
+	// are dropped: the lock and CMD never wait for the reader.
 	eventsKept = 1024
 
 	// eventsPatience limits the wait for the reader when the stream is opened and when the
 	// command ends.
 	eventsPatience = time.Second
 
-	// readerPatience limits the wait for a reader to open a FIFO: a shell starts "reader
-	// fifo &" and the command at once, and either may be first.
+	// readerPatience limits the wait for a reader to open a FIFO. A shell starts "reader
+	// fifo &" and the command at the same time, and either may open the FIFO first.
 	readerPatience = 3 * time.Second
 )
 
-// eventStream writes the events of --events, one JSON object a line. Its users never wait
-// for it and never fail because of it.
+// eventStream writes the events of --events, one JSON object a line. Its callers never wait
+// for a write and never fail because of one.
 type eventStream struct {
-	name    string // the user's name for it
+	name    string // name of the stream as the user gave it
 	lines   chan []byte
 	first   chan error    // receives the error of the first line, or nil
 	done    chan struct{} // closed after the last write
@@ -213,7 +213,7 @@ func (m *Messages) setStream(s *eventStream) (before *eventStream) {
 	return before
 }
 
-// openEventFile opens a file to append to. It waits a little for the reader of a FIFO.
+// openEventFile opens a file to append to. It waits briefly for the reader of a FIFO.
 func openEventFile(path string) (*os.File, error) {
 	for first := time.Now(); ; time.Sleep(10 * time.Millisecond) {
 		f, err := openToAppend(path)

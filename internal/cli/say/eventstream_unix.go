@@ -33,7 +33,7 @@ func openInherited(number string) (*os.File, error) {
 		return nil, misuse.Errorf("--events %s: this is CMD's standard input: use another file descriptor", number)
 	case mode&unix.O_ACCMODE == unix.O_RDONLY:
 		return nil, misuse.Errorf("--events %s: this file descriptor is open for reading only", number)
-	case fd <= 2: // a copy, since a broken pipe on one of these ends a Go program
+	case fd <= 2: // use a copy: a broken pipe on one of these descriptors ends a Go program
 		if fd, err = unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 3); err != nil {
 			return nil, misuse.Errorf("--events %s: %v", number, err)
 		}

@@ -26,12 +26,12 @@ import (
 // tab-separated values in a pipe, or as one JSON object per line.
 type Listing struct {
 	JSON     bool
-	Terminal bool // a table for people
-	Columns  int  // columns of the terminal
+	Terminal bool // write a table for people
+	Columns  int  // number of columns of the terminal
 	SortKeys bool // the table has sort keys
 	Expiry   layout.Expiry
 	States   bool // released records are listed too
-	Checked  bool // with --check
+	Checked  bool // --check is used
 }
 
 // cell is the content of one column for a record.
@@ -175,8 +175,8 @@ func (r Record) colour() Colour {
 	return ""
 }
 
-// Observe is Observer.Observe with messages about the expected time and cost. The messages
-// name what; none are written if it is empty.
+// Observe is Observer.Observe with messages about the expected time and cost. The parameter
+// what names the records in these messages. If what is empty, no message is written.
 func (m *Messages) Observe(ctx context.Context, o holders.Observer, records []leasehold.Record, what string) []holders.Observation {
 	out := make([]holders.Observation, len(records))
 	_ = m.watch(ctx, o, records, what, func(i int, found holders.Observation) error {
@@ -198,7 +198,7 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	end := seconds.Each(func() {
 		mu.Lock()
 		defer mu.Unlock()
-		if p != nil && failed == nil && toGo > 0 { // otherwise the line below would follow the last record
+		if p != nil && failed == nil && toGo > 0 { // otherwise the progress line would follow the last record
 			p.show(m)
 		}
 	})
@@ -226,10 +226,10 @@ func (m *Messages) watch(ctx context.Context, o holders.Observer, records []leas
 	return failed
 }
 
-// Check observes the records and calls settled with each as soon as its holder's state is
-// known, or once it is clear that it stays unknown. It omits released records unless all is
-// true. It reports a record that was damaged meanwhile on stderr, and returns its error at
-// the end.
+// Check observes the records. It calls settled with each record as soon as the state of its
+// holder is known, or will clearly stay unknown. It omits released records unless all is
+// true. If a record was damaged meanwhile, Check reports that on stderr and returns the
+// record's error at the end.
 func (m *Messages) Check(ctx context.Context, by holders.Observer, all bool, records []leasehold.Record, settled func(holders.Observation) error) error {
 	held := 0
 	for _, r := range records {
@@ -265,7 +265,8 @@ type progress struct {
 // beginProgress announces the cost of the observation.
 func (m *Messages) beginProgress(p holders.Plan, what string) *progress {
 	now := &progress{plan: p, what: what, began: time.Now()}
-	// One holder costs too little for a line if another line counts down.
+	// Observing one holder costs too little for a line of its own if another line counts
+	// down.
 	if what != "" && (!m.Rewrites() || p.Holders > 1) {
 		m.Text("observing %s for up to %s%s", what, wording.Age(durations.Sum(p.Longest, time.Second-1)), costOf(p))
 	}

@@ -24,7 +24,7 @@ type Output struct {
 	To       io.Writer
 	Terminal bool
 	Coloured bool
-	Failed   error // the last error of Write; nil if none has failed
+	Failed   error // the last error of Write; nil if no Write has failed
 }
 
 // To returns the output to a stream. It has colours if they are wanted and the stream is a
@@ -80,7 +80,8 @@ func (o *Output) Show(parts ...any) error {
 	return err
 }
 
-// Write shows text. It takes whole texts: a character cut in two is shown as its bytes.
+// Write shows text. Each call must pass a whole text: a character that is split between two
+// calls is shown as bytes.
 func (o *Output) Write(text []byte) (int, error) {
 	if err := o.Show(string(text)); err != nil {
 		o.Failed = err
@@ -140,7 +141,7 @@ type Messages struct {
 
 	mu          sync.Mutex
 	quiet, json bool
-	table       string       // the table of records in JSON
+	table       string       // name of the table, for records in JSON
 	where       string       // the table or file, for error messages
 	storeFlags  string       // the user's flags, for a command that a message contains
 	line        bool         // the cursor is at the end of a line that will be rewritten
@@ -298,7 +299,7 @@ func (m *Messages) failure(err error) Error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	text := failure.Text(err, m.where)
-	if !strings.HasPrefix(m.where, "table ") { // the library does not know of files
+	if !strings.HasPrefix(m.where, "table ") { // errors of the library name a table, even if the store is a file
 		text = strings.Replace(text, " in table "+m.table, " in "+m.where, 1)
 	}
 	if errors.As(err, new(*leasehold.RecordError)) {

@@ -43,8 +43,8 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return b, err
 }
 
-// heldMs matches the record's own field for how long it has been held, which counts until
-// now.
+// heldMs matches the field in the record's own JSON that says how long the record has been
+// held until now.
 var heldMs = regexp.MustCompile(`("heldMs":)\d+`)
 
 // heldFor returns how long the record has been held; for a dead holder, until the end of its
@@ -63,7 +63,7 @@ func Observed(table, region string, o holders.Observation) Record {
 		return r
 	}
 	r.Until = o.Beat.Until
-	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // when it was written, which is before it was observed
+	if written := o.Record.WrittenAt; !written.IsZero() && !o.Shared && o.Record.Lease > 0 { // count from the last write, which was before the observation
 		r.Until = written.Add(o.Record.Lease)
 	}
 	return r

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-// pipes is a listener without a network, so that it works in a bubble.
+// pipes is a listener without a network, so that it works in a synctest bubble.
 type pipes struct {
 	conns chan net.Conn
 	done  chan struct{}
@@ -42,7 +42,7 @@ func (p pipes) dial() net.Conn {
 	return client
 }
 
-// serveLocally runs a test against the server of leasehold local, in a bubble.
+// serveLocally runs a test against the server of leasehold local, in a synctest bubble.
 func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := localdynamo.New()
@@ -55,7 +55,7 @@ func serveLocally(t *testing.T, test func(t *testing.T, dial func() net.Conn)) {
 			t.Error(err)
 		}
 		<-served
-		time.Sleep(time.Second) // the server waits half of that for a body that it has not read
+		time.Sleep(time.Second) // the server waits half a second for a body that it has not read
 		if err := engine.Close(); err != nil {
 			t.Error(err)
 		}
@@ -97,7 +97,7 @@ func TestLocalDisconnectsSlowClient(t *testing.T) {
 				c := dial()
 				began := time.Now()
 				go func() { _, _ = io.WriteString(c, tc.sends) }()
-				_, _ = io.Copy(io.Discard, c) // until the server closes it
+				_, _ = io.Copy(io.Discard, c) // returns when the server closes the connection
 				if took := time.Since(began); took > tc.most || took == 0 {
 					t.Errorf("the connection was closed after %v, want %v at most", took, tc.most)
 				}

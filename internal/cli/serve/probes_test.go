@@ -48,7 +48,7 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	status, _ = says(t, dial(), text)
 	_ = server.Close()
 	<-served
-	time.Sleep(time.Second) // the server waits half of that for a body that it has not read
+	time.Sleep(time.Second) // the server waits half a second for a body that it has not read
 	return status
 }
 

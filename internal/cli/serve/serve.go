@@ -1,8 +1,7 @@
 // Package serve provides the listeners of local, ui and elect. They serve only this machine
-// unless the user asks for more. It has the addresses, the name under which browsers find the
-// page, the address for probes, and the names and the key that the engine accepts. The
-// package knows neither the engine, nor the page, nor the answers to
-// probes.
+// unless the user asks for more. The package determines the addresses, the name under which
+// browsers find the page, the address for probes, and the names and the key that the engine
+// accepts. It knows neither the engine, nor the page, nor the answers to probes.
 package serve
 
 import (
@@ -66,7 +65,7 @@ func (at *Page) Close() {
 	}
 }
 
-// ForPage listens on this machine only, or everywhere with anywhere.
+// ForPage listens on this machine only, or at any address if anywhere is true.
 func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -82,8 +81,8 @@ func ForPage(ctx context.Context, addr string, anywhere bool) (*Page, error) {
 	return at, err
 }
 
-// listenByName listens at both loopback addresses, where browsers look for names that end in
-// .localhost. Otherwise another user could listen at one of them.
+// listenByName listens at both loopback addresses, where browsers look for names that end
+// in .localhost. If one address were free, another user could listen there.
 func listenByName(ctx context.Context, addr string) (*Page, error) {
 	first, err := listen(ctx, "--addr", addr)
 	if err != nil {
@@ -122,8 +121,9 @@ func isAddressHere(ctx context.Context, ip string) bool {
 	return true
 }
 
-// ForProbes listens for probes and load balancers. addr is the value of --http. Without a host
-// it listens on this machine only: to be reached from elsewhere, the user names an address.
+// ForProbes listens for probes and load balancers. addr is the value of --http. Without a
+// host it listens on this machine only. To make the probes reachable from elsewhere, the
+// user must name an address.
 func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	switch {
@@ -158,7 +158,7 @@ func Engine(engine http.Handler) *http.Server {
 	return &http.Server{
 		Handler:           refuseOtherNames(engine),
 		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       time.Minute,     // 16 MB at 300 kB/s
+		ReadTimeout:       time.Minute,     // enough for 16 MB at 300 kB/s
 		WriteTimeout:      2 * time.Minute, // counted from the header, so it includes the wait for a busy file
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
@@ -177,8 +177,8 @@ func refuseOtherNames(next http.Handler) http.Handler {
 	})
 }
 
-// isOwnName reports whether a Host can only be this machine: an address of loopback, or a
-// name for one. HTTP/1.0 clients may send none.
+// isOwnName reports whether a Host header can only mean this machine: a loopback address,
+// or a name for one. HTTP/1.0 clients may send no Host.
 func isOwnName(hostPort string) bool {
 	host := hostPort
 	if h, _, err := net.SplitHostPort(hostPort); err == nil {
@@ -199,7 +199,7 @@ func isOwnName(hostPort string) bool {
 // any user of the machine can connect to loopback.
 type Key struct {
 	ID, Secret string
-	Made       bool // made for this server, which has to show it
+	Made       bool // the key was made for this server, which must show it to the user
 }
 
 // KeyIn returns the credentials of the environment, so that programs with the same

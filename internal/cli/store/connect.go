@@ -142,9 +142,9 @@ func IsThisMachine(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Names that AWS would refuse, or that lead nowhere, are refused before anything is sent: a
-// request to a host that does not exist is repeated for a long time. Each check is given
-// the source of the name: a flag, a variable or the profile.
+// Names that AWS would refuse, or that lead nowhere, are refused before any request. A
+// request to a host that does not exist would be repeated for a long time. The parameter by
+// of each check is the source of the name: a flag, a variable or the profile.
 
 const (
 	regionForm = `^[a-z]{2,4}(-[a-z]+)+-[0-9]{1,2}$` // new Regions come every year, so there is no list
@@ -156,7 +156,8 @@ const (
 // hasForm compiles the form at each call, since each is used once, and most not at all.
 func hasForm(s, form string) bool { return regexp.MustCompile(form).MatchString(s) }
 
-// checkRegion refuses names that are not Regions of AWS. Another server may have its own.
+// checkRegion refuses names that are not Regions of AWS. Another server may have Regions of
+// its own.
 func checkRegion(region, by string, otherServer bool) error {
 	lower := strings.ToLower(region)
 	zoneOf := region
@@ -224,8 +225,8 @@ func TableName(named string) (string, error) {
 	return name, nil
 }
 
-// quotedIfSpaced is visible.Name, but also quotes names with spaces, which would look like
-// the message's own.
+// quotedIfSpaced is visible.Name, but also quotes names with spaces, which would otherwise
+// look like words of the message.
 func quotedIfSpaced(s string) string {
 	if strings.Contains(s, " ") {
 		return strconv.Quote(s)
@@ -233,8 +234,8 @@ func quotedIfSpaced(s string) string {
 	return visible.Name(s)
 }
 
-// failover returns the Regions of --failover. It refuses a list that no outage could be
-// survived with, before anything is sent.
+// failover returns the Regions of --failover. Before any request, it refuses a list that
+// could not help in an outage.
 func (s *Settings) failover(at *Store) ([]string, error) {
 	if s.Failover == "" {
 		return nil, nil
@@ -263,8 +264,9 @@ func (s *Settings) failover(at *Store) ([]string, error) {
 	return seen[1:], nil
 }
 
-// RefuseFailover returns an error if --failover is given for a table that does not exist: it
-// would be made in one Region, and with TTL, which no table of several Regions may have.
+// RefuseFailover returns an error if --failover is given for a table that does not exist.
+// table create would make the table in one Region and with TTL, which a table of several
+// Regions must not have.
 func (s *Settings) RefuseFailover() error {
 	if s.Failover == "" {
 		return nil
@@ -282,8 +284,8 @@ func (s *Store) Regions() []*dynamodb.Client {
 	return all
 }
 
-// Requests returns the DB for all requests about records: Home, or with --failover one that
-// leaves a Region which does not serve. Home is not replaced after the first call.
+// Requests returns the DB for all requests about records. It is Home or, with --failover, a
+// DB that leaves a Region that does not serve. Home is not replaced after the first call.
 func (s *Store) Requests() leasehold.DB {
 	if len(s.failover) == 0 {
 		return s.Home

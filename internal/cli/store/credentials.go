@@ -22,17 +22,17 @@ import (
 // Several requests may be refused at the same time, and a load may start a program.
 const reloadPause = time.Second
 
-// credentialSource provides credentials. After DynamoDB has refused the current credentials
-// it loads the AWS configuration again. The SDK never does: it reads a credentials file
-// once, and keeps the result of a credential_process until the expiry that the program has
-// set.
+// credentialSource provides credentials. After DynamoDB has refused the current
+// credentials, it loads the AWS configuration again. The SDK itself never does that. It
+// reads a credentials file once, and keeps the result of a credential_process until the
+// expiry that the program has set.
 type credentialSource struct {
 	load     func(context.Context) (aws.CredentialsProvider, error)
 	metadata bool // this machine's metadata service is known to exist, or is expected to
 
 	mu       sync.Mutex // not held while load runs
 	current  aws.CredentialsProvider
-	refused  bool // credentials of current were refused
+	refused  bool // DynamoDB has refused the credentials of current
 	loading  bool
 	loadedAt time.Time // start of the last load after a refusal; zero if there was none
 }
@@ -57,12 +57,12 @@ func (c *credentialSource) Retrieve(ctx context.Context) (aws.Credentials, error
 }
 
 // withoutMetadata returns the error of a metadata service that has given no credentials.
-// The SDK asks that service last, on every machine. It is retried only if the service is
-// known to exist.
+// The SDK asks that service last, on every machine. The request to the service is retried
+// only if the service is known to exist.
 func (c *credentialSource) withoutMetadata(err error) error {
 	switch {
 	case !c.metadata:
-		return errors.New(err.Error()) // a timeout in its chain would be retried
+		return errors.New(err.Error()) // drops the error chain: a timeout in it would be retried
 	case decide.ServerSilent(err):
 		return failure.Like(err, "this machine's metadata service does not answer: "+strings.ReplaceAll(err.Error(), decide.NoMetadata+", ", ""))
 	}

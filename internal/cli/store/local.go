@@ -37,9 +37,10 @@ func MachineDir() string {
 }
 
 // defaultFile returns the default store: the machine's if its directory exists, else the
-// user's own. If the directory exists but cannot be used, openMachineStore fails: if some
-// users used one store and some another, two of them could hold the same key. Root creates
-// no store in another user's home, as the owner of the directory could replace it.
+// user's own. If the directory exists but cannot be used, openMachineStore fails. Otherwise
+// some users could use one store and some another, and two users could hold the same key.
+// Root creates no store in another user's home, as the owner of the directory could replace
+// it.
 func (s *Settings) defaultFile() (file string, machine bool, err error) {
 	if s.MachineDir != "" {
 		_, err := os.Lstat(s.MachineDir)
@@ -89,9 +90,9 @@ func openMachineStore(ctx context.Context, file string) (localdynamo.Store, erro
 	return store, err
 }
 
-// makeShared creates a store unless the file exists. Users who may create files in its
-// directory may write to it. The file appears with its final mode, whatever the umask, since
-// other processes may open it at once.
+// makeShared creates a store unless the file exists. Users who may create files in the
+// directory may also write to the store. The file appears with its final mode, whatever the
+// umask, since other processes may open it at once.
 func makeShared(file string) error {
 	if _, err := os.Lstat(file); !errors.Is(err, fs.ErrNotExist) {
 		return err
@@ -226,18 +227,18 @@ func (e deniedError) Unwrap() error { return e.error }
 
 // missing reports whether there is no file of that name.
 func missing(path string) bool {
-	_, err := os.Lstat(path) // this includes a link to a missing file
+	_, err := os.Lstat(path) // a link to a missing file is not missing
 	return errors.Is(err, fs.ErrNotExist)
 }
 
 // MakeFile creates the file of a named store unless it exists, and reports whether it did.
-// It does not create the directory: a process with a mistyped path would otherwise lock for
-// itself alone. The directory of the default store is the exception, since a name may lead
-// there too.
+// It does not create the directory: otherwise a process with a mistyped path would have
+// locks of its own. The directory of the default store is the exception, since a user may
+// also name the default store.
 func (s *Settings) MakeFile(path string) (made bool, err error) {
 	dir := filepath.Dir(path)
 	if s.IsMachines(path) && missing(path) && !missing(dir) {
-		return true, makeShared(path) // otherwise its other users could not use it
+		return true, makeShared(path) // otherwise other users of the machine could not use the file
 	}
 	if missing(dir) {
 		if standard, _, err := s.defaultFile(); err != nil || standard != path {

@@ -23,8 +23,8 @@ import (
 // DefaultTable is the default name of the table in a local store.
 const DefaultTable = "leasehold"
 
-// Settings contains the flags about the lock table, empty if not given, and the environment
-// to consult otherwise.
+// Settings contains the flags about the lock table and the environment. A flag that is not
+// given is empty, and the environment is consulted instead.
 type Settings struct {
 	Table, File               string
 	Layout                    arguments.Text
@@ -38,14 +38,14 @@ type Settings struct {
 	LookupEnv  func(name string) (string, bool)
 	SetByRun   func(table, file string) bool // reports whether an outer leasehold run has set these variables for its CMD
 	MachineDir string                        // the machine's store is used if this directory exists
-	OnEC2      func() bool                   // whether this machine is an EC2 instance
-	OnTrial    func() bool                   // whether leasehold runs from its own source
+	OnEC2      func() bool                   // reports whether this machine is an EC2 instance
+	OnTrial    func() bool                   // reports whether leasehold runs from its own source
 }
 
 // Place returns the place of the locks, from a flag or else from LEASEHOLD_*. A flag
 // overrides both variables. Without either it returns the default store. It returns an
-// error instead if a setting points to AWS, unless that is for other work and leasehold is
-// on trial. granted is the table of a grant, if there is one.
+// error instead if a setting points to AWS, unless leasehold is on trial and that setting
+// is for other work. granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -88,7 +88,9 @@ func (s *Settings) Place(granted string) (Place, error) {
 	return p, nil
 }
 
-// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If both are set, it returns an error, as one may be left over, and a lock in the wrong store would be worse. Only an outer leasehold run may set both.
+// placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If both are
+// set, it returns an error. One of them may be left over, and a lock in the wrong store
+// would be worse. Only an outer leasehold run may set both.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err
@@ -120,8 +122,9 @@ func (s *Settings) requiresTable() (bool, error) {
 	return required, nil
 }
 
-// Variable returns a variable that replaces a flag. It is an error if the variable is set
-// but empty: most likely it was made from another variable that was lost.
+// Variable returns the value of a variable that replaces a flag. It returns an error if the
+// variable is set but empty: most likely the value came from another variable that was
+// lost.
 func (s *Settings) Variable(name string) (value string, set bool, err error) {
 	value, set = s.LookupEnv(name)
 	if set && value == "" {
@@ -136,11 +139,12 @@ func (s *Settings) Getenv(name string) string {
 	return v
 }
 
-// AWSVariables replace flags that are for DynamoDB only. They pass these flags to a
-// leasehold that CMD runs. AWS_ variables would affect everything that CMD does.
+// AWSVariables lists variables that replace flags for DynamoDB only. They pass these flags
+// to a leasehold that CMD runs. AWS_ variables would affect everything that CMD does.
 var AWSVariables = []string{"LEASEHOLD_REGION", "LEASEHOLD_PROFILE", "LEASEHOLD_ENDPOINT_URL", "LEASEHOLD_FAILOVER"}
 
-// readAWSVariables reads them for flags that were not given. A grant's place counts as given flags.
+// readAWSVariables reads AWSVariables for flags that were not given. The Region and the
+// endpoint of a grant count as given flags.
 func (s *Settings) readAWSVariables() error {
 	for i, to := range []*string{&s.Region, &s.Profile, &s.Endpoint, &s.Failover} {
 		if *to != "" || s.OfGrant && (to == &s.Region || to == &s.Endpoint) {

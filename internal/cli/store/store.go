@@ -29,18 +29,18 @@ import (
 // Store is an open lock table.
 type Store struct {
 	Target
-	Home    *dynamodb.Client // for questions about the table; for its records see Requests
+	Home    *dynamodb.Client // for requests about the table; Requests is for requests about its records
 	AWS     aws.Config       // configuration for DynamoDB
 	Created bool             // the local store's table was created when it was opened
 
 	Health  requests.Health                      // health of the requests to the store
 	Trouble *requests.Telling                    // reports failing requests to the user
-	Used    func() (answered int, reads float64) // the requests of a command so far, and the read units that they consumed; nil if not needed
+	Used    func() (answered int, reads float64) // returns the number of answered requests so far and the read units that they consumed; nil if not needed
 
 	failover []string    // the Regions that --failover names
 	regions  *regions.DB // nil before the first call of Requests, and without --failover
 
-	misfit  error // the local store's table has another layout
+	misfit  error // error if the local store's table has another layout; nil otherwise
 	closing []func()
 }
 
@@ -52,7 +52,7 @@ type Opening struct {
 	AsItIs    bool   // create neither a file nor the table in a local store
 	Flags     string // the flags that name the store, for commands in messages
 
-	Wait time.Duration // for a local store's file that another process keeps locked; zero means ten seconds, Forever no limit
+	Wait time.Duration // limits the wait for a local store's file that another process keeps locked; zero means ten seconds, Forever no limit
 
 	Unnamed  func(Place)                         // called if no flag and no variable names the store
 	Made     func(file string)                   // called after the missing named file was created
@@ -180,7 +180,7 @@ func (s *Store) watch(o Opening) requests.Watch {
 // Client returns a lock client on the table.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
-	if cfg.Lease == 0 { // the client only reads, or resumes a grant with a lease of its own, so MaxSkew may not be refused as too large
+	if cfg.Lease == 0 { // the client only reads, or resumes a grant that has its own lease, so no MaxSkew may be refused as too large
 		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
 	}
 	// The command itself reports events and errors.

@@ -58,7 +58,7 @@ func (t Target) Where() string {
 	return "table " + t.Table + " in " + t.Location
 }
 
-// NotFound returns the error of a key without an item.
+// NotFound returns the error for a key without an item.
 func (t Target) NotFound(key leasehold.Key) error {
 	in := "table " + t.Table
 	if t.File != "" {
@@ -77,7 +77,7 @@ type Place struct {
 	Table   string
 	File    string // the local store; empty for DynamoDB
 	Unnamed bool   // the store is the default: neither flag nor variable named it
-	Machine bool   // it is the store shared by all users of the machine
+	Machine bool   // the store is shared by all users of the machine
 	Despite string // a setting that points to AWS, which a leasehold on trial ignores; empty if there is none
 }
 
@@ -193,7 +193,8 @@ var settingOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
 })
 
-// ByFlags replaces the fields of a layout in that advice by the command's flags.
+// ByFlags replaces the fields of a layout in advice of package table by the command's
+// flags.
 func ByFlags(problem string) string {
 	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
 		part := settingOf().FindStringSubmatch(set)

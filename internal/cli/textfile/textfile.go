@@ -37,7 +37,7 @@ type Run struct {
 
 const metricPrefix = "leasehold_run_"
 
-// The metrics, in the order of the file; their names without metricPrefix.
+// metrics lists the metrics in the order of the file. Their names omit metricPrefix.
 var metrics = []struct{ name, kind, help string }{
 	{"last_success_timestamp_seconds", "gauge", "When a run last ended with exit code 0."},
 	{"last_failure_timestamp_seconds", "gauge", "When a run last ended with another exit code, except if the key was not granted."},
@@ -48,8 +48,8 @@ var metrics = []struct{ name, kind, help string }{
 	{"lost_total", "counter", "Runs that lost the lock."},
 }
 
-// Open prepares to write metrics to path when a run ends. It refuses a path that cannot
-// become such a file.
+// Open prepares to write metrics to path when a run ends. It refuses a path at which no
+// such file can be written.
 func Open(path string, now time.Time, p store.Place, keys []string, sortKey string) (*Run, error) {
 	if filepath.Ext(path) != ".prom" {
 		return nil, misuse.Errorf("--metrics %s: the node exporter reads only files whose names end in .prom", visible.Name(path))
@@ -130,11 +130,11 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	if r == nil {
 		return nil
 	}
-	for { // until no other run of the same key, such as with -p, has written at the same time
+	for { // repeats if another run of the same key has written meanwhile, such as with -p
 		content, values, problem := r.before()
 		if problem == nil {
 			r.change(values, now, code, err)
-			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // the node exporter, which has a user of its own, reads it
+			problem = plainfile.Swap(r.file, content, r.text(values), 0o644) // the node exporter runs as another user and must read the file
 		}
 		switch {
 		case problem == nil:
@@ -145,9 +145,9 @@ func (r *Run) Write(now time.Time, code int, err error) error {
 	}
 }
 
-// change updates the values of earlier runs.
+// change updates the values of earlier runs with the result of this run.
 func (r *Run) change(values map[string]float64, now time.Time, code int, err error) {
-	values["lost_total"] += 0 // it exists from the first run on, so that the first loss is an increase
+	values["lost_total"] += 0 // creates the metric in the first run, so that the first loss is an increase
 	values["last_exit_code"] = float64(code)
 	values["last_wait_seconds"] = cmp.Or(r.granted, now).Sub(r.began).Seconds()
 	if !r.granted.IsZero() {
@@ -155,7 +155,7 @@ func (r *Run) change(values map[string]float64, now time.Time, code int, err err
 	}
 	ended := "failure"
 	switch {
-	case r.granted.IsZero() && failure.NotGranted(err): // for any code: -E may set 0
+	case r.granted.IsZero() && failure.NotGranted(err): // whatever the exit code is: -E may set 0
 		ended = "not_granted"
 	case code == 0:
 		ended = "success"

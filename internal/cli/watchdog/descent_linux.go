@@ -28,15 +28,16 @@ func (p Process) kill() {
 	}
 }
 
-// Began returns when a process began, in the kernel's units; zero if there is none. It
-// differs between two processes that have had the same number.
+// Began returns the time when a process began, in the kernel's units. It returns zero if
+// there is no such process. The time differs between two processes that have had the same
+// number.
 func Began(pid int) int64 {
 	p, _ := readProcess(pid)
 	return p.began
 }
 
-// supervisorLives reports whether the supervisor's number is still its own. When the
-// supervisor dies, its child, the watchdog, gets another parent.
+// supervisorLives reports whether the supervisor's number still belongs to the supervisor.
+// When the supervisor dies, its child, the watchdog, gets another parent.
 func (d Descent) supervisorLives() bool {
 	return os.Getpid() == d.Supervisor || os.Getppid() == d.Supervisor
 }
@@ -56,7 +57,7 @@ func (d Descent) All(int) ([]Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !d.supervisorLives() { // checked after reading them: they may be children of another process
+	if !d.supervisorLives() { // checked after the read: the children may belong to another process
 		return nil, nil
 	}
 	var found []Process
@@ -118,7 +119,7 @@ func readProcess(pid int) (Process, bool) {
 		return Process{}, false
 	}
 	_, rest, _ := strings.Cut(string(b), "(")
-	i := strings.LastIndexByte(rest, ')') // the name may have any character
+	i := strings.LastIndexByte(rest, ')') // the name may contain any character
 	if i < 0 {
 		return Process{}, false
 	}
@@ -153,8 +154,9 @@ func withEnvironment(begins string) []Process {
 			continue
 		}
 		env, _ := os.ReadFile(procDir(pid) + "environ") // an empty result is handled below
-		// After its first thread has ended, a process's own file is empty for root, and
-		// unreadable for other users. The files of its other threads are not.
+		// After the first thread of a process has ended, the process's own environ file is
+		// empty for root, and unreadable for other users. The environ files of its other
+		// threads are neither.
 		if len(env) == 0 && p.headless {
 			threads, _ := os.ReadDir(procDir(pid) + "task") // the process may have ended
 			for _, thread := range threads {

@@ -13,8 +13,9 @@ func (Process) kill() {}
 // Began returns 0: the time is not known on this system.
 func Began(int) int64 { return 0 }
 
-// All returns CMD's group as one process if any process of it runs. CMD itself was reaped
-// when it ended. On Windows it returns none: no signal can be sent to a group.
+// All returns CMD's group as one process if any process of the group runs. CMD itself was
+// reaped when it ended. On Windows All returns no process: no signal can be sent to a
+// group.
 func (d Descent) All(group int) ([]Process, error) {
 	if err := KillGroup(group, 0); err != nil && err != syscall.EPERM {
 		return nil, nil //nolint:nilerr // there is no such group

@@ -32,7 +32,7 @@ func startEcho(t *testing.T, command ...string) *echo {
 	}
 	e := &echo{cmd, in, bufio.NewReader(out)}
 	t.Cleanup(func() {
-		_ = in.Close() // closing its input ends it
+		_ = in.Close() // the process ends when its input is closed
 		_ = cmd.Wait()
 	})
 	return e
@@ -87,7 +87,7 @@ func TestKillSparesProcessWithReusedNumber(t *testing.T) {
 
 func TestDescentOmitsChildrenOfReusedSupervisorNumber(t *testing.T) {
 	another := startEcho(t, "sh", "-c", "setsid cat; :") // neither this process nor its parent
-	if !another.lives() {                                // it has a child in another group by now
+	if !another.lives() {                                // once the process answers, it has a child in another group
 		t.Fatal("it does not answer")
 	}
 	all, err := Descent{Supervisor: another.cmd.Process.Pid}.All(0)

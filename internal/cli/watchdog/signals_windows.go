@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// KillGroup kills CMD itself, whatever the signal: Windows can signal no process group, and
-// has no signal but kill.
+// KillGroup kills CMD itself, whatever the signal is. Windows cannot signal a process
+// group, and has no signal except kill.
 func KillGroup(group int, sig syscall.Signal) error {
 	if sig != syscall.SIGKILL {
 		return errors.ErrUnsupported

@@ -1,6 +1,6 @@
-// Package watchdog implements the process beside leasehold run that stops CMD and its
-// descendants before trust in the lock ends (see package process). Like package atgate, it
-// runs while the program's packages are initialized, and imports next to nothing: the
+// Package watchdog implements the process that runs beside leasehold run. It stops CMD and
+// its descendants before trust in the lock ends (see package process). Like package atgate,
+// it runs while the program's packages are initialized. It imports next to nothing: the
 // initialization of the SDK and other packages costs several times as much.
 package watchdog
 
@@ -63,15 +63,16 @@ const (
 	ReportKilled    = "killed"
 )
 
-// longestSleep limits a timer. Timers stop while the machine is suspended, but boottime does
-// not: it must be read often.
+// longestSleep limits a timer. Timers stop while the machine is suspended, but boottime
+// does not, so boottime must be read often.
 const longestSleep = 250 * time.Millisecond
 
 // longestOrder is longer than an environment variable can be.
 const longestOrder = 1 << 20
 
-// Run runs a watchdog: it follows orders until done, or until its input ends, when it kills
-// CMD. sig is the stop signal, and grace the time between it and SIGKILL.
+// Run runs a watchdog. It follows orders until done, or until its input ends. If the input
+// ends, it kills CMD. sig is the stop signal, and grace is the time between sig and
+// SIGKILL.
 func Run(orders io.Reader, reports io.Writer, sig syscall.Signal, grace time.Duration, d Descent) {
 	w := &watchdog{
 		signal: sig, grace: grace, clock: boottime.Now, kill: Descent.Signal, descent: d,
@@ -205,8 +206,8 @@ func init() {
 // becomes a child of the supervisor instead of init (PR_SET_CHILD_SUBREAPER), so that none
 // gets lost.
 type Descent struct {
-	Supervisor int    // its children are CMD, orphans, and the watchdog
-	Watchdog   int    // zero if it is not a process of its own
+	Supervisor int    // process id of the supervisor, the parent of CMD, orphans and the watchdog
+	Watchdog   int    // process id of the watchdog; zero if it is not a process of its own
 	Held       string // prefix, NAME=VALUE, of a variable that only CMD's environment has; empty if unknown
 	Began      int64  // when CMD began (Began), which distinguishes it from another process with its number; zero if unknown
 	GroupOnly  bool   // processes outside CMD's group may continue without the lock
@@ -214,7 +215,7 @@ type Descent struct {
 
 // Process is a process that CMD has started.
 type Process struct {
-	PID      int    // a process group if its processes are not known
+	PID      int    // process id, or a group's id if its processes are not known
 	Name     string // program name; empty if unknown
 	Direct   bool   // a child of the supervisor: CMD, or an orphan
 	Dead     bool   // a zombie
@@ -224,8 +225,8 @@ type Process struct {
 	headless bool  // its first thread has ended, but others run
 }
 
-// Killing is repeated, as processes may be born meanwhile: every killPause, but only long
-// enough to see that some cannot be killed.
+// Killing is repeated every killPause, since processes may be born meanwhile. It ends after
+// killTries, since some processes may be impossible to kill.
 const (
 	killPause = 5 * time.Millisecond
 	killTries = 100
@@ -256,7 +257,7 @@ func (d Descent) Signal(group int, sig syscall.Signal) {
 }
 
 // isGroup reports whether the group is CMD's or does not exist. If the supervisor has died
-// while the watchdog was stopped, CMD has been reaped, and another process may have its
+// while the watchdog was stopped, CMD has been reaped, and another process may have CMD's
 // number. While any process of CMD's group runs, the kernel does not reuse the number.
 func (d Descent) isGroup(group int) bool {
 	now := Began(group)

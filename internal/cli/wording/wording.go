@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/visible"
 )
 
-// mostNamed is the number of names in a message about many.
+// mostNamed is the largest number of names that a message lists.
 const mostNamed = 5
 
 // List names the first few of several in one line: a; a and b; a, b and 9 more.
@@ -42,7 +42,7 @@ func KeysAre(keys []leasehold.Key) string {
 // Key names a key in a message.
 func Key(k leasehold.Key) string { return k.String() }
 
-// Name is Key of a key that has no sort key.
+// Name is Key for a key that has no sort key.
 func Name(key string) string { return leasehold.Key{Partition: key}.String() }
 
 // EachKey returns the name of each key for a sentence.
@@ -214,8 +214,8 @@ func Fill(head, text string, width int) string {
 	return out.String() + line + "\n"
 }
 
-// words splits a text. Everything from "leasehold" to the end of that part of the sentence
-// is one word: it may be a command.
+// words splits a text into words. The text from "leasehold" to the end of that part of the
+// sentence is one word, since it may be a command.
 func words(text string) []string {
 	var out []string
 	command := false

@@ -26,7 +26,8 @@ type Contender struct {
 	// quiet contenders poll once a second or less while they wait. They play at the same
 	// time.
 	quiet bool
-	// absent returns why the contender is not in a scenario; empty if it is.
+	// absent returns why the contender is not in a scenario. It returns "" if the contender
+	// is in it.
 	absent func(Scenario) string
 }
 
@@ -114,8 +115,9 @@ func ours(name, how string, settings func(Scenario) peers.Settings, absent func(
 	return Contender{Name: name, How: how, peer: peers.Ours("native"), perProcess: many, settings: settings, absent: absent}
 }
 
-// tuned makes a waiter poll less often if there are more waiters, so that all together poll
-// once per share. With more polls two processors would be busy with these alone.
+// tuned makes a waiter poll less often if there are more waiters, so that all waiters
+// together poll once per share. If they polled more often, the polls alone would keep two
+// processors busy.
 func tuned(s Scenario, share time.Duration) peers.Settings {
 	set := peers.Settings{Lease: defaultLease, Heartbeat: defaultRenew}
 	switch s.kind {
@@ -127,8 +129,9 @@ func tuned(s Scenario, share time.Duration) peers.Settings {
 	return set
 }
 
-// withoutRenewal is tuned for a library that does not renew: its lease has to outlast the
-// longest section. A share of 0 is for a library whose polls cannot be configured.
+// withoutRenewal is like tuned, but for a library that does not renew. Its lease has to
+// outlast the longest section. A share of 0 is for a library whose polls cannot be
+// configured.
 func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	return func(s Scenario) peers.Settings {
 		set := tuned(s, share)

@@ -16,23 +16,25 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// section is a client's wait for the key, and the section if the key was granted.
+// section is a client's wait for the key and, if the key was granted, the time during which
+// the client holds it.
 type section struct {
 	client    int
 	lasts     time.Duration // how long the key is held
-	due       time.Time     // when it should begin
+	due       time.Time     // when the section should begin
 	granted   time.Time     // zero if not granted before the end
 	releasing time.Time
 }
 
-// contend plays clients that contend for one key: first in a closed loop, where each client
-// acquires again at once, and then in an open loop, where sections are due at a fixed rate.
-// Between them, 16 clients play a closed loop with sections of random length, because pauses
-// that suit equal sections may leave the key idle after others.
+// contend plays clients that contend for one key. It begins with a closed loop, where each
+// client acquires again at once. It ends with an open loop, where sections are due at a
+// fixed rate. Between them, 16 clients play a closed loop with sections of random length,
+// because pauses that suit equal sections may leave the key idle after sections of other
+// lengths.
 func contend(clients int) Scenario {
 	name := fmt.Sprint("contention-", clients)
 	closedFor, openFor, starts := 4*time.Second, 3*time.Second, 2*time.Second
-	if clients > 16 { // each client needs some sections: in 6 s it had three or four, and the start counted most
+	if clients > 16 { // in 6 s each client had only three or four sections, so the start counted most
 		closedFor, openFor, starts = 12*time.Second, 4*time.Second, 7*time.Second
 	}
 	random := clients == 16
@@ -97,8 +99,8 @@ func contend(clients int) Scenario {
 // equal returns the length of sections that are all equal.
 func equal() time.Duration { return hold }
 
-// exponential returns a function that returns random lengths of sections, whose mean is
-// hold. They are the same for all contenders of a round.
+// exponential returns a function that returns random lengths of sections with the mean
+// hold. The lengths are the same for all contenders of a round.
 func exponential(round, client int) func() time.Duration {
 	random := rand.New(rand.NewPCG(uint64(round), uint64(client)))
 	return func() time.Duration { return time.Duration(random.ExpFloat64() * float64(hold)) }
@@ -156,8 +158,8 @@ func comeBack(ctx context.Context, i int, c *client, lasts func() time.Duration,
 }
 
 // arrivals returns when the sections of each client are due: openRate a second in total, at
-// random times, as for independent clients (a Poisson process). They are the same for all
-// contenders of a round.
+// random times, as for independent clients (a Poisson process). The times are the same for
+// all contenders of a round.
 func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 	due = make([][]time.Time, clients)
 	random := rand.New(rand.NewPCG(uint64(round), uint64(clients)))
@@ -216,7 +218,7 @@ func pass(ctx context.Context, s section, c *client, key string, end time.Time, 
 type played struct {
 	began, end time.Time
 	sections   []section
-	used       usage // up to the end
+	used       usage // usage up to the end of the window
 	busy       float64
 }
 
@@ -241,7 +243,7 @@ func (s *stage) contention(window time.Duration, key string, come func(key strin
 	if err != nil {
 		return played{}, err
 	}
-	<-metered // clients may have returned before the end if none was granted the key again
+	<-metered // all clients may have returned before the end, if no client was granted the key again
 	return p, p.alone()
 }
 
@@ -253,7 +255,7 @@ func (p *played) alone() error {
 			return fmt.Errorf("clients %d and %d had the key at once, for %v", before.client, granted[i].client, before.releasing.Sub(granted[i].granted))
 		}
 	}
-	for i, one := range p.sections { // sections after the end are not in the window
+	for i, one := range p.sections { // a section that is granted after the end is outside the window
 		if one.granted.After(p.end) {
 			p.sections[i].granted = time.Time{}
 		}
@@ -268,8 +270,8 @@ func (p *played) granted() []section {
 	return granted
 }
 
-// waits returns the waits in ms, and by how many sections each was overtaken. A wait that
-// had not ended counts with its duration so far.
+// waits returns the waits in ms, and the number of sections that overtook each wait. A wait
+// that has not ended counts with its duration so far.
 func (p *played) waits() (lasted []float64, overtaken []int) {
 	var waits []stats.Wait
 	for _, one := range p.sections {
@@ -283,7 +285,7 @@ func (p *played) waits() (lasted []float64, overtaken []int) {
 	return lasted, stats.Overtaken(waits)
 }
 
-// both returns the figures that both loops have.
+// both returns the figures that the closed and the open loop have in common.
 func (p *played) both() Figures {
 	lasted, overtaken := p.waits()
 	f := Figures{"busy": 100 * p.busy, "longest": slices.Max(lasted) / 1000, "overtaken": float64(slices.Max(overtaken))}

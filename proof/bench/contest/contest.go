@@ -25,7 +25,7 @@ import (
 // Contest configures a contest.
 type Contest struct {
 	Engine     engines.Engine
-	Distance   time.Duration // added to each round trip
+	Distance   time.Duration // delay added to each round trip
 	Rounds     int
 	Scenarios  []Scenario
 	Contenders []Contender
@@ -33,7 +33,7 @@ type Contest struct {
 	Progress func(format string, args ...any)
 }
 
-// takes estimates the duration with the installed contenders.
+// takes estimates how long the contest takes with the installed contenders.
 func (c *Contest) takes() (d time.Duration) {
 	for _, s := range c.Scenarios {
 		d += s.takes * time.Duration(len(batches(s, c.present(s))))
@@ -132,7 +132,8 @@ func (c *Contest) present(s Scenario) (there []Contender) {
 	return there
 }
 
-// reason returns why a contender is not in a scenario; empty if it is.
+// reason returns why a contender is not in a scenario. It returns "" if the contender is in
+// it.
 func (c Contender) reason(s Scenario) string {
 	if c.absent == nil {
 		return ""
@@ -140,8 +141,9 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches groups the contenders that play at once: all if they do almost nothing, and
-// otherwise the quiet contenders. Any other contender plays alone on the machine.
+// batches groups the contenders that play at once. These are all contenders if they do
+// almost nothing, and otherwise the quiet contenders. Any other contender plays alone on
+// the machine.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}
@@ -173,7 +175,7 @@ func names(batch []Contender) (text string) {
 	return text
 }
 
-// simple returns a valid table name of DynamoDB.
+// simple turns a name into a valid table name of DynamoDB.
 func simple(name string) string {
 	b := []byte(name)
 	for i, c := range b {

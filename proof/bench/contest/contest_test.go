@@ -119,9 +119,9 @@ func TestContestMeasuresCostOfCycle(t *testing.T) {
 	}
 }
 
-func TestContestOfFourHasEverySection(t *testing.T) {
+func TestContentionOfFourMeasuresBothLoops(t *testing.T) {
 	c := contest(t, "contention-4", silent)
-	c.Contenders = Contenders()[:3] // one of them has nothing to tune
+	c.Contenders = Contenders()[:3] // one contender has nothing to tune, so it does not play
 	r, err := c.Play(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestProcessUsageIsRead(t *testing.T) {
 		t.Errorf("this process has %d bytes", n)
 	}
 	before, machine := processorTime(os.Getpid()), processors()
-	for processorTime(os.Getpid()) < before+50*time.Millisecond { // works until the time is used
+	for processorTime(os.Getpid()) < before+50*time.Millisecond { // keep a processor busy until the time is used
 		_ = strings.Repeat("x", 1<<20)
 	}
 	if share := machine.busy(); share <= 0 || share > 1 {

@@ -24,7 +24,7 @@ type client struct {
 	reuses bool // acquires a key again with the same object
 
 	mu      sync.Mutex
-	objects map[string]int64 // objects by key: the acquire that made each
+	objects map[string]int64 // objects by key: the ID of the acquire request that made each
 }
 
 // grant is a granted key.
@@ -33,8 +33,8 @@ type grant struct {
 	at   time.Time
 }
 
-// acquire waits for key for the duration wait, at least a millisecond. The time of the
-// grant is when this side receives it.
+// acquire waits for key for the duration wait, and for at least a millisecond. The time of
+// the grant is when this process receives the reply.
 func (c *client) acquire(ctx context.Context, key string, wait time.Duration) (grant, error) {
 	request := peers.Request{Do: "acquire", Client: c.id, Key: key, Wait: max(wait, 0) + time.Millisecond}
 	c.mu.Lock()

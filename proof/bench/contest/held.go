@@ -12,7 +12,7 @@ import (
 // heldLocks plays one process that holds many locks and renews them.
 func heldLocks(locks int) Scenario {
 	// The window is one period of renewal, the default of all contenders. For many locks it
-	// is two, since they are not acquired at once.
+	// is two periods, because not all locks are acquired at the same time.
 	window := defaultRenew
 	if locks > 1000 {
 		window = 2 * defaultRenew
@@ -56,7 +56,7 @@ func heldLocks(locks int) Scenario {
 			figures["cpu"] = ms(processorTime(driver.PID())-cpu) / window.Seconds()
 			figures["memory"] = float64(residentBytes(driver.PID())) / (1 << 20)
 			settings := s.contender.settings(s.scenario)
-			if !settings.Shared { // one renewal serves all locks
+			if !settings.Shared { // with Shared, one renewal serves all locks
 				figures["renewed"] = 100 * figures["requests"] * settings.Heartbeat.Seconds() / float64(locks)
 			}
 			lost, err := countLost(ctx, f, grants)
@@ -78,7 +78,8 @@ func acquireMany(ctx context.Context, f *fleet, locks int) ([]grant, error) {
 	})
 }
 
-// countLost asks the library for each lock whether it is still held.
+// countLost asks the library whether each lock is still held, and returns the number of
+// lost locks.
 func countLost(ctx context.Context, f *fleet, grants []grant) (lost int, err error) {
 	var mu sync.Mutex
 	err = share(len(grants), func(i int) error {

@@ -11,13 +11,14 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold plays a key that is held for seconds, while one client waits for it, and then
-// 16. The fraction of a second differs in each round: a client whose pauses divide the hold
-// would always poll just before, or just after, the release.
+// longHold plays a key that is held for seconds, first while one client waits for it, and
+// then while 16 clients wait. The fraction of a second differs in each round. Otherwise a
+// client whose pauses divide the hold would always poll just before, or just after, the
+// release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {
-		return least + time.Duration(round)*382*time.Millisecond%(most-least) // the golden ratio spreads these evenly
+		return least + time.Duration(round)*382*time.Millisecond%(most-least) // the golden ratio spreads the fractions evenly
 	}
 	crowds := []int{1, 16}
 	s := Scenario{Name: "long-hold", clients: 16, kind: waiting, together: true, takes: 2*most + 7*time.Second}
@@ -89,7 +90,7 @@ func (s *stage) waitOut(ctx context.Context, key string, holder *client, waiters
 	case err := <-waited: // the key was not granted
 		return nil, err
 	}
-	// Grants after the measurement are ignored, but these waits must end first.
+	// Grants after the measurement are ignored, but all clients must end their waits first.
 	if err := <-waited; err != nil && !errors.Is(err, peers.ErrHeld) {
 		return nil, err
 	}

@@ -20,7 +20,7 @@ type Machine struct {
 	Go         string `json:"go"`
 }
 
-// thisMachine reads proc(5).
+// thisMachine describes this machine. It reads the files of proc(5).
 func thisMachine() Machine {
 	return Machine{
 		Processor: procField("/proc/cpuinfo", "model name"), Processors: runtime.NumCPU(),

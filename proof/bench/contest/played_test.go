@@ -32,10 +32,10 @@ func TestClosedLoopIsCountedBySectionsAndHandOvers(t *testing.T) {
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
 		"section":    50,    // 100 ms for two sections
-		"handover50": 25,    // released at 20, granted at 45
-		"handover99": 25,    // there is only one
-		"longest":    0.099, // in seconds: from 1 to the end
-		"overtaken":  1,     // by the first client's second section
+		"handover50": 25,    // released at 20 ms, granted at 45 ms
+		"handover99": 25,    // there is only one hand-over
+		"longest":    0.099, // in seconds: from 1 ms to the end
+		"overtaken":  1,     // the first client's second section overtook the wait
 		"jain":       0.5,   // one of two clients has all grants
 		"requests":   4, "writes": 2, "reads": 1,
 		"dollars": 2*writePrice + 1*readPrice,
@@ -49,8 +49,8 @@ func TestClosedLoopIsCountedBySectionsAndHandOvers(t *testing.T) {
 
 func TestOpenLoopCountsWaitsFromDueTime(t *testing.T) {
 	p := hundred()
-	// This section was due at 5, when its client was still busy with the first, so it was
-	// not requested.
+	// This section was due at 5 ms, when its client was still busy with its first section.
+	// So the client did not request it.
 	p.sections = append(p.sections, section{client: 0, due: at(5)})
 	got := p.openLoop()
 	for figure, want := range map[string]float64{
@@ -73,16 +73,16 @@ func TestGrantAfterWindowDoesNotCount(t *testing.T) {
 	}
 }
 
-func TestPlayedDetectsTwoHoldersAtOnce(t *testing.T) {
+func TestContentionDetectsTwoHoldersAtOnce(t *testing.T) {
 	p := hundred()
-	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first holds it until 20
+	p.sections[1].granted, p.sections[1].releasing = at(15), at(25) // the first client holds the key until 20 ms
 	err := p.alone()
 	if err == nil || !strings.Contains(err.Error(), "at once, for 5ms") {
 		t.Errorf("%v, want that two had the key for 5 ms", err)
 	}
 }
 
-func TestArrivalsAreSameForAllAndDifferByRound(t *testing.T) {
+func TestArrivalsAreSameForAllContendersOfRound(t *testing.T) {
 	const seconds = 1000
 	first := arrivals(began, began.Add(seconds*time.Second), 4, 1)
 	n := 0
@@ -92,7 +92,7 @@ func TestArrivalsAreSameForAllAndDifferByRound(t *testing.T) {
 			t.Error("they are not in order, or not within the time")
 		}
 	}
-	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // six deviations of a Poisson process
+	if want := seconds * openRate; n < want*95/100 || n > want*105/100 { // almost eight standard deviations of a Poisson process
 		t.Errorf("%d arrivals in %d s, want about %d", n, seconds, want)
 	}
 	if !slices.EqualFunc(first, arrivals(began, began.Add(seconds*time.Second), 4, 1), slices.Equal) {

@@ -13,7 +13,7 @@ type Scenario struct {
 	Name   string
 	Tables []Table
 
-	clients int           // number that contend, hold or wait: contenders are tuned to it
+	clients int           // number of clients, callers or locks; contenders are tuned to it
 	kind    kind          // contenders may be excluded by kind
 	takes   time.Duration // estimated duration, including the start of processes
 	// together means that all contenders play at once, since they do almost nothing but
@@ -48,7 +48,7 @@ type Table struct {
 // Column is one figure of each contender.
 type Column struct {
 	Figure, Heading string
-	Digits          int // after the decimal point
+	Digits          int // digits after the decimal point
 }
 
 // These columns are shared by several tables.
@@ -118,7 +118,7 @@ const (
 	readPrice  = 0.125
 )
 
-// cost adds the cost of each of n sections.
+// cost adds the average cost of n sections, which used the given usage together.
 func (f Figures) cost(used usage, n int) {
 	if n == 0 {
 		return

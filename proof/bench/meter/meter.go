@@ -68,8 +68,8 @@ func (m *Meter) Used() Usage {
 	return m.used
 }
 
-// ServeHTTP forwards one request. A client may disconnect: the request is still forwarded,
-// as on a network.
+// ServeHTTP forwards one request. If the client disconnects, ServeHTTP still forwards the
+// request, as a network would.
 func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -88,7 +88,7 @@ func (m *Meter) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out.Header = r.Header.Clone()
-	out.Header.Set("Accept-Encoding", "identity") // the meter reads replies too
+	out.Header.Set("Accept-Encoding", "identity") // uncompressed, because the meter also reads the replies
 	out.Host = r.Host
 	res, err := m.transport.RoundTrip(out)
 	if err != nil {
@@ -156,8 +156,8 @@ func units(reply []byte) (consumed float64) {
 	if json.Unmarshal(reply, &one) == nil {
 		return one.ConsumedCapacity.CapacityUnits
 	}
-	var each struct{ ConsumedCapacity []capacity } // a batch or a transaction has one for each table
-	_ = json.Unmarshal(reply, &each)               // empty if the reply has none
+	var each struct{ ConsumedCapacity []capacity } // the reply to a batch or a transaction has one capacity for each table
+	_ = json.Unmarshal(reply, &each)               // each stays empty if the reply has no capacity
 	for _, c := range each.ConsumedCapacity {
 		consumed += c.CapacityUnits
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Picture is a chart of bars: for each contender one bar of each series, on an axis of
-// powers of ten, since some values are a hundred times as large as others.
+// Picture is a bar chart: for each contender it has one bar of each series. The axis has
+// powers of ten, because some values are a hundred times as large as others.
 type Picture struct {
 	Title, Unit string
 	Series      []Series
@@ -50,8 +50,8 @@ type source struct {
 	table string
 }
 
-// contending returns series with colours that are dark enough to be distinguished in grey
-// too.
+// contending returns the series of the contended sections. Their colours can be
+// distinguished in grey too.
 func contending() []source {
 	return []source{
 		{Series{"4 clients", "#9ecae1"}, "contention-4-closed"},

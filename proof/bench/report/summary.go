@@ -16,7 +16,7 @@ import (
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string
-		figures []string // summed
+		figures []string // figures whose sum is shown
 		digits  int
 	}{
 		{"ms a section", []string{"section"}, 0},

@@ -59,12 +59,12 @@ func TestJainIsOneForEqualShares(t *testing.T) {
 func TestOvertakenCountsEarlierGrantsToLaterWaiters(t *testing.T) {
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
 	waits := []Wait{
-		{at(0), at(9)},       // overtaken by the waits of 1 and 3
+		{at(0), at(9)},       // overtaken by the waits that began at 1 and 3
 		{at(1), at(2)},       // not overtaken
 		{at(3), at(4)},       // not overtaken
-		{at(2), at(12)},      // overtaken by the waits of 3 and 8
+		{at(2), at(12)},      // overtaken by the waits that began at 3 and 8
 		{at(8), at(10)},      // not overtaken
-		{at(5), time.Time{}}, // never granted: overtaken by the wait of 8
+		{at(5), time.Time{}}, // never granted: overtaken by the wait that began at 8
 	}
 	if got, want := Overtaken(waits), []int{2, 0, 0, 2, 0, 1}; !slices.Equal(got, want) {
 		t.Errorf("%v, want %v", got, want)

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/contrib/byname"
 )
 
-// Storage keeps certificates in another storage of certmagic's, and locks with leasehold.
-// TryLock and RenewLockLease are Locker's.
+// Storage keeps certificates in another certmagic storage, and locks with leasehold. Locker
+// provides TryLock and RenewLockLease.
 type Storage struct {
 	certmagic.Storage
 	*byname.Locker
@@ -21,7 +21,7 @@ func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.
 // Unlock is Locker's, as both have one.
 func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
 
-// The interfaces of certmagic's storage.
+// Storage implements the interfaces of certmagic's storage.
 var (
 	_ certmagic.Storage          = Storage{}
 	_ certmagic.TryLocker        = Storage{}

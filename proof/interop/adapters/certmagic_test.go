@@ -22,11 +22,11 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// authority issues certificates. It is what certmagic's processes must not ask twice.
+// authority issues certificates. The processes of certmagic must not ask it twice.
 type authority struct {
 	t      *testing.T
 	asked  atomic.Int32
-	begins func(ctx context.Context, attempt int32) error // before one is issued
+	begins func(ctx context.Context, attempt int32) error // called before a certificate is issued
 }
 
 func (*authority) IssuerKey() string { return "authority" }
@@ -50,7 +50,7 @@ func (a *authority) Issue(ctx context.Context, csr *x509.CertificateRequest) (*c
 	return &certmagic.IssuedCertificate{Certificate: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})}, nil
 }
 
-// server is a process that obtains certificates, in a directory that all of them share.
+// server is a process that obtains certificates, in a directory that all servers share.
 func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmagic.Config, *byname.Locker) {
 	t.Helper()
 	names := namesOf(t, env, leasehold.Config{}, "certificates/")
@@ -68,7 +68,7 @@ func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmag
 func TestCertmagicServersObtainCertificateOnce(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t, begins: func(context.Context, int32) error {
-			time.Sleep(3 * time.Minute) // many leases
+			time.Sleep(3 * time.Minute) // many leases long
 			return nil
 		}}
 		dir := t.TempDir()
@@ -98,7 +98,7 @@ func TestCertmagicDetectsLossAtNextAttempt(t *testing.T) {
 		}
 		done := make(chan error, 1)
 		go func() { done <- cfg.ObtainCertAsync(ctx, "example.com") }()
-		elapse(time.Hour) // an hour of attempts
+		elapse(time.Hour) // certmagic tries again for an hour
 		cancel()
 		if err := <-done; err == nil {
 			t.Error("obtained")

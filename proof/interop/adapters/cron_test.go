@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// journal counts what jobs say.
+// journal is a cron logger that counts skipped jobs and keeps the last error.
 type journal struct {
 	skipped atomic.Int32
 	failed  atomic.Pointer[error]

@@ -12,14 +12,14 @@ import (
 	"github.com/pressly/goose/v3"
 	"github.com/pressly/goose/v3/lock"
 	"github.com/pressly/goose/v3/lock/locktesting"
-	_ "modernc.org/sqlite" // the database
+	_ "modernc.org/sqlite" // the database driver
 
 	"github.com/leasehold-go/leasehold"
 	"github.com/leasehold-go/leasehold/contrib/byname"
 	"github.com/leasehold-go/leasehold/locktest"
 )
 
-// The interfaces that goose needs.
+// byname.Database implements the interfaces that goose needs.
 var (
 	_ lock.Locker        = (*byname.Database)(nil)
 	_ lock.SessionLocker = (*byname.Database)(nil)
@@ -85,7 +85,7 @@ func TestMigrationUnderDoStopsWhenLockIsLost(t *testing.T) {
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {
 		env.Steal("migrate/orders")
-		<-ctx.Done() // a migration that does not end would hang here
+		<-ctx.Done() // if the migration's context did not end, the test would hang here
 		return context.Cause(ctx)
 	}}, nil)
 	p, err := goose.NewProvider(goose.DialectSQLite3, open(t, filepath.Join(t.TempDir(), "orders.db")), nil, goose.WithGoMigrations(migration))

@@ -32,7 +32,7 @@ type Browser struct {
 	free func()
 }
 
-// ForeignName is a name that the browser finds at 127.0.0.1.
+// ForeignName is a name that the browser resolves to 127.0.0.1.
 const ForeignName = "rebound.example"
 
 // Start installs Chromium if need be and starts it, without a window.
@@ -42,7 +42,8 @@ func Start(ctx context.Context) (*Browser, error) {
 		return nil, err
 	}
 	options := append(chromedp.DefaultExecAllocatorOptions[:], chromedp.ExecPath(path), chromedp.WSURLReadTimeout(time.Minute),
-		// A name that an attacker has given this machine, as DNS rebinding does.
+		// ForeignName acts as a name that an attacker has given this machine by DNS
+		// rebinding.
 		chromedp.Flag("host-resolver-rules", "MAP "+ForeignName+" 127.0.0.1"))
 	if os.Getuid() == 0 { // the sandbox does not run as root, and the pages are our own
 		options = append(options, chromedp.NoSandbox)
@@ -60,13 +61,14 @@ func Start(ctx context.Context) (*Browser, error) {
 	return b, nil
 }
 
-// Stop ends the browser and waits for its end.
+// Stop ends the browser and waits until it has ended.
 func (b *Browser) Stop() {
-	_ = chromedp.Cancel(b.ctx) // it ends in any case
+	_ = chromedp.Cancel(b.ctx) // the browser ends in any case
 	b.free()
 }
 
-// Shared is one browser for all tests of a package: the first starts it.
+// Shared is one browser for all tests of a package. The first test that opens a page starts
+// it.
 type Shared struct {
 	once    sync.Once
 	browser *Browser
@@ -80,8 +82,8 @@ func (s *Shared) Stop() {
 	}
 }
 
-// Page opens an empty page with cookies of its own, which ends with the test. Without
-// a browser the test fails where CI runs, and is skipped elsewhere.
+// Page opens an empty page with its own cookies. The page is closed when the test ends.
+// Without a browser the test fails in CI, and is skipped elsewhere.
 func (s *Shared) Page(t testing.TB) *Page {
 	t.Helper()
 	s.once.Do(func() {
@@ -98,8 +100,8 @@ func (s *Shared) Page(t testing.TB) *Page {
 	return open(s.browser.ctx, t, chromedp.WithNewBrowserContext())
 }
 
-// Page is one page of the browser. A failure in it fails the test. Its methods are for the
-// test's goroutine.
+// Page is one page of the browser. If one of its methods fails, the test fails. Call the
+// methods only on the test's goroutine.
 type Page struct {
 	t        testing.TB
 	ctx      context.Context
@@ -113,7 +115,8 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	p := &Page{t: t}
 	p.ctx, p.end = chromedp.NewContext(in, options...)
 	t.Cleanup(p.end)
-	// Not bound to a context that ends: it makes the page.
+	// The first call with p.ctx makes the page, which ends with the context of that call.
+	// So this context has no deadline.
 	err := chromedp.Listen(p.ctx, p.hear)
 	if err != nil {
 		t.Fatal(err)
@@ -145,7 +148,7 @@ func (p *Page) Problems() []string {
 	return all
 }
 
-// Another opens a page beside this one, which has its cookies.
+// Another opens another page, which shares this page's cookies.
 func (p *Page) Another() *Page {
 	p.t.Helper()
 	return open(p.ctx, p.t)
@@ -182,7 +185,7 @@ func (p *Page) Size(width, height int64) {
 	p.Do(chromedp.EmulateViewport(width, height))
 }
 
-// Dark has the page shown as on a system with that preference.
+// Dark sets whether the page sees a system that prefers dark colours.
 func (p *Page) Dark(dark bool) {
 	p.t.Helper()
 	scheme := "light"
@@ -221,8 +224,8 @@ func (p *Page) Wait(expression string) {
 	p.WaitFor(patience, expression)
 }
 
-// WaitFor waits up to d until an expression is true, in the page that is loaded by then.
-// Otherwise the test fails with the page's text.
+// WaitFor waits up to d until an expression is true. If another page is loaded meanwhile,
+// it continues to wait there. After d the test fails with the page's text.
 func (p *Page) WaitFor(d time.Duration, expression string) {
 	p.t.Helper()
 	end := time.Now().Add(d)
@@ -239,7 +242,7 @@ func (p *Page) WaitFor(d time.Duration, expression string) {
 		case ok:
 			return
 		case err != nil && time.Now().Before(end) && strings.Contains(err.Error(), "navigated"):
-			continue // another document is loaded: the wait continues there
+			continue // another document was loaded: continue to wait there
 		case err != nil:
 			p.t.Fatalf("wait for %s: %v", expression, err)
 		}
@@ -253,8 +256,7 @@ var manifest []byte
 //go:embed npm/package-lock.json
 var lockFile []byte
 
-// Axe returns the source of axe-core, which finds what of a page some people cannot
-// use.
+// Axe returns the source of axe-core, which finds accessibility problems of a page.
 func Axe(ctx context.Context) (string, error) {
 	dir, err := install.Once(ctx, "axe-core-4.14.1", func(ctx context.Context, dir string) error {
 		if err := install.Require("npm", "install Node 20 or newer (Debian: apt-get install npm)"); err != nil {

@@ -39,7 +39,7 @@ func (p *Page) Screenshot(file string) {
 	}
 }
 
-// paletted is a picture in its most frequent colours, which a page has few of: the
+// paletted returns the picture in its most frequent colours. A page has few colours: the
 // others are shades at the edges of letters.
 func paletted(full image.Image) *image.Paletted {
 	const most = 128

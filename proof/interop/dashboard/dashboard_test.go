@@ -66,8 +66,8 @@ func readDashboard(t *testing.T) dashboard {
 	return d
 }
 
-// exported has the labels of each series of a registry in which all metrics
-// have a sample, by the name that a query uses: a histogram has three.
+// exported returns the labels of each series of a registry in which all metrics have a
+// sample. The keys are the names that queries use: a histogram has three.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}
@@ -111,7 +111,7 @@ func exported(t *testing.T) map[string][]string {
 var fromPrometheus = []string{"job", "instance"}
 
 // check parses a query and compares its selectors and groupings with the exported series.
-// It returns the series that it shows and the labels of its result.
+// It returns the series that the query shows and the labels of the query's result.
 func check(t *testing.T, where, query string, exported map[string][]string) (shown, result []string) {
 	t.Helper()
 	expr, err := parser.NewParser(parser.Options{}).ParseExpr(query)
@@ -119,7 +119,7 @@ func check(t *testing.T, where, query string, exported map[string][]string) (sho
 		t.Errorf("%s: %v", where, err)
 		return nil, nil
 	}
-	has := map[string]bool{} // the labels of any of the series
+	has := map[string]bool{} // labels that at least one series has
 	parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
 		s, ok := node.(*parser.VectorSelector)
 		if !ok {
@@ -158,7 +158,7 @@ func check(t *testing.T, where, query string, exported map[string][]string) (sho
 	return shown, result
 }
 
-// interpolated puts values for Grafana's variables, as Grafana does.
+// interpolated replaces Grafana's variables with values, as Grafana does.
 func interpolated(query string) string {
 	return strings.NewReplacer("$__rate_interval", "1m", "$__range", "3h", "$job", ".*", "$group", ".*").Replace(query)
 }
@@ -186,7 +186,7 @@ func TestDashboardShowsEveryExportedMetric(t *testing.T) {
 			}
 		}
 	}
-	delete(missing, "leasehold_renew_seconds_sum") // its quantiles are shown
+	delete(missing, "leasehold_renew_seconds_sum") // the dashboard shows its quantiles
 	if len(missing) > 0 {
 		t.Errorf("in no panel: %v", slices.Sorted(maps.Keys(missing)))
 	}
@@ -262,7 +262,7 @@ func TestGrafanaCanLoadDashboard(t *testing.T) {
 	}
 }
 
-// The page of the metrics has alerts to copy, and a table of all metrics.
+// The metrics page has alerts to copy, and a table of all metrics.
 func TestMetricsPageHasAllMetricsAndValidAlerts(t *testing.T) {
 	b, err := os.ReadFile("../../../docs/metrics.md")
 	if err != nil {

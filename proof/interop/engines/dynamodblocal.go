@@ -13,7 +13,7 @@ import (
 )
 
 // DynamoDBLocal is AWS's own server for tests, from Maven. Its licence forbids
-// redistribution: it is installed where it is used and never shipped.
+// redistribution, so it is installed where it is used and never shipped.
 var DynamoDBLocal = Engine{Name: "DynamoDB Local", Version: "2.6.1", install: installDynamoDBLocal, start: startDynamoDBLocal}
 
 //go:embed pom.xml
@@ -29,8 +29,8 @@ func installDynamoDBLocal(ctx context.Context, dir string) error {
 	return install.Jars(ctx, dir)
 }
 
-// startDynamoDBLocal starts the server inside a network namespace, since it
-// listens on every address there is.
+// startDynamoDBLocal starts the server inside a network namespace, because the server
+// listens on all addresses.
 func startDynamoDBLocal(dir, tables string) (*Server, error) {
 	if err := install.Require("java", "install Java 17 or newer (Debian: apt-get install openjdk-17-jre-headless)"); err != nil {
 		return nil, err

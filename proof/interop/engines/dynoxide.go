@@ -36,7 +36,8 @@ func startDynoxide(dir, tables string) (*Server, error) {
 	if tables != "" {
 		args = append(args, "--db-path", filepath.Join(tables, "dynoxide.db"))
 	}
-	// The port it prints for 0 is 0, so the server asks the kernel.
+	// For port 0, dynoxide prints 0 and not the port that it chose. So Server asks the
+	// kernel for the port.
 	s, err := launch(command{
 		path: filepath.Join(dir, "node_modules", "@dynoxide", "linux-x64", "dynoxide"),
 		args: args,

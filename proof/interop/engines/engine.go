@@ -14,28 +14,28 @@ import (
 // Engine is a server that this package can install and start.
 type Engine struct {
 	Name    string // its name in conformance cases and error messages
-	Version string // the only one installed
+	Version string // the only version that is installed
 
 	// install puts the engine into the empty folder dir.
 	install func(ctx context.Context, dir string) error
-	// start starts what install left in dir, with its tables in the folder tables
-	// or, if that is empty, in memory.
+	// start starts the engine that install has put into dir. The engine's tables are in the
+	// folder tables or, if tables is empty, in memory.
 	start func(dir, tables string) (*Server, error)
 
 	tables string
 }
 
-// In returns the engine with its tables in the folder dir, where the next server
-// that is started there finds them, however this one ended.
+// In returns the engine with its tables in the folder dir. The next server that is started
+// there finds these tables, however the previous server ended.
 func (e Engine) In(dir string) Engine {
 	e.tables = dir
 	return e
 }
 
-// All returns every engine, the quick one first.
+// All returns every engine, the faster one first.
 func All() []Engine { return []Engine{Dynoxide, DynamoDBLocal} }
 
-// Find returns the engine of that name.
+// Find returns the engine with the given name.
 func Find(name string) (Engine, error) {
 	var names []string
 	for _, e := range All() {
@@ -54,8 +54,8 @@ func (e Engine) Install(ctx context.Context) (string, error) {
 }
 
 // Start installs the engine if need be and starts it with no tables, or with the tables in
-// [Engine.In]. It returns when the server answers; ctx bounds the install and the wait, not the
-// server's life, which ends with [Server.Stop] or with this process.
+// [Engine.In]. It returns when the server answers. ctx bounds the install and the wait, but
+// not the server's life. The server ends with [Server.Stop] or with this process.
 func (e Engine) Start(ctx context.Context) (*Server, error) {
 	dir, err := e.Install(ctx)
 	if err != nil {

@@ -51,7 +51,7 @@ func TestEnginesAnswerAndEndWhenStopped(t *testing.T) {
 	}
 }
 
-func TestEnginesListenOnLoopbackAlone(t *testing.T) {
+func TestEnginesListenOnlyOnLoopback(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
@@ -84,7 +84,7 @@ func TestEnginesListenOnLoopbackAlone(t *testing.T) {
 			if e.Name == Dynoxide.Name && open == 0 {
 				t.Error("found no listener at all: the test looks in the wrong place")
 			}
-			// The server of the namespace must listen in ours.
+			// A server in another namespace must be reachable on loopback in ours.
 			if addr, err := netip.ParseAddrPort(strings.TrimPrefix(s.Endpoint, "http://")); err != nil || !addr.Addr().IsLoopback() {
 				t.Errorf("endpoint %s (%v), want one on loopback", s.Endpoint, err)
 			}
@@ -139,13 +139,13 @@ func TestEngineDiesWithTheProcessThatStartedIt(t *testing.T) {
 			if err := parent.Process.Signal(syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			_ = parent.Wait() // killed
+			_ = parent.Wait() // the parent was killed, so Wait returns an error
 			gone(t, family)
 		})
 	}
 }
 
-// hold is the parent in TestEngineDiesWithTheProcessThatStartedIt.
+// hold runs as the parent in TestEngineDiesWithTheProcessThatStartedIt.
 func hold(name string) {
 	e, err := Find(name)
 	if err == nil {
@@ -259,7 +259,8 @@ func descendants(t *testing.T, pid int) []int {
 	return all
 }
 
-// gone asserts that processes end. The death of another process may still be about to end them.
+// gone asserts that processes end. It waits for them, because some end only as a result of
+// another process's death.
 func gone(t *testing.T, pids []int) {
 	t.Helper()
 	for _, pid := range pids {
@@ -271,7 +272,7 @@ func gone(t *testing.T, pids []int) {
 		ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 		const tenSeconds = 10_000
 		n, err := unix.Poll(ended, tenSeconds)
-		for errors.Is(err, unix.EINTR) { // by a signal of the Go runtime's
+		for errors.Is(err, unix.EINTR) { // interrupted by a signal of the Go runtime
 			n, err = unix.Poll(ended, tenSeconds)
 		}
 		if n != 1 {

@@ -14,8 +14,8 @@ import (
 	"strings"
 )
 
-// listening returns the addresses on which a process accepts TCP connections,
-// as its own network namespace calls them.
+// listening returns the addresses on which a process accepts TCP connections, as seen in
+// the process's own network namespace.
 func listening(pid int) ([]netip.AddrPort, error) {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	sockets, err := socketsOf(proc)
@@ -44,7 +44,7 @@ func listening(pid int) ([]netip.AddrPort, error) {
 	return at, nil
 }
 
-// socketsOf returns the inodes of the sockets a process has open.
+// socketsOf returns the inodes of the open sockets of a process.
 func socketsOf(proc string) ([]string, error) {
 	fds, err := os.ReadDir(filepath.Join(proc, "fd"))
 	if err != nil {

@@ -26,8 +26,8 @@ import (
 // A socket stays in the namespace it was made in, so the inherited listener is
 // outside's and the connections to the server are the namespace's.
 const (
-	// namespaceName is the argument zero that asks this program to be the
-	// process in the namespace.
+	// namespaceName is the argument zero that makes this program the process in the
+	// namespace.
 	namespaceName = "leasehold-engine-namespace"
 	// namespacePort can be fixed: the namespace has all ports to itself.
 	namespacePort = "8000"
@@ -35,8 +35,8 @@ const (
 	listenerFD = 3
 )
 
-// The process in the namespace is whatever program imports this package, test
-// binaries included, so it has to be told apart before main and flags.
+// Any program that imports this package, test binaries included, can be the process in the
+// namespace. So it is recognized before main and flags.
 func init() {
 	if os.Args[0] == namespaceName {
 		if err := beNamespace(os.Args[1:]); err != nil {
@@ -47,8 +47,8 @@ func init() {
 	}
 }
 
-// beNamespace is the process in the namespace. It lasts until the server ends
-// or outside closes our stdin, which it does by ending.
+// beNamespace runs the process in the namespace. It returns when the server ends, or when
+// the process outside closes our stdin. That process closes it, at the latest, by ending.
 func beNamespace(server []string) error {
 	runtime.LockOSThread() // the server must die with this thread
 	if err := loopbackUp(); err != nil {
@@ -110,7 +110,7 @@ func forward(listener net.Listener) {
 	}
 }
 
-// pipe copies both ways until both sides have said that they are done.
+// pipe copies in both directions until both sides have stopped sending.
 func pipe(a, b *net.TCPConn) {
 	var both sync.WaitGroup
 	both.Go(func() { _, _ = io.Copy(a, b); _ = a.CloseWrite() })

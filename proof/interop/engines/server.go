@@ -30,8 +30,8 @@ type Server struct {
 	output  *process.Tail // its last output
 }
 
-// Run starts an engine for a test and stops it when the test ends. A missing server fails
-// the test, which names it, instead of testing less.
+// Run starts an engine for a test and stops it when the test ends. If the server is
+// missing, the test fails and names it: it is not skipped.
 func Run(t testing.TB, e Engine) *Server {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
@@ -48,8 +48,8 @@ func Run(t testing.TB, e Engine) *Server {
 	return s
 }
 
-// Client returns an SDK client of the server, with region "local" and made-up
-// credentials. Each has connections of its own, which optFns can replace.
+// Client returns an SDK client of the server, with region "local" and made-up credentials.
+// Each client has its own connections, which optFns can replace.
 func (s *Server) Client(optFns ...func(*dynamodb.Options)) *dynamodb.Client {
 	return dynamodb.New(dynamodb.Options{
 		BaseEndpoint: aws.String(s.Endpoint),
@@ -69,9 +69,9 @@ func (s *Server) Stop() error {
 
 type command struct {
 	path      string
-	name      string // argument zero; default path
+	name      string // argument zero; path if empty
 	args      []string
-	namespace bool // a network namespace of its own
+	namespace bool // whether the process gets its own network namespace
 	files     []*os.File
 }
 
@@ -86,7 +86,7 @@ func launch(c command) (*Server, error) {
 	cmd.ExtraFiles = c.files
 	if c.namespace {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-		if uid := os.Getuid(); uid != 0 { // a user namespace then gives this process the right
+		if uid := os.Getuid(); uid != 0 { // without root, the process needs a user namespace for the right to do this
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
@@ -103,7 +103,7 @@ func launch(c command) (*Server, error) {
 	return s, nil
 }
 
-// waitUntilReady returns once the server has answered a request, any request.
+// waitUntilReady waits until the server has answered a request with any reply.
 func (s *Server) waitUntilReady(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
@@ -125,7 +125,7 @@ func (s *Server) waitUntilReady(ctx context.Context) error {
 }
 
 func (s *Server) answers(ctx context.Context, client *http.Client) bool {
-	if s.Endpoint == "" { // it chose its port itself
+	if s.Endpoint == "" { // the server has chosen its port itself
 		at, err := listening(s.process.PID())
 		if err != nil || len(at) == 0 {
 			return false

@@ -21,13 +21,12 @@ type Index struct {
 	Fence int64    `json:"fence"` // the token it was written with: SaveIndex sets it
 }
 
-// SaveIndex writes the object under lock. ErrLost means that a later holder has
-// written it. An error with the code PreconditionFailed or
-// ConditionalRequestConflict means that somebody has written between our look and
-// our write, or this very call, whose reply was lost: call again, and the token
-// decides.
+// SaveIndex writes the object under lock. ErrLost means that a later holder has written the
+// object. An error with the code PreconditionFailed or ConditionalRequestConflict means
+// that the object was written between our read and our write. The writer may be another
+// caller, or this very call if a reply was lost. Call again: the token decides.
 func SaveIndex(ctx context.Context, db *s3.Client, lock *leasehold.Lock, bucket, key string, index Index) error {
-	index.Fence = lock.Token() // or two holders' equal pages would have one ETag
+	index.Fence = lock.Token() // without the token, equal pages of two holders would have one ETag
 	body, err := json.Marshal(index)
 	if err != nil {
 		return err

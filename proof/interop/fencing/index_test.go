@@ -45,7 +45,7 @@ func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
 	late := server.client(&between{next: func() { must(t, save(t, db, current, "b")) }})
 	refused(t, save(t, late, stale, "c"))
 	server.has(t, current, "b")
-	lost(t, save(t, late, stale, "c")) // it reads again
+	lost(t, save(t, late, stale, "c")) // the second call reads the object again
 	server.has(t, current, "b")
 }
 
@@ -58,8 +58,8 @@ func TestS3RejectsStaleWriteThatFoundObjectMissing(t *testing.T) {
 	server.has(t, current, "b")
 }
 
-// An ETag is made of the content alone. Without the token in it, the later holder's object would
-// have the ETag that the stale holder has seen.
+// An ETag is made from the content alone. Without the token in the content, the later
+// holder's object would have the ETag that the stale holder has seen.
 func TestS3RejectsStaleWriteDespiteEqualContent(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)

@@ -40,7 +40,7 @@ func twoHolders(t *testing.T) (stale, current *leasehold.Lock) {
 		}
 		return lock
 	}
-	stale = hold(leasehold.WithoutRenewal()) // it was suspended
+	stale = hold(leasehold.WithoutRenewal()) // without renewal, as if its process was suspended
 	current = hold()
 	if stale.Err() == nil || stale.Token() >= current.Token() {
 		t.Fatalf("tokens %d and then %d, the first lost: %v", stale.Token(), current.Token(), stale.Err())

@@ -22,7 +22,7 @@ func TestPostgresRejectsStaleToken(t *testing.T) {
 	isPriced(t, pool, 1, 200, current)
 	must(t, SetPrice(t.Context(), pool, current, 1, 201)) // a holder may write more than once
 	isPriced(t, pool, 1, 201, current)
-	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // no such row
+	lost(t, SetPrice(t.Context(), pool, current, 2, 1)) // the row does not exist
 }
 
 func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
@@ -37,8 +37,8 @@ func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
 	isPriced(t, pool, 2, 201, current)
 }
 
-// The stale write has begun when the row still had its own token, and waits for
-// the row until the next holder's transaction ends.
+// The stale write begins when the row still has the stale token. It waits for the row until
+// the next holder's transaction ends.
 func TestPostgresComparesTokenWithRowAfterWaitingForIt(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
@@ -46,7 +46,7 @@ func TestPostgresComparesTokenWithRowAfterWaitingForIt(t *testing.T) {
 
 	tx, err := pool.Begin(t.Context())
 	must(t, err)
-	defer func() { _ = tx.Rollback(t.Context()) }() // else the pool waits for it
+	defer func() { _ = tx.Rollback(t.Context()) }() // otherwise closing the pool would wait for the transaction
 	_, err = tx.Exec(t.Context(), `UPDATE prices SET price = 200, fence = $1 WHERE id = 1`, current.Token())
 	must(t, err)
 
@@ -71,7 +71,7 @@ func TestPostgresComparesTokenWithRowAfterWaitingForIt(t *testing.T) {
 	isPriced(t, pool, 1, 200, current)
 }
 
-// prices is a database with one price, 10, that nobody has written under a lock.
+// prices returns a database with one price, 10, which was not written under a lock.
 func prices(t *testing.T) *pgxpool.Pool {
 	t.Helper()
 	pool := postgres.Run(t)

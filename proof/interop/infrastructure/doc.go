@@ -1,3 +1,3 @@
-// Package infrastructure holds what package table writes for CloudFormation and
-// Terraform to the parsers of YAML and HCL.
+// Package infrastructure tests the texts that package table writes for CloudFormation and
+// Terraform. It reads them with parsers of YAML and HCL.
 package infrastructure

@@ -35,12 +35,12 @@ type described struct {
 	Types                 map[string]string // types of the key's attributes
 	TTL                   string
 	Protected             bool
-	Kept                  bool // by whose text it is, when the resource is removed
-	Recovered             bool // has point-in-time recovery
+	Kept                  bool // whether the text keeps the table when the resource is removed
+	Recovered             bool // whether the table has point-in-time recovery
 	Tags                  map[string]string
 }
 
-// template is the part of a CloudFormation template that there is.
+// template is the part of the CloudFormation format that our templates use.
 type template struct {
 	Version     string `yaml:"AWSTemplateFormatVersion"`
 	Description string `yaml:"Description"`
@@ -80,7 +80,7 @@ type template struct {
 	Outputs map[string]any `yaml:"Outputs"`
 }
 
-// readTemplate reads what CloudFormation would make of a template.
+// readTemplate returns the table that CloudFormation would make from a template.
 func readTemplate(text string) (described, error) {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	decoder.KnownFields(true)
@@ -122,7 +122,7 @@ func readTemplate(text string) (described, error) {
 	return d, nil
 }
 
-// readHCL reads what Terraform would make of a resource.
+// readHCL returns the table that Terraform would make from a resource.
 func readHCL(text string) (described, error) {
 	file, problems := hclsyntax.ParseConfig([]byte(text), "locks.tf", hcl.InitialPos)
 	if problems.HasErrors() {
@@ -201,7 +201,7 @@ func readHCL(text string) (described, error) {
 	return d, errors.Join(errs...)
 }
 
-// readers parse a description of a table, by the program that the text is for.
+// readers parse the description of a table. The key is the program that the text is for.
 var readers = map[string]func(table.Spec) (described, error){
 	"CloudFormation": func(s table.Spec) (described, error) { return readTemplate(s.CloudFormation()) },
 	"Terraform":      func(s table.Spec) (described, error) { return readHCL(s.Terraform()) },
@@ -283,7 +283,7 @@ func TestTemplatesMakeSameTableAsCreateAndProtectIt(t *testing.T) {
 			t.Errorf("%s: terraform fmt would have it\n%s\nand not\n%s", name, hclwrite.Format(text), text)
 		}
 		want := created(t, spec)
-		if !spec.Disposable { // Create alone does not protect it
+		if !spec.Disposable { // the templates protect the table, but Create alone does not
 			want.Protected, want.Kept, want.Recovered = true, true, true
 		}
 		for program, read := range readers {
@@ -306,7 +306,7 @@ func TestOddNamesAndTagsAreReadUnchanged(t *testing.T) {
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
 			"<<EOF", "!Ref x", "&a", "*a", "\x00", "\x7f", "\u0085", "\u00a0", "\u2028", "\ufeff", "\ufffe", "\U0001f512", "\U000e0001", "é",
 		})), 0, 6).Draw(t, "parts")
-		// HCL reads text in this form of Unicode (HCL syntax-agnostic
+		// HCL converts text to this form of Unicode when it reads it (HCL syntax-agnostic
 		// specification, "String Values").
 		return norm.NFC.String(strings.ToValidUTF8(strings.Join(parts, ""), "?"))
 	})

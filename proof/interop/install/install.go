@@ -1,8 +1,7 @@
 //go:build linux
 
-// Package install puts programs of others into .engines at the root of the
-// repository, or into the folder that LEASEHOLD_ENGINES names, once for all
-// processes.
+// Package install installs third-party programs once for all processes. They are in
+// .engines at the root of the repository, or in the folder that LEASEHOLD_ENGINES names.
 package install
 
 import (
@@ -16,10 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Once returns the folder of that name, which fill has filled, now or earlier, in this
-// process or another: concurrent installations take turns. An existing folder is never
-// filled again, so the name contains the version. The folder gets its name after fill: no
-// file in it may contain its path.
+// Once returns the folder with the given name. If the folder does not exist yet, Once calls
+// fill to fill it. Concurrent installations take turns, also in different processes. An
+// existing folder is never filled again, so the name contains the version. The folder gets
+// its name only after fill, so no file in it may contain the folder's path.
 func Once(ctx context.Context, name string, fill func(ctx context.Context, dir string) error) (dir string, err error) {
 	root, err := folder()
 	if err != nil {
@@ -74,7 +73,7 @@ func Require(program, how string) error {
 	return nil
 }
 
-// Files writes files into dir: name to content.
+// Files writes files into dir. The map has the content of each file by its name.
 func Files(dir string, files map[string][]byte) error {
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
@@ -109,7 +108,7 @@ func folder() (string, error) {
 	}
 }
 
-// lock takes the file lock at path, waiting for it.
+// lock waits for the file lock at path and takes it.
 func lock(path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {

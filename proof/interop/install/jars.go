@@ -6,7 +6,7 @@ import "context"
 
 const copyDependencies = "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies"
 
-// Jars copies what pom.xml in dir depends on to lib beside it.
+// Jars copies the dependencies in dir's pom.xml to the folder lib in dir.
 func Jars(ctx context.Context, dir string) error {
 	if err := Require("mvn", "install Maven (Debian: apt-get install maven)"); err != nil {
 		return err

@@ -17,8 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// machine is one on which programs hold locks: the command is in its PATH, and its locks
-// are in a file.
+// machine is a machine on which programs hold locks: the command is in its PATH, and its
+// locks are in a file.
 type machine struct {
 	t   *testing.T
 	dir string
@@ -47,7 +47,8 @@ type program struct {
 	stdin io.Writer
 }
 
-// start starts the job in one language: until a line comes, or until it learns of a loss.
+// start starts the job in one language. If until is "lost", the job runs until it learns of
+// a loss, and otherwise until it reads a line.
 func (m *machine) start(language, until, key string, flags ...string) *program {
 	m.t.Helper()
 	job := map[string][]string{"Python": {"python3", "job.py"}, "Node": {"node", "job.mjs"}}[language]
@@ -68,7 +69,8 @@ func (m *machine) start(language, until, key string, flags ...string) *program {
 	return &program{p, m.t, bufio.NewReader(says), asks}
 }
 
-// said waits for the next line that the program says.
+// said waits for the next line that the program prints, and fails the test unless the line
+// matches want.
 func (p *program) said(want string) string {
 	p.t.Helper()
 	line, err := p.says.ReadString('\n')

@@ -28,7 +28,7 @@ type Driver struct {
 	printed *process.Tail
 	read    chan struct{} // closed when stdout has been read to its end
 
-	mu      sync.Mutex // guards what follows, and is not held while writing
+	mu      sync.Mutex // guards the following fields; not held while writing
 	last    int64
 	pending map[int64]*Call
 
@@ -42,7 +42,7 @@ type Call struct {
 	driver *Driver
 	do     string
 	done   chan struct{}
-	reply  Reply // once done
+	reply  Reply // valid once done is closed
 }
 
 // Start installs the peer if need be, starts it against endpoint and opens it
@@ -53,7 +53,7 @@ func Start(ctx context.Context, p Peer, endpoint string, s Settings) (*Driver, e
 	if err != nil {
 		return nil, err
 	}
-	// Not StdoutPipe: Wait would close it with answers still in it.
+	// StdoutPipe is not used, because Wait would close it before all answers are read.
 	answers, stdout, err := os.Pipe()
 	if err != nil {
 		return nil, err
@@ -107,13 +107,14 @@ func (d *Driver) Kill() error {
 // Stop pauses the driver's process, threads and all, until Continue.
 func (d *Driver) Stop() error { return d.process.Stop() }
 
-// Continue lets a stopped driver go on.
+// Continue resumes a stopped driver.
 func (d *Driver) Continue() error { return d.process.Continue() }
 
-// PID is the driver's process id.
+// PID returns the driver's process ID.
 func (d *Driver) PID() int { return d.process.PID() }
 
-// Done is closed when the reply is there, or will never come.
+// Done returns a channel that is closed when the reply has arrived, or can no longer
+// arrive.
 func (c *Call) Done() <-chan struct{} { return c.done }
 
 // Reply waits for the reply. It returns an *Error if the driver refused the request. If the
@@ -136,7 +137,7 @@ func (c *Call) Reply(ctx context.Context) (Reply, error) {
 func (d *Driver) send(do string, line func(id int64) any) *Call {
 	c := &Call{driver: d, do: do, done: make(chan struct{})}
 	d.mu.Lock()
-	if d.pending == nil { // ended
+	if d.pending == nil { // the driver has ended
 		d.mu.Unlock()
 		close(c.done)
 		return c

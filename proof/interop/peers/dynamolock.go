@@ -62,7 +62,8 @@ var dynamolockSource embed.FS
 // imported is the module path that the driver's source imports.
 const imported = `"cirello.io/dynamolock/v5"`
 
-// dynamolockSDK is the AWS SDK that the driver is built with, as ours is.
+// dynamolockSDK lists the AWS SDK modules that the driver is built with. They have the
+// versions that leasehold uses.
 var dynamolockSDK = []string{
 	"github.com/aws/aws-sdk-go-v2 v1.47.7",
 	"github.com/aws/aws-sdk-go-v2/credentials v1.20.15",
@@ -75,8 +76,8 @@ var (
 	majorOf    = regexp.MustCompile(`/(v[0-9]+)$`)
 )
 
-// dynamolockDriver returns the driver's path. It builds the driver unless that was done before
-// with these very sources.
+// dynamolockDriver returns the driver's path. It builds the driver unless it was already
+// built from the same sources.
 func dynamolockDriver(ctx context.Context) (string, error) {
 	checkout := os.Getenv(Checkout)
 	if checkout == "" {
@@ -130,7 +131,7 @@ func dynamolockDriver(ctx context.Context) (string, error) {
 	return filepath.Join(dir, "driver"), err
 }
 
-// sumOf returns a sum of the driver's files and of the sources in a checkout.
+// sumOf returns a checksum of the driver's files and of the sources in a checkout.
 func sumOf(checkout fs.FS, files map[string][]byte) (string, error) {
 	sum := sha256.New()
 	for _, name := range []string{"go.mod", "main.go"} {

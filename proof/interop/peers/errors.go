@@ -17,7 +17,7 @@ var (
 	ErrNotInstallable = errors.New("peers: not installable")
 )
 
-// Error is a driver's refusal. Is one of ErrHeld, ErrLost, ErrUnsupported and
+// Error is a driver's refusal. It matches one of ErrHeld, ErrLost, ErrUnsupported and
 // ErrFailed.
 type Error struct {
 	Peer    string `json:"-"`

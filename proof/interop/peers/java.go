@@ -15,7 +15,8 @@ import (
 var (
 	// AWSLabs starts fast, for tests.
 	AWSLabs = awsLabs("-Xmx128m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")
-	// AWSLabsServer has the JVM's own settings, as a service that is measured.
+	// AWSLabsServer has the JVM's default settings, for measuring the library as a service
+	// would run it.
 	AWSLabsServer = awsLabs()
 )
 

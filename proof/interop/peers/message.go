@@ -10,8 +10,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-// Settings is the first request to a driver, which makes the library's client. A setting
-// that a peer does not have is an error that matches ErrUnsupported.
+// Settings is the first request to a driver. It makes the library's client. A setting that
+// a peer does not have is an error that matches ErrUnsupported.
 type Settings struct {
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey,omitempty"` // name; default: the library's
@@ -25,10 +25,10 @@ type Settings struct {
 
 	// Whole milliseconds.
 	Lease     time.Duration `json:"-"`
-	Heartbeat time.Duration `json:"-"` // in the background; 0 for none
+	Heartbeat time.Duration `json:"-"` // interval of renewals in the background; 0 for none
 	Poll      time.Duration `json:"-"` // pause of a waiter, for ours the longest; 0 for the library's default
-	Safe      time.Duration `json:"-"` // python-dynamodb-lock: before a lock is in danger
-	Expiry    time.Duration `json:"-"` // python-dynamodb-lock: of the TTL attribute
+	Safe      time.Duration `json:"-"` // python-dynamodb-lock: safe period, before a lock is in danger
+	Expiry    time.Duration `json:"-"` // python-dynamodb-lock: expiry period of the TTL attribute
 }
 
 // Request is one line to a driver.
@@ -39,36 +39,36 @@ type Request struct {
 	// Client is the client that the request is for, as Open returned it; 0 for the first.
 	Client int64 `json:"client,omitempty"`
 
-	// Of acquire and get; of list: one partition.
+	// Fields of acquire and get. For list, they select one partition.
 	Key       string `json:"key,omitempty"`
 	SortValue string `json:"sortValue,omitempty"`
 
-	// Lock is the ID of the acquire whose lock is meant, for heartbeat, release
-	// and held.
+	// Lock is the ID of the acquire request that acquired the lock. It is for heartbeat,
+	// release and held.
 	Lock int64 `json:"lock,omitempty"`
 
-	// Of acquire.
+	// Fields of acquire.
 	Wait          time.Duration `json:"-"`               // whole milliseconds; 0 to fail at once
 	Owner         string        `json:"owner,omitempty"` // owner of this lock alone
-	Slots         int           `json:"slots,omitempty"` // how many may hold the key; default: it is a lock
+	Slots         int           `json:"slots,omitempty"` // number of clients that may hold the key; 0 for a plain lock
 	KeepData      bool          `json:"keepData,omitempty"`
 	KeepOnRelease bool          `json:"keepOnRelease,omitempty"`
-	Update        bool          `json:"update,omitempty"` // the record instead of replacing it
+	Update        bool          `json:"update,omitempty"` // update the record instead of replacing it
 	IfExists      bool          `json:"ifExists,omitempty"`
 	Consistently  bool          `json:"consistently,omitempty"` // acquire a released lock only as it was read
 	Reentrant     bool          `json:"reentrant,omitempty"`
-	Again         int64         `json:"again,omitempty"` // with the object of that acquire
+	Again         int64         `json:"again,omitempty"` // ID of the acquire request whose object is used again
 
-	// Of acquire, heartbeat and release.
+	// Fields of acquire, heartbeat and release.
 	Data       []byte     `json:"data,omitzero"` // nil to name none
 	Attributes Attributes `json:"attributes,omitzero"`
 
-	// Of heartbeat.
+	// Fields of heartbeat.
 	DeleteData bool          `json:"deleteData,omitempty"`
-	Lease      time.Duration `json:"-"` // whole milliseconds; 0 to keep it
+	Lease      time.Duration `json:"-"` // whole milliseconds; 0 keeps the lease
 
-	// Of release. Keep nil: as acquire said. dyndb-mutex takes Key and Owner in
-	// place of Lock.
+	// Fields of release. If Keep is nil, the acquire request decides. dyndb-mutex takes Key
+	// and Owner in place of Lock.
 	Keep       *bool `json:"keep,omitempty"`
 	BestEffort bool  `json:"bestEffort,omitempty"`
 }
@@ -101,7 +101,7 @@ type Record struct {
 	Attributes Attributes    `json:"attributes,omitzero"`
 }
 
-// line is the request as it is written.
+// line returns the request in the form in which it is sent to a driver.
 func (s Settings) line(id int64) any {
 	type plain Settings
 	return struct {
@@ -158,7 +158,7 @@ func (r *Request) read(line []byte) error {
 	return nil
 }
 
-// MarshalJSON writes it as drivers do.
+// MarshalJSON encodes the record as drivers do.
 func (r Record) MarshalJSON() ([]byte, error) {
 	type plain Record
 	out := struct {
@@ -172,7 +172,7 @@ func (r Record) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads what a driver wrote.
+// UnmarshalJSON decodes a record that a driver wrote.
 func (r *Record) UnmarshalJSON(b []byte) error {
 	type plain Record
 	var in struct {
@@ -192,7 +192,7 @@ func (r *Record) UnmarshalJSON(b []byte) error {
 
 func milliseconds(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
 
-// Attributes is DynamoDB JSON on the wire.
+// Attributes is a set of attributes that is sent as DynamoDB JSON.
 type Attributes map[string]types.AttributeValue
 
 // MarshalJSON writes DynamoDB JSON.

@@ -36,11 +36,11 @@ func init() {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		os.Exit(0) // locks held stay held, as when a process just ends
+		os.Exit(0) // held locks stay held, as when a process ends without releasing them
 	}
 }
 
-// Ours is package leasehold with the layout of that name.
+// Ours returns package leasehold, with the named layout, as a peer.
 func Ours(layoutName string) Peer {
 	return Peer{
 		Name: "leasehold/" + layoutName, Version: "this", Layout: layoutName,
@@ -56,8 +56,8 @@ func Ours(layoutName string) Peer {
 // ours is one leasehold client behind the line protocol.
 type ours struct {
 	layout string
-	client *leasehold.Client // once opened
-	manual bool              // no renewals in the background
+	client *leasehold.Client // set by the request open
+	manual bool              // whether background renewals are off
 
 	mu    sync.Mutex
 	locks map[int64]*leasehold.Lock
@@ -74,7 +74,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 			b = fmt.Appendf(nil, `{"id":%d,"error":{"kind":"failed","message":%q}}`, r.ID, err.Error())
 		}
 		writing <- struct{}{}
-		_, _ = answers.Write(append(b, '\n')) // no reader is left
+		_, _ = answers.Write(append(b, '\n')) // an error means that no reader is left
 		<-writing
 	}
 	lines := bufio.NewReader(requests)
@@ -90,7 +90,7 @@ func beOurs(layoutName string, requests io.Reader, answers io.Writer) error {
 		if err := r.read(line); err != nil {
 			return err
 		}
-		if r.Do == "open" { // before anything else is read: the rest needs it
+		if r.Do == "open" { // done before the next line is read, because all other requests need the client
 			o := &ours{layout: layoutName, locks: map[int64]*leasehold.Lock{}}
 			answer(reply(r.ID, Reply{}, o.open(line)))
 			first, clients[r.ID] = cmp.Or(first, o), o

@@ -15,15 +15,15 @@ import (
 // Peer is a lock library that this package can run.
 type Peer struct {
 	Name    string
-	Version string // the only one installed
+	Version string // the only version that is installed
 	Layout  string // its name in package layout
 
-	// Heartbeats: it renews by itself if Settings.Heartbeat is set.
+	// Heartbeats means that the peer renews by itself if Settings.Heartbeat is set.
 	Heartbeats bool
-	// ManualHeartbeat: it renews when told to.
+	// ManualHeartbeat means that the peer renews on request.
 	ManualHeartbeat bool
 
-	// command installs the peer if need be and returns what runs its driver.
+	// command installs the peer if need be and returns the command that runs its driver.
 	command func(ctx context.Context) (*exec.Cmd, error)
 }
 
@@ -36,8 +36,8 @@ func (p Peer) Install(ctx context.Context) error {
 	return err
 }
 
-// driver writes a driver's sources into a folder that is named after them, so
-// that a changed driver is another folder, and then calls build in it.
+// driver writes a driver's sources into a folder, and then calls build in it. The folder is
+// named after the sources, so that a changed driver gets another folder.
 func driver(ctx context.Context, name string, sources fs.FS, build func(ctx context.Context, dir string) error) (string, error) {
 	files := map[string][]byte{}
 	sum := sha256.New()

@@ -20,7 +20,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// runs calls fn for every peer that installs, and for ours, with a table of its own.
+// runs calls fn for every peer of All, and for ours. Each peer has a table of its own.
 func runs(t *testing.T, fn func(t *testing.T, p Peer, start func() *Driver)) {
 	server := engines.Run(t, engines.Dynoxide)
 	for i, p := range append(All(), Ours("native")) {
@@ -127,7 +127,7 @@ func TestPeerReportsUnsupportedOperations(t *testing.T) {
 	})
 }
 
-// state is a process's state as proc(5) letters it.
+// state returns a process's state as a letter, see proc(5).
 func state(t *testing.T, pid int) byte {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -135,7 +135,7 @@ func state(t *testing.T, pid int) byte {
 		t.Fatal(err)
 	}
 	for i := len(stat) - 1; ; i-- {
-		if stat[i] == ')' { // ends the name, which may have anything in it
+		if stat[i] == ')' { // end of the name, which may contain any character
 			return stat[i+2]
 		}
 	}

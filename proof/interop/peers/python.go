@@ -35,7 +35,8 @@ var (
 	pythonSources embed.FS
 )
 
-// pythonCommand runs the driver on one virtual environment for all three.
+// pythonCommand returns the function that makes the command of a peer's driver. All three
+// peers share one virtual environment.
 func pythonCommand(peer string) func(context.Context) (*exec.Cmd, error) {
 	return func(ctx context.Context) (*exec.Cmd, error) {
 		env, err := driver(ctx, "peers-python", pythonRequirements, func(ctx context.Context, dir string) error {

@@ -11,8 +11,8 @@ import (
 )
 
 // Patience is how long a test waits for an event that must come, on a machine that may be
-// busy. It bounds each wait by itself: a hang fails by name, while the other tests still
-// run.
+// busy. It bounds each wait separately. So a test that hangs fails under its own name, and
+// the other tests still run.
 const Patience = 3 * time.Minute
 
 var errImpatient = fmt.Errorf("not within %v", Patience)
@@ -45,8 +45,7 @@ func Run(t testing.TB, p Peer, endpoint string, s Settings) *Driver {
 	return d
 }
 
-// Await waits for the reply, for as long as Patience. It is [Call.Reply]
-// otherwise.
+// Await is like [Call.Reply], but waits no longer than Patience.
 func (c *Call) Await(t testing.TB) (Reply, error) {
 	t.Helper()
 	ctx, cancel := context.WithTimeoutCause(t.Context(), Patience, errImpatient)
@@ -60,7 +59,7 @@ func (d *Driver) Ask(t testing.TB, r Request) (Reply, error) {
 	return d.Send(r).Await(t)
 }
 
-// Must sends a request, awaits for its reply and fails the test if it is an error.
+// Must sends a request, awaits its reply and fails the test if the reply is an error.
 func (d *Driver) Must(t testing.TB, r Request) Reply {
 	t.Helper()
 	reply, err := d.Ask(t, r)

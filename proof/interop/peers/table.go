@@ -20,7 +20,7 @@ func (p Peer) CreateTable(ctx context.Context, server *engines.Server, s Setting
 	return table.Create(ctx, server.Client(), table.Spec{Name: s.Table, Layout: l})
 }
 
-// layout is the layout of that name with the key names of s.
+// layout returns the named layout with the key names of s.
 func (s Settings) layout(name string) (layout.Layout, error) {
 	switch name {
 	case layout.Native{}.Name():

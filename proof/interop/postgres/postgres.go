@@ -54,8 +54,8 @@ func Install(ctx context.Context) (string, error) {
 		if err := install.Run(ctx, dir, "npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"); err != nil {
 			return err
 		}
-		// npm packages have no symbolic links: this script makes those of the
-		// shared libraries.
+		// This script makes the symbolic links of the shared libraries, because npm
+		// packages have no symbolic links.
 		return install.Run(ctx, filepath.Join(dir, native), "node", filepath.Join("scripts", "hydrate-symlinks.js"))
 	})
 	return filepath.Join(dir, native, "native", "bin"), err
@@ -92,7 +92,8 @@ func start(ctx context.Context) (_ *server, err error) {
 	if err != nil {
 		return nil, err
 	}
-	// Not the test's own folder: the path of a socket has room for 107 bytes.
+	// The test's own folder is not used, because the path of a socket has room for only 107
+	// bytes.
 	dir, err := os.MkdirTemp("", "leasehold-postgres-")
 	if err != nil {
 		return nil, fmt.Errorf("postgres: make the folder of its data: %w", err)
@@ -123,9 +124,10 @@ func start(ctx context.Context) (_ *server, err error) {
 	return s, s.waitUntilReady(ctx)
 }
 
-// notAsRoot runs a process in a user namespace where root has another user's id, because
-// PostgreSQL refuses to run as root. Outside, its files still belong to root. The namespace for
-// shared memory ends with its last process, even if that is killed.
+// notAsRoot returns the attributes of a process in a user namespace where root has another
+// user's ID, because PostgreSQL refuses to run as root. Outside the namespace, the files of
+// the process still belong to root. The namespace for shared memory ends with its last
+// process, even if that process is killed.
 func notAsRoot() *syscall.SysProcAttr {
 	if os.Getuid() != 0 {
 		return nil
@@ -158,14 +160,15 @@ func (s *server) waitUntilReady(ctx context.Context) error {
 	}
 }
 
-// stop ends whatever start had begun and removes its folder.
+// stop ends everything that start has begun, and removes the server's folder.
 func (s *server) stop() error {
 	if s.pool != nil {
 		s.pool.Close()
 	}
 	var err error
 	if s.process != nil {
-		// The fast shutdown: its other processes end first.
+		// SIGQUIT requests the immediate shutdown: PostgreSQL ends its other processes
+		// first.
 		err = s.process.Signal(syscall.SIGQUIT)
 		select {
 		case <-s.process.Ended():

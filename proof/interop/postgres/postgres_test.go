@@ -75,7 +75,7 @@ func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
 		t.Fatalf("the parent said %q: %v", line, err)
 	}
 	defer unix.Close(fd)
-	_ = parent.Wait() // killed
+	_ = parent.Wait() // the parent was killed, so Wait returns an error
 	ended := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
 	const minute = 60_000
 	if n, err := unix.Poll(ended, minute); n != 1 {
@@ -83,7 +83,7 @@ func TestPostgresDiesWithProcessThatStartedIt(t *testing.T) {
 	}
 }
 
-// hold is the parent in TestPostgresDiesWithProcessThatStartedIt.
+// hold runs as the parent in TestPostgresDiesWithProcessThatStartedIt.
 func hold() {
 	s, err := start(context.Background())
 	if err != nil {

@@ -18,12 +18,12 @@ import (
 type Process struct {
 	cmd   *exec.Cmd
 	ended chan struct{}
-	err   error // once ended
+	err   error // valid once ended is closed
 }
 
-// Start starts cmd, which dies when this process does, however that ends. Pipes
-// of cmd that Wait closes lose what was not read by then: give it files or
-// writers.
+// Start starts cmd. The process dies when this process ends, however this process ends. If
+// cmd has pipes that Wait closes, output that was not read by then is lost. So give cmd
+// files or writers.
 func Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -49,10 +49,10 @@ func Start(cmd *exec.Cmd) (*Process, error) {
 	return p, nil
 }
 
-// PID is the process id.
+// PID returns the process ID.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Ended is closed when the process is gone.
+// Ended returns a channel that is closed when the process has ended.
 func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Err returns how the process ended, once it has.
@@ -65,7 +65,7 @@ func (p *Process) Err() error {
 	}
 }
 
-// Signal sends a signal; one that has ended gets none.
+// Signal sends a signal, unless the process has ended.
 func (p *Process) Signal(s syscall.Signal) error {
 	if err := p.cmd.Process.Signal(s); err != nil && !errors.Is(err, os.ErrProcessDone) {
 		return fmt.Errorf("send %s to process %d: %w", s, p.PID(), err)
@@ -88,7 +88,7 @@ func (p *Process) Stop() error {
 	}
 }
 
-// Continue lets a stopped process go on.
+// Continue resumes a stopped process.
 func (p *Process) Continue() error { return p.Signal(syscall.SIGCONT) }
 
 // Kill ends the process with SIGKILL and waits until it is gone. It is safe to

@@ -74,7 +74,7 @@ func (p *Proxy) Reset() {
 	clear(p.asked)
 }
 
-// Deny has an operation answered with AccessDeniedException from now on.
+// Deny makes the proxy answer an operation with AccessDeniedException from now on.
 func (p *Proxy) Deny(operation string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -13,9 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// The sections check exclusion themselves: each creates a file that must not exist, and removes
-// it. All clients continue until each has had a section, so that none gets one only because the
-// others have finished.
+// The sections check exclusion themselves: each creates a file that must not exist, and
+// removes it at its end. All clients continue until each has run a section, so that no
+// client gets a turn only because the others have finished.
 func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
 	const each, sections = 4, 200
 	matches(t, 2*time.Minute, func(t *testing.T, m match) {
@@ -27,7 +27,7 @@ func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
 		inside := filepath.Join(t.TempDir(), "inside")
 		begun := time.Now()
 		var entered, hadTheirTurn atomic.Int64
-		counts := make([]int, len(drivers)) // each is written by one goroutine
+		counts := make([]int, len(drivers)) // each count is written by one goroutine
 		var all sync.WaitGroup
 		for i, d := range drivers {
 			all.Go(func() {
@@ -57,7 +57,7 @@ func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					<-time.After(20 * time.Millisecond) // something else to do
+					<-time.After(20 * time.Millisecond) // time for the client to do something else
 				}
 			})
 		}

@@ -21,7 +21,7 @@ func TestPeerAndLeaseholdReadEachOthersDataAndAttributes(t *testing.T) {
 			writer, reader := m.run(t, first), m.run(t, second)
 			acquire := peers.Request{Do: "acquire", Key: key, Data: []byte("some data")}
 			if m.peer.Name != peers.AWSLabs.Name && m.peer.Name != peers.Dynamolock.Name {
-				acquire.Data = nil // the layout has none
+				acquire.Data = nil // the layout stores no data
 			}
 			if m.peer.Layout != peers.DynamoDLM.Layout && m.peer.Layout != peers.DyndbMutex.Layout {
 				acquire.Attributes = peers.Attributes{
@@ -44,7 +44,7 @@ func TestPeerAndLeaseholdReadEachOthersDataAndAttributes(t *testing.T) {
 
 			list, err := reader.Ask(t, peers.Request{Do: "list"})
 			switch {
-			case errors.Is(err, peers.ErrUnsupported): // it has no listing
+			case errors.Is(err, peers.ErrUnsupported): // the reader cannot list locks
 			case err != nil:
 				t.Error(err)
 			default:
@@ -55,7 +55,7 @@ func TestPeerAndLeaseholdReadEachOthersDataAndAttributes(t *testing.T) {
 				same(t, &list.Records[i], held.Record, acquire)
 			}
 			writer.Release(t, held.ID)
-			// A record that the release left is read too.
+			// The reader can also read a record that the release left.
 			if _, err := reader.Ask(t, peers.Request{Do: "get", Key: key}); err != nil {
 				t.Errorf("get after the release: %v", err)
 			}

@@ -33,8 +33,8 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 	}
 }
 
-// dyndb-mutex treats any error but a failed condition as an acquired lock. It then works beside
-// the holder. The record is unchanged, so leasehold's Commits still work.
+// dyndb-mutex takes any error except a failed condition for an acquired lock, and then
+// works beside the holder. The record is unchanged, so leasehold's Commits still work.
 func TestDyndbMutexTakesErrorForAcquiredLock(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -54,7 +54,7 @@ func TestDyndbMutexTakesErrorForAcquiredLock(t *testing.T) {
 	})
 }
 
-// python_dynamodb_lock's with block swallows exceptions that are raised inside it.
+// The with block of python_dynamodb_lock swallows exceptions that are raised inside it.
 func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -62,7 +62,7 @@ func TestPythonDynamoDBLockSwallowsExceptions(t *testing.T) {
 		if reply := peer.Must(t, peers.Request{Do: "with", Lock: held}); reply.Raised {
 			t.Error("the exception came out: the fault is gone")
 		}
-		ours.Acquire(t, "k") // it did release
+		ours.Acquire(t, "k") // the with block has released the key
 	})
 }
 
@@ -104,8 +104,8 @@ func TestDyndbMutexReleasesLockOfSameNameButNotLeaseholds(t *testing.T) {
 	})
 }
 
-// dyndb-mutex writes its TTL in milliseconds, which DynamoDB takes for a time
-// far away. Ours is in seconds.
+// dyndb-mutex writes its TTL in milliseconds. DynamoDB reads seconds, so it takes the value
+// for a time far in the future. Leasehold's TTL is in seconds.
 func TestDyndbMutexTTLNeverExpiresAndLeaseholdsDoes(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -121,8 +121,8 @@ func TestDyndbMutexTTLNeverExpiresAndLeaseholdsDoes(t *testing.T) {
 	})
 }
 
-// dynamo-dlm truncates the time to whole seconds before it adds the lease. Leasehold rounds the
-// end up.
+// dynamo-dlm truncates the time to whole seconds before it adds the lease. Leasehold rounds
+// the expiry up.
 func TestDynamoDLMShortensLeaseAndLeaseholdDoesNot(t *testing.T) {
 	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
@@ -134,8 +134,8 @@ func TestDynamoDLMShortensLeaseAndLeaseholdDoesNot(t *testing.T) {
 	})
 }
 
-// python_dynamodb_lock fails on a record without one of its attributes, and would wait for
-// the lease that a release left behind.
+// python_dynamodb_lock fails on a record that lacks one of its attributes. If a release
+// left a record with a lease, it would wait for that lease.
 func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -151,7 +151,8 @@ func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 		}
 		peer.Acquire(t, "k")
 
-		// One that does not renew, or it would put back what is removed.
+		// This holder does not renew: a renewal would put back the attribute that is
+		// removed below.
 		peers.Run(t, m.ours, m.server.Endpoint, m.settings).Acquire(t, "damaged")
 		item := m.item(t, "damaged")
 		if _, err := m.server.Client().UpdateItem(peers.Patiently(t), &dynamodb.UpdateItemInput{
@@ -167,8 +168,9 @@ func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 	})
 }
 
-// The Java client's update keeps leasehold's attributes in its own grant. Leasehold does not
-// take that for a grant of its own, and its next token is higher than all earlier ones.
+// If the Java client acquires by an update, its grant keeps leasehold's attributes.
+// Leasehold does not mistake that grant for its own, and leasehold's next token is higher
+// than all earlier ones.
 func TestLeaseholdRecognisesJavaGrantThatKeptItsToken(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
@@ -182,7 +184,7 @@ func TestLeaseholdRecognisesJavaGrantThatKeptItsToken(t *testing.T) {
 		if now.Token != 0 || now.Owner != theirs.Record.Owner {
 			t.Errorf("read as token %d of %s, want none, of %s", now.Token, now.Owner, theirs.Record.Owner)
 		}
-		peer.Release(t, theirs.ID) // deletes the record
+		peer.Release(t, theirs.ID) // the release deletes the record
 		second := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})
 		if second.Record.Token <= first.Record.Token {
 			t.Errorf("token %d after %d", second.Record.Token, first.Record.Token)

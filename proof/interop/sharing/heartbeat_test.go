@@ -50,7 +50,7 @@ func TestPeerResumedAfterPauseLeavesLeaseholdsRecord(t *testing.T) {
 		if m.peer.Heartbeats {
 			tick(t, "the peer notices", func() bool { return !peer.Held(t, late) })
 		}
-		// The peer's release comes late as well, which may or may not be an error.
+		// The peer's release is late, too: it may or may not return an error.
 		_, err := peer.Ask(t, peers.Request{Do: "release", Lock: late})
 		if err != nil && !errors.Is(err, peers.ErrLost) {
 			t.Errorf("the late release failed: %v", err)

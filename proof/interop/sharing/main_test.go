@@ -1,8 +1,8 @@
 //go:build linux
 
-// Package sharing plays leasehold and the lock libraries of others on one table:
-// real processes, real servers, killed and paused. make interop shows it as a
-// table.
+// Package sharing runs leasehold and other lock libraries on one table, with real
+// processes, which it kills and pauses, and real servers. make interop shows the results as
+// a table.
 package sharing
 
 import (
@@ -15,8 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A match mostly waits for leases to end, so twice as many run at once as go test would run on
-	// two cores.
+	// A match mostly waits for leases to expire, so twice as many run at once as go test
+	// would run on two cores.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -18,11 +18,11 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/proxy"
 )
 
-// match is a peer and leasehold with its layout, on one table of one server.
+// match is a peer, and leasehold with the peer's layout, on one table of one server.
 type match struct {
 	peer, ours peers.Peer
 	server     *engines.Server
-	settings   peers.Settings // settings of both
+	settings   peers.Settings // settings of peer and ours
 	poll       time.Duration
 }
 
@@ -50,14 +50,14 @@ func matches(t *testing.T, lease time.Duration, scenario func(t *testing.T, m ma
 	}
 }
 
-// bothWays plays a scenario with the peer first and leasehold second, and the reverse at the
-// same time: most of it is waiting.
+// bothWays plays a scenario with the peer first and leasehold second, and also the reverse.
+// Both run at the same time, because they mostly wait.
 func (m match) bothWays(t *testing.T, scenario func(t *testing.T, first, second peers.Peer, key string)) {
 	t.Run("peer first", func(t *testing.T) { t.Parallel(); scenario(t, m.peer, m.ours, "peer first") })
 	t.Run("ours first", func(t *testing.T) { t.Parallel(); scenario(t, m.ours, m.peer, "ours first") })
 }
 
-// run starts a process of p, which renews six times a lease, if it can.
+// run starts a process of p. If p has heartbeats, the process renews six times a lease.
 func (m match) run(t *testing.T, p peers.Peer) *peers.Driver {
 	t.Helper()
 	return m.runAt(t, p, m.server.Endpoint)
@@ -82,7 +82,7 @@ func (m match) runAt(t *testing.T, p peers.Peer, endpoint string) *peers.Driver 
 	return peers.Run(t, p, endpoint, s)
 }
 
-// item reads a lock's item as it is stored, nil if there is none.
+// item returns a lock's item as it is stored, or nil if there is none.
 func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), peers.Patience)
@@ -103,7 +103,7 @@ func (m match) item(t *testing.T, key string) map[string]types.AttributeValue {
 	return nil
 }
 
-// text is a string attribute of an item, empty if there is none.
+// text returns a string attribute of an item, or "" if there is none.
 func text(item map[string]types.AttributeValue, name string) string {
 	if s, ok := item[name].(*types.AttributeValueMemberS); ok {
 		return s.Value
@@ -111,7 +111,7 @@ func text(item map[string]types.AttributeValue, name string) string {
 	return ""
 }
 
-// integer is a number attribute of an item, 0 if there is none.
+// integer returns a number attribute of an item, or 0 if there is none.
 func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n int64) {
 	t.Helper()
 	if v, ok := item[name].(*types.AttributeValueMemberN); ok {
@@ -122,8 +122,7 @@ func integer(t *testing.T, item map[string]types.AttributeValue, name string) (n
 	return n
 }
 
-// tick calls fn again and again until it returns true, for as long as
-// [peers.Patience].
+// tick calls fn repeatedly until it returns true, for at most [peers.Patience].
 func tick(t *testing.T, what string, fn func() bool) {
 	t.Helper()
 	again := time.NewTicker(20 * time.Millisecond)
@@ -139,7 +138,7 @@ func tick(t *testing.T, what string, fn func() bool) {
 	}
 }
 
-// elapse lets d pass in the processes under test, whose time is the real one.
+// elapse waits until d has passed in the processes under test, which use real time.
 func elapse(t *testing.T, d time.Duration) {
 	t.Helper()
 	select {

@@ -16,7 +16,7 @@ import (
 
 // Each client that enters counts the clients inside, and creates the file of its slot, which
 // must not exist. All continue until each has entered ten times.
-func TestDynamoDLMPermitsAreSharedThreeByThree(t *testing.T) {
+func TestDynamoDLMAndLeaseholdShareThreePermits(t *testing.T) {
 	const each, permits, turns = 3, 3, 10
 	with(t, peers.DynamoDLM, 2*time.Minute, func(t *testing.T, m match) {
 		m.poll = 40 * time.Millisecond
@@ -27,7 +27,7 @@ func TestDynamoDLMPermitsAreSharedThreeByThree(t *testing.T) {
 		dir := t.TempDir()
 		begun := time.Now()
 		var inside, most, hadTheirTurns atomic.Int64
-		counts := make([]int, len(drivers)) // each is written by one goroutine
+		counts := make([]int, len(drivers)) // each count is written by one goroutine
 		var all sync.WaitGroup
 		for i, d := range drivers {
 			all.Go(func() {
@@ -71,7 +71,7 @@ func TestDynamoDLMPermitsAreSharedThreeByThree(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					<-time.After(20 * time.Millisecond) // something else to do
+					<-time.After(20 * time.Millisecond) // time for the client to do something else
 				}
 			})
 		}

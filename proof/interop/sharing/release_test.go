@@ -9,19 +9,19 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// looks are the operations with which each asks whether a key is free, and how
-// many of them are one look.
+// looks returns the operation with which a peer checks whether a key is free, and how many
+// such requests one check takes.
 func looks(p peers.Peer) (operation string, perLook int) {
 	switch p.Name {
 	case peers.DynamoDLM.Name:
-		return "PutItem", 1 // the conditional put is the look
+		return "PutItem", 1 // dynamo-dlm checks by its conditional put
 	case peers.DyndbMutex.Name:
-		return "PutItem", 2 // it prunes, then puts
+		return "PutItem", 2 // dyndb-mutex prunes, and then puts
 	}
 	return "GetItem", 1
 }
 
-// The lease is so long that no client can have waited for its end.
+// The lease is so long that no client can have waited for it to expire.
 func TestPeerAndLeaseholdRefuseWaiterUntilRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {

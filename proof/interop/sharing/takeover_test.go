@@ -29,8 +29,8 @@ func lastSign(t *testing.T, m match, holder *peers.Driver, key string) (notBefor
 	return notBefore
 }
 
-// versionName returns the attribute that every heartbeat changes. It is empty in layouts
-// with an expiry by the wall clock.
+// versionName returns the name of the attribute that every heartbeat changes. It returns ""
+// for layouts that store an expiry in wall-clock time.
 func versionName(m match) string {
 	switch m.peer.Layout {
 	case "awslabs", "dynamolock":
@@ -41,7 +41,8 @@ func versionName(m match) string {
 	return ""
 }
 
-// expiry returns the expiry of a lock's record. It is zero in layouts with a version.
+// expiry returns the expiry in a lock's record. It returns the zero time for layouts that
+// store a version.
 func expiry(t *testing.T, m match, key string) time.Time {
 	t.Helper()
 	item := m.item(t, key)

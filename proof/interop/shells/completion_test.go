@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// Names by which others could have a shell do something: start the program intrude, or make
-// a file.
+// hostile are names that could make a shell run the program intrude, or create a file.
 var hostile = []string{
 	"`intrude`", "$(intrude)", "(intrude)", "$((x[$(intrude)]))", "${x:=`intrude`}", "<(intrude)", ">(intrude)", "=(intrude)", "{intrude,}",
 	";intrude;", "&intrude&", "|intrude|", "||intrude||", "\nintrude\n", ">made", "<>made", " >made ", "';intrude;'", "\";intrude;\"", "'$(intrude)",
@@ -24,9 +23,9 @@ var hostile = []string{
 // scene is a store and a directory with names that hostile users have chosen.
 type scene struct {
 	env      []string
-	dir      string // where the shell is
+	dir      string // working directory of the shell
 	home     string
-	intruded string // the file that the program intrude makes
+	intruded string // file that the program intrude creates
 }
 
 func newScene(t *testing.T) *scene {
@@ -54,8 +53,8 @@ func newScene(t *testing.T) *scene {
 	return s
 }
 
-// store has another owner hold keys for a while, whose records stay. A key with a line
-// break is held alone.
+// store lets another owner hold keys for a while. The records of the keys remain. A key
+// with a line break is held by a run of its own.
 func (s *scene) store(t *testing.T, owner string, keys ...string) {
 	t.Helper()
 	together := []string{"run", "-q"}
@@ -104,8 +103,9 @@ func (s *scene) calm(t *testing.T, line string) {
 	}
 }
 
-// populate stores hostile keys, owners and files: two keys with each hostile beginning,
-// which TAB could complete to their common prefix.
+// populate stores hostile keys, owners and files. For each hostile name it stores two keys
+// with a common prefix that contains the name, so that TAB could complete them to that
+// prefix.
 func (s *scene) populate(t *testing.T) {
 	t.Helper()
 	first, second, mixed := []string{"plain/one"}, []string{"`intrude`", "-`intrude`"}, []string{"mixed/one"}
@@ -121,15 +121,15 @@ func (s *scene) populate(t *testing.T) {
 	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // for break, which completes held keys
 }
 
-// TestTABRunsNothingNamedByOtherUsers types lines into each shell. TAB, TAB again, and
-// Enter run no text of a key, of an owner's name or of a file's name; plain names are still
+// TestTABRunsNothingNamedByOtherUsers types lines into each shell. TAB, a second TAB, and
+// Enter execute no text from a key, an owner's name or a file's name. Plain names are still
 // completed.
 func TestTABRunsNothingNamedByOtherUsers(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
 	for _, shell := range shells {
 		t.Run(shell.name, func(t *testing.T) {
-			_ = os.Remove(s.intruded) // by the shell before
+			_ = os.Remove(s.intruded) // the previous shell may have left this file
 			term := shell.start(t, s.dir, s.home, s.env)
 			plainKeysAreCompleted(t, s, term)
 			hostileKeysAreNot(t, s, term)
@@ -139,8 +139,9 @@ func TestTABRunsNothingNamedByOtherUsers(t *testing.T) {
 	}
 }
 
-// plainKeysAreCompleted checks that TAB works. Keys are read for a second at most: on a
-// busy machine TAB completes one later or not at all, so it is pressed again.
+// plainKeysAreCompleted checks that TAB works. Completion reads keys for a second at most.
+// On a busy machine, TAB may complete a key late or not at all, so the test presses TAB
+// again.
 func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for line, want := range map[string]string{"leasehold get pl": "leasehold get plain/one", "leasehold get mix": "leasehold get mixed/one"} {
@@ -157,7 +158,7 @@ func plainKeysAreCompleted(t *testing.T, s *scene, term *terminal) {
 }
 
 // hostileKeysAreNot checks that TAB leaves the line unchanged if every matching key has
-// characters that a shell does not read as themselves.
+// characters that are special to a shell.
 func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for i := range hostile {
@@ -172,8 +173,8 @@ func hostileKeysAreNot(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// filesAreCompletedAndNotRun checks that the shell, which completes and quotes names of
-// files, does not evaluate the line, at the next TAB or at Enter.
+// filesAreCompletedAndNotRun checks file names, which the shell itself completes and
+// quotes. The shell does not evaluate the line, neither at the next TAB nor at Enter.
 func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for i, name := range hostile {
@@ -190,7 +191,8 @@ func filesAreCompletedAndNotRun(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// nothingOfAListRuns makes TAB list all completions.
+// nothingOfAListRuns makes TAB list all completions, and checks that the shell executes no
+// text from them.
 func nothingOfAListRuns(t *testing.T, s *scene, term *terminal) {
 	t.Helper()
 	for _, line := range []string{
@@ -205,7 +207,7 @@ func nothingOfAListRuns(t *testing.T, s *scene, term *terminal) {
 	}
 }
 
-// tab presses TAB and returns the line that it leaves.
+// tab presses TAB and returns the resulting line.
 func (s *scene) tab(t *testing.T, term *terminal) string {
 	t.Helper()
 	term.press(tab)
@@ -214,7 +216,7 @@ func (s *scene) tab(t *testing.T, term *terminal) string {
 	return line
 }
 
-// enter has the line run.
+// enter presses Enter and waits until the shell has run the line.
 func (s *scene) enter(t *testing.T, term *terminal) {
 	t.Helper()
 	line := term.line()

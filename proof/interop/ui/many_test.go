@@ -19,7 +19,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// client is a client of this process on the scene's table, closed with the test.
+// client returns a client in this process for the scene's table. The client is closed when
+// the test ends.
 func (s *scene) client(cfg lib.Config) *lib.Client {
 	s.t.Helper()
 	var endpoint string
@@ -40,7 +41,7 @@ func (s *scene) client(cfg lib.Config) *lib.Client {
 	s.t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 		defer cancel()
-		_ = c.Close(ctx) // the engine ends with the scene
+		_ = c.Close(ctx) // an error is no problem: the engine ends with the scene
 	})
 	return c
 }
@@ -74,8 +75,8 @@ func (s *scene) many(n int) {
 // scrolling contains the measurements of scrolling a list from its top to its end.
 type scrolling struct {
 	Median, Worst float64 // milliseconds from frame to frame
-	Rows          int     // most rows that existed
-	Blank         int     // frames with nothing in the middle of the screen
+	Rows          int     // largest number of rows that existed at once
+	Blank         int     // number of frames with nothing in the middle of the screen
 }
 
 func scroll(p *page) scrolling {
@@ -97,9 +98,9 @@ func scroll(p *page) scrolling {
 	})()`)
 }
 
-// TestTenThousandLocksStayUsable measures the first paint and scrolling. Milliseconds
-// depend on what the machine does beside, so scrolling is compared with a hundred of
-// the same locks at the same time; what was measured is logged.
+// TestTenThousandLocksStayUsable measures the first paint and scrolling. Times depend on
+// what else the machine does, so scrolling is compared with scrolling a hundred of the same
+// locks at the same time. The test logs its measurements.
 func TestTenThousandLocksStayUsable(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {
@@ -108,7 +109,7 @@ func TestTenThousandLocksStayUsable(t *testing.T) {
 	s := newScene(t, "native")
 	s.many(n)
 	p := s.ui("--reads", "2000")
-	p.Wait(counts(n)) // from here on the table has been read
+	p.Wait(counts(n)) // the page has read the whole table
 	p.to("?prefix=customer/042")
 	p.Wait(counts(100))
 	few := scroll(p)

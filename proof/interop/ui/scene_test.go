@@ -70,10 +70,11 @@ type scene struct {
 	dir string
 	env []string
 
-	local *running // serves the table
+	local *running // process that serves the table; nil for a local store
 }
 
-// newScene serves the embedded engine, with an empty table in the layout.
+// newScene returns a scene with an empty table in the layout, which the embedded engine
+// serves.
 func newScene(t testing.TB, layout string) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
@@ -85,12 +86,12 @@ func newScene(t testing.TB, layout string) *scene {
 	return s
 }
 
-// newFileScene is a scene in a local store.
+// newFileScene returns a scene in a local store.
 func newFileScene(t testing.TB) *scene {
 	t.Helper()
 	s := &scene{t: t, dir: t.TempDir()}
 	s.env = []string{"HOME=" + s.dir, "PATH=" + os.Getenv("PATH"), "LEASEHOLD_FILE=" + filepath.Join(s.dir, "locks.db"), "GORACE=atexit_sleep_ms=0"}
-	s.run("table", "create") // ui does not make the file
+	s.run("table", "create") // leasehold ui does not create the file
 	return s
 }
 
@@ -107,8 +108,8 @@ func (s *scene) run(args ...string) string {
 	return string(out)
 }
 
-// command returns the command with these arguments; leasehold's variables among them go to
-// its environment.
+// command returns the command with these arguments. Arguments that begin with LEASEHOLD_
+// are variables for its environment instead.
 func (s *scene) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := exec.Command(leasehold(s.t))
@@ -158,7 +159,7 @@ func (s *scene) start(args ...string) *running {
 	return r
 }
 
-// line is the next line that it prints.
+// line returns the next line that the command prints.
 func (r *running) line() string {
 	r.t.Helper()
 	select {
@@ -173,14 +174,14 @@ func (r *running) line() string {
 	return ""
 }
 
-// kill ends it with SIGKILL.
+// kill ends the command with SIGKILL.
 func (r *running) kill() {
 	if err := r.process.Kill(); err != nil {
 		r.t.Error(err)
 	}
 }
 
-// interrupt ends it as Ctrl-C does.
+// interrupt ends the command as Ctrl-C does.
 func (r *running) interrupt() {
 	r.t.Helper()
 	if err := r.process.Signal(syscall.SIGINT); err != nil {
@@ -201,7 +202,8 @@ type holder struct {
 	token string
 }
 
-// hold starts a process that holds the key until it ends, and returns once it does.
+// hold starts a process that holds the key until the process ends. It returns once the
+// process holds the key.
 func (s *scene) hold(key string, flags ...string) *holder {
 	s.t.Helper()
 	h := &holder{running: s.wait(key, flags...)}
@@ -265,7 +267,7 @@ func js(v any) string {
 	return string(b)
 }
 
-// rowOf is an expression for the row of a key.
+// rowOf returns an expression for the row of a key.
 func rowOf(key string) string {
 	return `[...document.querySelectorAll(".row")].find((r) => r.querySelector("a").textContent === ` + js(key) + `)`
 }

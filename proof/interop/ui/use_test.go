@@ -109,7 +109,7 @@ func TestLinkOpensTheSameViewAgain(t *testing.T) {
 	p.Wait(shown + ` === "import/8,import/7"`)
 }
 
-// TestAxeFindsNothingSerious in any view, in the light and in the dark.
+// TestAxeFindsNothingSerious checks every view with axe, in light and in dark mode.
 func TestAxeFindsNothingSerious(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// screenshots is the folder of make screenshots.
+// screenshots is the folder that make screenshots writes to.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
 func TestLeaseTextIsNotCutOnAnOrdinaryScreen(t *testing.T) {
@@ -32,7 +32,7 @@ func TestLeaseTextIsNotCutOnAnOrdinaryScreen(t *testing.T) {
 		};
 		const dead = `+rowOf("stuck")+`, living = `+rowOf("living")+`;
 		for (const s of [145, 3599, 86399, 31535999]) draw(dead, s * 1000);
-		living.row.lease = 3599000; // it jumps back at the next renewal
+		living.row.lease = 3599000; // the next renewal sets the lease back
 		for (const s of [-3599, -1, 0]) draw(living, s * 1000);
 		living.parts.fillBar.parentElement.hidden = true;
 		for (const day of [0, 86400000]) {

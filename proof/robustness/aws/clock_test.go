@@ -13,11 +13,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// clocked is DynamoDB with a clock of its own: it refuses signatures of another
-// time, and says in each answer what time it is.
+// clocked is DynamoDB with its own clock. It refuses signatures of another time, and each
+// answer contains its time.
 type clocked struct {
 	wire  *lab.Wire
-	ahead atomic.Int64 // this machine's clock, in nanoseconds
+	ahead atomic.Int64 // how far DynamoDB's clock is ahead of this machine's, in nanoseconds
 }
 
 func (c *clocked) Do(r *http.Request) (*http.Response, error) {
@@ -54,7 +54,7 @@ func TestCallsSucceedDespiteWrongClockOfMachine(t *testing.T) {
 						server.wire = wire
 						return server
 					})
-					server.ahead.Store(int64(ahead)) // somebody has set a clock
+					server.ahead.Store(int64(ahead)) // from now on the two clocks differ
 					ctx, cancel := context.WithTimeout(t.Context(), patience)
 					defer cancel()
 					if err := op.do(ctx, s); err != nil {

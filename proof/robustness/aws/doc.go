@@ -1,3 +1,3 @@
-// Package aws meets every operation with every error that DynamoDB, the network and
-// the source of credentials are known to answer with.
+// Package aws answers every operation with every error that is known from DynamoDB, the
+// network and the source of credentials.
 package aws

@@ -111,7 +111,7 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 		advice = "no answer has settled it: look at what is there"
 	}
 	parts := []string{"leasehold: ", advice, " table locks"}
-	if op.name != "Client.Close" { // for several locks, it names one
+	if op.name != "Client.Close" { // the error for several locks names one of them
 		parts = append(parts, op.op, op.key)
 	}
 	for _, part := range parts {
@@ -128,7 +128,8 @@ func (x trouble) check(t *testing.T, op operation, err error) {
 	}
 }
 
-// recover ends the trouble, and reports what does not continue by itself.
+// recover ends the trouble. It reports an operation that still fails, and locks that are
+// lost.
 func (s *scene) recover(t *testing.T, op operation) {
 	t.Helper()
 	s.end()
@@ -173,8 +174,8 @@ func TestCallContinuesOnceCauseIsGone(t *testing.T) {
 	})
 }
 
-// leftOut reports whether a cell is left out: the race detector has one in eight, and
-// make check runs all of them without it.
+// leftOut reports whether a cell is left out. Under the race detector one cell in eight is
+// run; make check runs all cells without the detector.
 func leftOut(i int) bool { return lab.Race && i%8 != 0 }
 
 // eachCell runs a test for every operation in every trouble.

@@ -33,8 +33,8 @@ func (v *vault) set(err error) {
 	v.err = err
 }
 
-// scene is a client with a network and a source of credentials of its own, before
-// trouble begins. Its locks are held, and so is the key of another client.
+// scene is a client with its own network and source of credentials, before trouble begins.
+// The client holds locks, and another client holds a key.
 type scene struct {
 	*lab.World
 	c     *leasehold.Client
@@ -90,20 +90,20 @@ func (s *scene) end() { s.begin(trouble{}) }
 // operation is a call of the public API.
 type operation struct {
 	name      string
-	op        string // in the text of its errors
-	key       string // in the text of its errors
+	op        string // operation that its errors name
+	key       string // key that its errors name
 	grants    []string
 	writes    bool          // writes an existing record: without an answer its outcome is unknown
-	reads     bool          // nothing but reads
+	reads     bool          // only reads
 	transacts bool          // its reads are a transaction
-	watches   bool          // it yields nothing while there is trouble
-	commits   bool          // writes of the caller's own
-	joins     bool          // the errors of several locks
-	hasty     bool          // it ends without waiting for missing answers
-	ends      string        // the client whose locks it ends
-	grace     time.Duration // how long it may outlast its context
+	watches   bool          // yields nothing while there is trouble
+	commits   bool          // includes the caller's own writes
+	joins     bool          // returns the errors of several locks
+	hasty     bool          // ends without waiting for missing answers
+	ends      string        // keys of the locks that it ends
+	grace     time.Duration // time for which it may outlast its context
 	do        func(ctx context.Context, s *scene) error
-	again     func(ctx context.Context, s *scene) error // the call that follows a failure; nil for the same
+	again     func(ctx context.Context, s *scene) error // call that follows a failure; nil for the same call
 }
 
 func acquired[T any](_ T, err error) error { return err }

@@ -76,7 +76,7 @@ func (r *results) note(x trouble, op operation, err error) {
 		r.by[op.name] = map[column][]string{}
 	}
 	cell := append(r.by[op.name][x.column()], said)
-	if op.hasty && x.column() == answered { // either may come, and check accepts both
+	if op.hasty && x.column() == answered { // either error is possible, and check accepts both
 		cell = append(cell, "`ErrUnknownOutcome`", "the end of ctx")
 	}
 	slices.Sort(cell)
@@ -108,7 +108,7 @@ func (r *results) tables() string {
 	return b.String()
 }
 
-// comes returns the page's words for the trouble that a write sees.
+// comes returns the page's description of the answer that a write receives in the trouble.
 func (x trouble) comes() string {
 	if x.vault != nil {
 		return "an error of the credential provider"

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// eachHeld runs a test for a lock of each client.
+// eachHeld runs a test for a lock with each way to renew.
 func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lock)) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
@@ -27,7 +27,7 @@ func eachHeld(t *testing.T, test func(t *testing.T, s *scene, lock *leasehold.Lo
 	}
 }
 
-// Here the engine's own table is deleted and created again, as an operator's tool does.
+// The test deletes the engine's own table and creates it again, as an operator's tool does.
 func TestHolderOfDeletedTableIsTrustedAndNewTableServes(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(7500 * time.Millisecond)
@@ -52,7 +52,7 @@ func TestHolderOfDeletedTableIsTrustedAndNewTableServes(t *testing.T) {
 	})
 }
 
-// A table that is empty shows no holder: to delete one breaks every lock in it.
+// An empty table shows no holder, so deleting a table breaks every lock in it.
 func TestHolderDetectsNewTableAtNextRenewal(t *testing.T) {
 	eachHeld(t, func(t *testing.T, s *scene, lock *leasehold.Lock) {
 		lab.Elapse(time.Second)

@@ -25,8 +25,8 @@ type trouble struct {
 	cancels bool // it cancels transactions because of one item
 
 	passes bool    // requests are repeated for as long as their call allows
-	denies bool    // requests of a wait are repeated once it was answered
-	silent bool    // what was sent may have been applied
+	denies bool    // a wait repeats requests if one was answered before
+	silent bool    // the request may have been applied
 	advice string  // the advice in its errors
 	is     []error // sentinel errors that its errors match
 }
@@ -38,13 +38,13 @@ func says(status int, kind, message string) lab.Fault {
 
 func reply(status int, kind, message string) *http.Response {
 	res := lab.Refusal(status, "")
-	body, _ := json.Marshal(map[string]string{"__type": kind, "message": message}) // strings
+	body, _ := json.Marshal(map[string]string{"__type": kind, "message": message}) // a map of strings can always be encoded
 	res.Body, res.ContentLength = io.NopCloser(strings.NewReader(string(body))), int64(len(body))
 	return res
 }
 
-// cancels applies single to requests of one item, and cancels transactions with that code
-// as the reason of their first item.
+// cancels applies single to requests of one item. It cancels transactions with code as the
+// reason of their first item.
 func cancels(code string, single lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "TransactWriteItems" && (r.Op != "TransactGetItems" || !ofReads[code]) {
@@ -62,7 +62,8 @@ func cancels(code string, single lab.Fault) lab.Fault {
 // ofReads are the reasons for which a transaction of reads is cancelled.
 var ofReads = map[string]bool{"ProvisionedThroughputExceeded": true, "ThrottlingError": true, "TransactionConflict": true}
 
-// leavesUnread has batches of reads succeed without an item.
+// leavesUnread makes batches of reads succeed without an item, and applies rest to other
+// requests.
 func leavesUnread(rest lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Op != "BatchGetItem" {
@@ -79,7 +80,8 @@ func leavesUnread(rest lab.Fault) lab.Fault {
 	}
 }
 
-// onWrites applies an answer to writes, and lets reads through, which have no such error.
+// onWrites applies fault to writes, and lets reads through, because reads have no such
+// error.
 func onWrites(fault lab.Fault) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if r.Reads() && r.Op != "TransactGetItems" || r.Op == "Scan" || r.Op == "Query" {
@@ -89,7 +91,7 @@ func onWrites(fault lab.Fault) lab.Fault {
 	}
 }
 
-// broken has the connection fail like that.
+// broken makes the connection fail with err.
 func broken(err error) lab.Fault {
 	return func(*lab.Request) (*http.Response, error) { return nil, err }
 }

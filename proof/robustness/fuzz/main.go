@@ -97,7 +97,7 @@ type target struct {
 	binary    string
 
 	executions int
-	said       string // the end of its output, if it failed
+	said       string // last part of the output if the target failed
 	err        error
 }
 
@@ -150,12 +150,12 @@ func (t *target) build(ctx context.Context, dir string) error {
 
 var executed = regexp.MustCompile(`execs: (\d+)`)
 
-// fuzz runs the target in one process besides the one that steers it, for a time or,
-// if executions is above 0, as often as that.
+// fuzz runs the target in one worker process, beside the process that controls it. It runs
+// for the given time or, if executions is above 0, that many times.
 //
-// The time ends by an interrupt, as by Ctrl-C: -test.fuzztime with a duration now and
-// then fails with "context deadline exceeded" where nothing was found
-// (https://go.dev/issue/75804).
+// When the time is over, an interrupt ends the run, as Ctrl-C would. A duration in
+// -test.fuzztime sometimes fails with "context deadline exceeded" although nothing was
+// found (https://go.dev/issue/75804).
 func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64) {
 	cache, err := exec.CommandContext(ctx, "go", "env", "GOCACHE").Output()
 	if err != nil {
@@ -183,13 +183,13 @@ func (t *target) fuzz(ctx context.Context, each time.Duration, executions int64)
 	cmd.Dir = abs
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
-	cmd.WaitDelay = time.Minute // an input that does not end is a failure, too
+	cmd.WaitDelay = time.Minute // an input that never ends is a failure, too
 	out, err := cmd.CombinedOutput()
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		err = nil // it ended well when its time was over
+		err = nil // the time is over, and nothing was found
 	}
 	if all := executed.FindAllSubmatch(out, -1); len(all) > 0 {
-		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // digits
+		t.executions, _ = strconv.Atoi(string(all[len(all)-1][1])) // the match contains only digits
 	}
 	if err != nil {
 		t.err = err

@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Locks that are broken on purpose are found: each variant is played until a
-// history shows it. (What only the records show is not: a guard on the owner
-// alone, for one, which the simulation finds.)
+// The checker finds locks that are broken on purpose: each variant is played until a
+// history shows the fault. (It cannot find a fault that only the records show, such as a
+// guard on the owner alone. The simulation finds that one.)
 func TestCheckerDetectsBrokenLockByItsHistories(t *testing.T) {
 	if lab.Race {
 		t.Skip("the race detector makes it five times as long, and finds nothing in locks that are broken; make check runs this without it")
@@ -45,8 +45,8 @@ func (s sharing) tampered(tamper func(op string, body []byte) []byte) sharing {
 	return s
 }
 
-// slow has clocks go at half their rate: they differ from those of others, who
-// are not slow, by more than any margin.
+// slow makes one clock run at half its rate, so that it differs from the other clocks by
+// more than any margin.
 func (s sharing) slow() sharing {
 	s.slowest = 0.5
 	return s

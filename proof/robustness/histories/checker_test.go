@@ -8,7 +8,7 @@ import (
 	"github.com/anishathalye/porcupine"
 )
 
-// at is a handwritten operation: it lasts from the first time to the second.
+// at returns a handwritten operation that lasts from the first time to the second.
 func at(from, to int64, in asked, out told) porcupine.Operation {
 	if out.unknown {
 		to = math.MaxInt64
@@ -42,7 +42,7 @@ func writes(at64, token int64, refused bool) porcupine.Operation {
 
 func of(ops ...porcupine.Operation) []porcupine.Operation { return ops }
 
-// A violation that the checker accepts would be in no report.
+// A violation that the checker accepts would not appear in any report.
 func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {
@@ -70,7 +70,7 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 		"a permit's token that goes back":      {two, of(permit(1, 0, 10, 5), at(20, 20, asked{verb: end, key: 1, token: 5}, told{}), permit(1, 30, 40, 4))},
 	} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv("TMPDIR", t.TempDir()) // where it draws the history
+			t.Setenv("TMPDIR", t.TempDir()) // the checker draws the history there
 			p := problem(h.model, h.ops)
 			if p == "" {
 				t.Fatal("accepted")
@@ -82,7 +82,7 @@ func TestCheckerRejectsImpossibleHistory(t *testing.T) {
 	}
 }
 
-// A possible history that it refuses would hide real violations.
+// A possible history that the checker rejects would hide real violations.
 func TestCheckerAcceptsPossibleHistory(t *testing.T) {
 	two := semaphoreModel()
 	for name, h := range map[string]struct {

@@ -18,8 +18,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// usually returns the number of histories of all locks together. It is less under the race
-// detector, which takes five times as long.
+// usually returns the default number of histories of all locks together. The number is
+// smaller under the race detector, which takes five times as long.
 func usually() uint64 {
 	if lab.Race {
 		return 500
@@ -60,13 +60,13 @@ var semaphores = sharing{key: "s", permits: true, acquire: func(p *process, w *w
 	return lock, asked{verb: acquire, key: permitOf(lock)}, nil
 }}
 
-// waits returns the context of a wait for a lock, which ends after three leases at most.
+// waits returns the context of a wait for a lock. It ends after three leases at most.
 func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
-// forSeeds plays histories, one of so many of all there are, and checks them.
-// A thousand histories together show everything that is required.
+// forSeeds plays and checks histories: the number of all histories, divided by oneOf. A
+// thousand histories together show everything in wanted.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

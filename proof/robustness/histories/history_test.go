@@ -31,7 +31,7 @@ type call struct {
 
 func (h *history) begin(by int, in asked) call { return call{by, in, time.Since(h.began)} }
 
-// end enters an operation and its answer.
+// end records an operation and its answer.
 func (h *history) end(c call, out told) {
 	op := porcupine.Operation{ClientId: c.by, Input: c.in, Call: int64(c.at), Output: out, Return: int64(time.Since(h.began))}
 	if out.unknown {
@@ -42,9 +42,9 @@ func (h *history) end(c call, out told) {
 	h.ops = append(h.ops, op)
 }
 
-// operations returns the operations of the history in the order of their calls. Each line
-// of a visualization has consecutive operations: one that overlaps the previous one on its
-// line gets a line of its own.
+// operations returns the operations of the history in the order of their calls. In a
+// visualization, the operations on one line follow each other: an operation that would
+// overlap the previous one gets a line of its own.
 func (h *history) operations() []porcupine.Operation {
 	h.mu.Lock()
 	ops := slices.Clone(h.ops)
@@ -55,12 +55,12 @@ func (h *history) operations() []porcupine.Operation {
 	return ops
 }
 
-// undecided is how long the checker may think about one history. They are short:
-// it takes milliseconds.
+// undecided is how long the checker may think about one history. Usually it takes
+// milliseconds, because histories are short.
 const undecided = 5 * time.Minute
 
-// problem returns why the model has no such operations, and the file that shows them. It
-// returns "" if it has.
+// problem returns why the model does not allow the operations, and the file that shows
+// them. It returns "" if the model allows them.
 func problem(model porcupine.Model, ops []porcupine.Operation) string {
 	if porcupine.CheckOperationsTimeout(model, ops, undecided) == porcupine.Ok {
 		return ""
@@ -81,7 +81,7 @@ func visualized(model porcupine.Model, info porcupine.LinearizationInfo) string 
 	return path
 }
 
-// lines spells operations.
+// lines returns a text for each operation.
 func lines(ops []porcupine.Operation) []string {
 	var lines []string
 	for _, op := range ops {

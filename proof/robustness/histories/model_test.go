@@ -22,17 +22,17 @@ const (
 // asked is the input of an operation.
 type asked struct {
 	verb  verb
-	key   int   // the permit of a semaphore; 0 for the lock
-	token int64 // 0 while unknown, before the answer
-	frees bool  // a commit that releases
+	key   int   // index of a semaphore's permit; 0 for the mutex
+	token int64 // zero before the answer, while it is unknown
+	frees bool  // the commit also releases
 }
 
 // told is the output of an operation.
 type told struct {
-	token   int64 // granted
-	n       int64 // what a read or a look showed
-	refused bool  // a write, by its target
-	unknown bool  // it may have been applied, or may still be
+	token   int64 // token of the grant
+	n       int64 // counter that a read or a look showed
+	refused bool  // the target refused a write
+	unknown bool  // the operation may have been applied, or may still be
 }
 
 // key is the model of one lock.
@@ -40,14 +40,14 @@ type key struct {
 	holder  int64 // the token of the client that believes that it holds the key; 0 if none does
 	newest  int64 // the highest token granted
 	grant   int64 // the current grant; 0 if it has ended
-	counter int64 // what commits have added
+	counter int64 // number of commits applied
 	seen    int64 // the highest token that the target has seen
 }
 
 // step returns the key after an operation, and whether the operation was possible.
 //
-// An operation of unknown outcome is always possible: it does nothing where it must not be
-// applied. It need not be applied at all: its time does not end, so it can come after the last
+// An operation of unknown outcome is always possible: where it must not be applied, it does
+// nothing. It may also never be applied: its time has no end, so it can come after the last
 // look.
 func (k key) step(in asked, out told) (bool, key) {
 	switch in.verb {
@@ -136,7 +136,7 @@ func kind(in asked, out told) string {
 	return s
 }
 
-// describe spells an operation.
+// describe returns an operation as text.
 func describe(in asked, out told) string {
 	s := kind(in, out)
 	switch in.verb {

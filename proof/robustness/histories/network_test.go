@@ -12,8 +12,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// drawn returns the chance of one thing in a history. All chance comes from the
-// seed, and from nothing whose order the scheduler of Go could change.
+// drawn returns the random source for one decision in a history. All randomness comes from
+// the seed, and does not depend on any order that Go's scheduler could change.
 func drawn(seed uint64, what ...any) *rand.Rand {
 	h := fnv.New64a()
 	_, _ = fmt.Fprintln(h, what...)
@@ -74,7 +74,7 @@ func (p *process) network(r *lab.Request) (*http.Response, error) {
 		return p.pass(r, rng, late, back, apply)
 	case f < 87: // the reply is late
 		return p.pass(r, rng, there, late, apply)
-	case f < 92: // the network repeats it
+	case f < 92: // the network repeats the request
 		go func() {
 			p.after(late, drawn(p.seed, "copy", late))
 			_, _ = r.Send()
@@ -86,10 +86,10 @@ func (p *process) network(r *lab.Request) (*http.Response, error) {
 		return p.pass(r, rng, there, back, func() (*http.Response, error) { return lab.Conflict(r.Call), nil })
 	case f < 97:
 		return p.pass(r, rng, there, back, refuse(500, "InternalServerError"))
-	case f < 98: // the next one has good credentials again
+	case f < 98: // the next request has good credentials again
 		codes := []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"}
 		return p.pass(r, rng, there, back, refuse(400, codes[rng.IntN(len(codes))]))
-	default: // it has landed nevertheless
+	default: // the request is applied nevertheless
 		_, _ = p.pass(r, rng, there, back, apply)
 		return lab.Refusal(503, "ServiceUnavailable"), nil
 	}
@@ -122,7 +122,7 @@ func (p *process) pass(r *lab.Request, rng *rand.Rand, there, back time.Duration
 
 type workerKey struct{}
 
-// onBehalf lets the network tell whose request it has.
+// onBehalf returns a context that tells the network which worker sends a request.
 func onBehalf(who string) context.Context {
 	return context.WithValue(context.Background(), workerKey{}, who)
 }

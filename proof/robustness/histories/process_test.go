@@ -42,7 +42,7 @@ type run struct {
 	lines int            // number of lines of the visualization; mu guards it
 }
 
-// line is a line of the visualization for operations that may overlap others.
+// line returns a new line of the visualization, for operations that may overlap others.
 func (s *run) line() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ type process struct {
 	mu       sync.Mutex
 	asked    map[string]uint64
 	dead     bool
-	stillTil time.Time // it is paused until then
+	stillTil time.Time // end of the current pause
 }
 
 func (p *process) isDead() bool {
@@ -101,9 +101,9 @@ func play(t *testing.T, seed uint64, how sharing) *history {
 		}
 		wg.Wait()
 		for _, p := range processes {
-			_ = p.client.Close(context.Background()) // its network may be gone
+			_ = p.client.Close(context.Background()) // an error is no problem: the client's network may be gone
 		}
-		time.Sleep(2 * lease) // what is late arrives
+		time.Sleep(2 * lease) // time for late requests to arrive
 		s.lookAtAll()
 	})
 	return s.history
@@ -115,7 +115,7 @@ func (s *run) process(id int, rng *rand.Rand) *process {
 	cfg.Lease, cfg.Margin, cfg.RenewEvery = lease, lease/10, lease*3/10
 	cfg.PollMax = time.Second
 	cfg.ReleaseGrace = time.Second
-	began, rate := time.Now(), 1+(rng.Float64()-0.5)*0.08 // two differ by less than the margin
+	began, rate := time.Now(), 1+(rng.Float64()-0.5)*0.08 // the rates of two processes differ by less than the margin
 	if s.how.slowest > 0 && id == 0 {
 		rate = s.how.slowest
 	}
@@ -135,7 +135,7 @@ func (s *run) process(id int, rng *rand.Rand) *process {
 	return p
 }
 
-// work is the life of a goroutine: a few grants.
+// work runs a goroutine: it is granted the lock a few times.
 func (p *process) work(w *worker) {
 	p.rest(w, 300*time.Millisecond)
 	for range 1 + w.IntN(2) {
@@ -155,7 +155,7 @@ func (p *process) rest(w *worker, d time.Duration) {
 	}
 }
 
-// hold is one grant, from its asking to its end.
+// hold runs one grant, from the call of acquire to its end.
 func (p *process) hold(w *worker) {
 	var opts []leasehold.AcquireOption
 	if w.IntN(4) == 0 {
@@ -199,7 +199,7 @@ func (p *process) hold(w *worker) {
 		p.mu.Lock()
 		p.dead = true
 		p.mu.Unlock()
-	case n == 1 && !renewed: // it is forgotten
+	case n == 1 && !renewed: // the lock is neither renewed nor released
 	case n == 2 && in.verb == acquire:
 		in.frees = true
 		p.commit(w, lock, in)
@@ -214,14 +214,14 @@ func (p *process) hold(w *worker) {
 	}
 }
 
-// endsWith enters the end of trust.
+// endsWith records the end of trust in the lock when it comes.
 func (p *process) endsWith(lock *leasehold.Lock, in asked) {
 	in.verb = end
 	line := p.line()
 	context.AfterFunc(lock.Context(), func() { p.end(p.begin(line, in), told{}) })
 }
 
-// add is a commit's write: it adds one to the key's counter.
+// add returns the write of a commit, which adds one to the key's counter.
 func add(key string) types.TransactWriteItem {
 	return types.TransactWriteItem{Update: &types.Update{
 		TableName:                 aws.String("work"),
@@ -267,7 +267,7 @@ func counter(item map[string]types.AttributeValue) int64 {
 	return n
 }
 
-// write goes to the target that compares tokens.
+// write writes to the target that compares tokens.
 func (p *process) write(w *worker, in asked) {
 	in.verb = write
 	p.run.mu.Lock()
@@ -288,7 +288,7 @@ func (p *process) writeLate(w *worker, lock *leasehold.Lock, in asked) {
 	}
 }
 
-// lookAtAll looks at every counter in the end.
+// lookAtAll reads every counter at the end.
 func (s *run) lookAtAll() {
 	for i := range permits {
 		name := s.how.key
@@ -302,7 +302,7 @@ func (s *run) lookAtAll() {
 	}
 }
 
-// permitOf is the index of the permit in its key.
+// permitOf returns the index of the permit, which is in its key.
 func permitOf(lock *leasehold.Lock) int {
 	_, i, _ := strings.Cut(lock.Key().Partition, "/")
 	n, err := strconv.Atoi(i)

@@ -30,7 +30,7 @@ func (t tampering) Do(r *http.Request) (*http.Response, error) {
 	return t.to.Do(r)
 }
 
-// unconditionalGrants lets a grant land whatever the record shows.
+// unconditionalGrants makes a grant apply whatever the record shows.
 func unconditionalGrants(op string, body []byte) []byte {
 	if !(lab.Call{Op: op, Body: body}).Grants() {
 		return body

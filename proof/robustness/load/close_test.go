@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// throttles lets one request in that many through; zero means none.
+// throttles lets one of every oneIn requests through, or none if oneIn is zero.
 func throttles(oneIn int64) lab.Fault {
 	var n atomic.Int64
 	return func(r *lab.Request) (*http.Response, error) {

@@ -8,8 +8,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// count returns a number from a variable of the environment, or the usual one. Under the
-// race detector that is divided by part.
+// count returns the number in an environment variable, or the usual number if it is unset.
+// Under the race detector, the usual number is divided by part.
 func count(t *testing.T, variable string, usual, part int) int {
 	t.Helper()
 	given := os.Getenv(variable)

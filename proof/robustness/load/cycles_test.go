@@ -17,8 +17,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// Cycles are cut into blocks to be compared. After the first ones the client
-// remembers as much as it ever will: attempts without an answer, for 15 minutes.
+// Cycles are divided into blocks, which are compared. After the first blocks, the client
+// remembers as much as it ever will: it remembers attempts without an answer for 15
+// minutes.
 const (
 	blocks  = 20
 	warming = 5
@@ -27,8 +28,8 @@ const (
 // cycle is a way to acquire, with the number of repetitions.
 type cycle struct {
 	config func() leasehold.Config
-	share  int       // divides LEASEHOLD_CYCLES
-	fault  lab.Fault // on the client's network
+	share  int       // divisor of LEASEHOLD_CYCLES
+	fault  lab.Fault // fault of the client's network
 	held   bool      // another client holds the key all the time
 	do     func(ctx context.Context, c *leasehold.Client, key string) error
 }
@@ -42,7 +43,7 @@ func granted(ctx context.Context, c *leasehold.Client, key string) error {
 	return lock.Release(ctx)
 }
 
-// inVain waits for a key that no client releases.
+// inVain returns a function that waits for a key that no client releases.
 func inVain(because error, within time.Duration) func(ctx context.Context, c *leasehold.Client, key string) error {
 	return func(ctx context.Context, c *leasehold.Client, key string) error {
 		ctx, cancel := context.WithTimeout(ctx, within)
@@ -75,7 +76,7 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 	const keys = 100
 	holder, _ := w.Client(lab.Config())
 	c, wire := w.Client(kind.config())
-	for i := range keys { // the table has them all from now on
+	for i := range keys { // from now on the table has all keys
 		w.Release(w.Acquire(c, key(i)))
 	}
 	if kind.held {
@@ -99,14 +100,14 @@ func (kind cycle) run(t *testing.T, w *lab.World, n int) {
 				t.Fatalf("cycle %d: %v", block*each+i, err)
 			}
 			if i%100 == 0 {
-				wire.Sent() // it remembers them
+				wire.Sent() // Sent also makes the wire forget its requests
 			}
 		}
 		took = append(took, (spent()-began)/time.Duration(each))
 		wire.SetFault(nil)
 	}
 	late := settled(wire)
-	if late.goroutines > early.goroutines+5 { // timers that fire at that moment
+	if late.goroutines > early.goroutines+5 { // a few timers may fire at that moment
 		t.Errorf("%d goroutines, %d before", late.goroutines, early.goroutines)
 	}
 	if grown := int64(late.memory) - int64(early.memory); grown > 1<<20 {
@@ -141,12 +142,12 @@ func settled(wire *lab.Wire) footprint {
 	return footprint{runtime.NumGoroutine(), inUse()}
 }
 
-// spent is the time that this process has had a processor. The bubble's clock says
-// nothing of it, and other processes do not add to it.
+// spent returns the processor time of this process. The bubble's clock does not measure it,
+// and other processes do not add to it.
 func spent() time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
-		panic(err) // it has no reason to
+		panic(err) // Getrusage has no reason to fail
 	}
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }

@@ -35,7 +35,7 @@ func listen(t *testing.T) *server {
 	s := &server{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.hangs.Load() {
-			_, _ = io.Copy(io.Discard, r.Body) // only then is the end of the connection seen
+			_, _ = io.Copy(io.Discard, r.Body) // the server sees the end of the connection only after this
 			<-r.Context().Done()
 			return
 		}
@@ -49,7 +49,7 @@ func listen(t *testing.T) *server {
 	s.Start()
 	t.Cleanup(func() {
 		s.Close()
-		_ = engine.Close() // it is in memory
+		_ = engine.Close() // the engine is in memory
 	})
 	return s
 }
@@ -80,7 +80,7 @@ func TestCyclesOverSocketsLeakNoDescriptorOrGoroutine(t *testing.T) {
 	if err := table.Create(t.Context(), db, table.Spec{Name: "locks"}); err != nil {
 		t.Fatal(err)
 	}
-	quiet := goleak.IgnoreCurrent() // the server's
+	quiet := goleak.IgnoreCurrent() // goroutines of the server
 	transport.CloseIdleConnections()
 	for name, config := range configs {
 		t.Run(name, func(t *testing.T) {

@@ -20,7 +20,7 @@ type held struct {
 	mu    sync.Mutex
 	locks map[string]*leasehold.Lock
 	least time.Duration // shortest time for which a lock was still trusted when a renewal was answered
-	seen  int           // renewals
+	seen  int           // number of renewals answered
 }
 
 func (h *held) add(lock *leasehold.Lock) {
@@ -29,15 +29,15 @@ func (h *held) add(lock *leasehold.Lock) {
 	h.locks[lock.Key().Partition] = lock
 }
 
-// look notes how much trust is left. Trust grows only when a renewal is answered:
-// it is at its least just before.
+// look records how much longer the locks are trusted. Only an answered renewal extends
+// trust, so the remaining time is shortest just before the answer.
 func (h *held) look(keys []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.seen++
 	for _, key := range keys {
 		lock := h.locks[key]
-		if lock == nil { // the row of a session, which every lock depends on
+		if lock == nil { // key is the row of a session, on which every lock depends
 			for _, any := range h.locks {
 				lock = any
 				break
@@ -49,7 +49,7 @@ func (h *held) look(keys []string) {
 	}
 }
 
-// distant is a network of that round trip.
+// distant returns a network with the given round-trip time.
 func (h *held) distant(roundTrip time.Duration) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		time.Sleep(roundTrip / 2)

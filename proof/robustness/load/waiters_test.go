@@ -15,14 +15,15 @@ import (
 
 func nop(*leasehold.Lock) {}
 
-// polls returns how many requests a client sends in a minute while n of its goroutines wait
-// for a held key, and the memory of a waiter. Then it has all of them acquire the key.
+// polls lets n goroutines of a client wait for a held key. It returns how many requests the
+// client sends in a minute, and how much memory each waiter takes. Then all of them acquire
+// the key.
 func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, memory uint64) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		theirs := w.Acquire(holder, "job")
 		c, wire := w.Client(config())
-		w.Release(w.Acquire(c, "mine")) // what a first acquisition makes
+		w.Release(w.Acquire(c, "mine")) // the first acquisition allocates more than later ones
 		before := inUse()
 		var wg sync.WaitGroup
 		for range n {
@@ -58,10 +59,10 @@ func polls(t *testing.T, config func() leasehold.Config, n int) (requests int, m
 	return requests, memory
 }
 
-// inUse is the memory of the heap and of all stacks that is in use.
+// inUse returns the memory in use by the heap and by all stacks.
 func inUse() uint64 {
 	runtime.GC()
-	runtime.GC() // what the first one has finalized
+	runtime.GC() // the second collection frees objects that the first has finalized
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return m.HeapAlloc + m.StackInuse
@@ -69,7 +70,7 @@ func inUse() uint64 {
 
 func TestThousandWaitersOfOneClientPollAsOne(t *testing.T) {
 	n := count(t, "LEASEHOLD_WAITERS", 1000, 4)
-	const most = 16 << 10 // bytes that a waiter may take, its goroutine's stack and its context among them
+	const most = 16 << 10 // maximum bytes per waiter, including its goroutine's stack and its context
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {
 			one, _ := polls(t, config, 1)

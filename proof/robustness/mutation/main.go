@@ -77,7 +77,7 @@ func allMutants(root string) ([]Mutant, error) {
 	return all, nil
 }
 
-// choose returns the mutants that are asked for.
+// choose returns the mutants that the flags select.
 func choose(all []Mutant, only string, sample int, seed uint64) ([]Mutant, error) {
 	pattern, err := regexp.Compile(only)
 	if err != nil {

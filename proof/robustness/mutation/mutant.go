@@ -14,13 +14,13 @@ import (
 
 // Mutant is one change of one file.
 type Mutant struct {
-	File  string // from the root of the module
+	File  string // path from the root of the module
 	Func  string
-	Line  int // the change's line
-	At    int // line that a test must run to reach the mutant, and
-	Col   int // its column
-	Start int // the bytes
-	End   int // end of the replaced text
+	Line  int // line of the change
+	At    int // line that a test must run to reach the mutant
+	Col   int // column that a test must run to reach the mutant
+	Start int // byte offset where the replaced text begins
+	End   int // byte offset where the replaced text ends
 	With  string
 	Name  string // stays the same if lines are added elsewhere
 }
@@ -148,7 +148,7 @@ func (f *finder) visit(n ast.Node, stack []ast.Node) bool {
 	return true
 }
 
-// negate negates a condition that has no comparison of its own to turn round.
+// negate negates a condition that has no comparison operator to invert.
 func (f *finder) negate(stack []ast.Node, n ast.Node, cond ast.Expr) {
 	switch e := cond.(type) {
 	case *ast.CallExpr, *ast.Ident, *ast.SelectorExpr, *ast.IndexExpr:
@@ -173,8 +173,8 @@ func isBlank(all []ast.Expr) bool {
 	})
 }
 
-// isHeader reports whether a statement belongs to the head of an if, for, switch or
-// select, where nothing cannot stand.
+// isHeader reports whether a statement belongs to the head of an if, for, switch or select,
+// where it cannot be replaced by nothing.
 func isHeader(stack []ast.Node, n ast.Stmt) bool {
 	switch parent := stack[len(stack)-1].(type) {
 	case *ast.IfStmt:
@@ -207,8 +207,9 @@ func (f *finder) add(stack []ast.Node, n ast.Node, from, to token.Pos, with stri
 	f.found = append(f.found, m)
 }
 
-// runsBefore returns the start of a block that is counted whenever n runs. For a switch
-// that is the switch itself: the statements of its cases are counted in the cases.
+// runsBefore returns the start of a block that the coverage counts whenever n runs. For an
+// expression of a case, it returns the start of the switch: only the statements of a case
+// are counted in the case.
 func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	path := append(slices.Clip(stack), n)
 	for i := len(path) - 1; i > 0; i-- {
@@ -224,7 +225,7 @@ func runsBefore(stack []ast.Node, n ast.Node) token.Pos {
 	return n.Pos()
 }
 
-// change shows the line before and after.
+// change returns the text of the line before and after the change.
 func (f *finder) change(m Mutant) string {
 	from := bytes.LastIndexByte(f.source[:m.Start], '\n') + 1
 	to := len(f.source)

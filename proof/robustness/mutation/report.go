@@ -119,7 +119,7 @@ type nowhere struct{ io.Writer }
 
 func (nowhere) Close() error { return nil }
 
-// report writes a table, a line a package, and what survived.
+// report writes a table with a line for each package, and the mutants that survived.
 func report(out io.Writer, results []result, least float64) error {
 	columns := []outcome{killed, timedOut, known, survived, unseen, invalid}
 	counts := map[string]map[outcome]int{"all": {}}

@@ -45,11 +45,12 @@ type trial struct {
 	seen      witnesses
 }
 
-// batch is how many tests of one package are asked at once, at first. Most mutants are
-// killed by one of the quick ones.
+// batch is the number of tests of one package in the first run. Most mutants are killed by
+// one of these quick tests.
 const batch = 25
 
-// try builds the tests with a mutant instead of the file, and runs the tests that reach it.
+// try builds the tests with a mutant in place of its file, and runs the tests that reach
+// the mutant.
 func (t *trial) try(ctx context.Context, m Mutant) (result, error) {
 	r := result{Mutant: m.Name, Outcome: unseen, Package: filepath.Dir(m.File)}
 	work, err := os.MkdirTemp(t.tmp, "mutant")

@@ -22,10 +22,10 @@ var packages = []string{
 	"internal/protocol", "internal/records", "internal/renewals", "internal/acquire", "internal/indoubt", "regions", "semaphore",
 }
 
-// others are packages with more tests of the mutated ones.
+// others are packages with further tests of the mutated packages.
 var others = []string{"rwlock", "election", "internal/ambiguity", "internal/behaviour", "internal/layouttest", "internal/simulation"}
 
-// seeds is the number of seeds of each world of the simulation that are run.
+// seeds sets how many seeds of each world of the simulation are run.
 const seeds = "LEASEHOLD_SEEDS=6"
 
 // witness is a test.
@@ -34,7 +34,7 @@ type witness struct {
 	Took      time.Duration
 }
 
-// witnesses knows which tests run through which block of code, by file.
+// witnesses contains, for each file, its blocks of code with the tests that run them.
 type witnesses map[string][]block
 
 // block is a stretch of code, and the tests that run it.
@@ -43,8 +43,9 @@ type block struct {
 	By       []witness
 }
 
-// at returns the tests that run through a place, the quick ones first, the packages of
-// code that is nearer before others.
+// at returns the tests that run through the code of a mutant. Tests of the mutant's own
+// package come first, then the other packages in their order. Within a package, quick tests
+// come first.
 func (w witnesses) at(m Mutant) []witness {
 	here := [2]int{m.At, m.Col}
 	var by []witness
@@ -70,8 +71,8 @@ func rank(dir, own string) int {
 	return slices.Index(slices.Concat(packages, others), dir)
 }
 
-// readWitnesses returns the witnesses that were found before and kept in a file, or finds
-// them, and keeps them there.
+// readWitnesses reads the witnesses that an earlier run has written to file. If the file
+// does not exist, readWitnesses finds the witnesses and writes them to it.
 func readWitnesses(ctx context.Context, root, tmp, file string) (witnesses, error) {
 	if file == "" {
 		return findWitnesses(ctx, root, tmp)
@@ -93,7 +94,7 @@ func readWitnesses(ctx context.Context, root, tmp, file string) (witnesses, erro
 	return w, os.WriteFile(file, b, 0o600)
 }
 
-// findWitnesses runs each test by itself, and notes what it runs through.
+// findWitnesses runs each test by itself, and notes which code the test runs through.
 func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 	w := witnesses{}
 	var cover []string
@@ -107,7 +108,7 @@ func findWitnesses(ctx context.Context, root, tmp string) (witnesses, error) {
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build the tests of %s: %w\n%s", dir, err, out)
 		}
-		if _, err := os.Stat(bin); err != nil { // it has no tests
+		if _, err := os.Stat(bin); err != nil { // the package has no tests
 			continue
 		}
 		if err := w.ask(ctx, root, dir, bin, tmp); err != nil {
@@ -162,7 +163,7 @@ func (w witnesses) read(profile string, by witness) error {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		path, rest, ok := strings.Cut(lines.Text(), ".go:")
-		if !ok { // the mode
+		if !ok { // the line contains the mode
 			continue
 		}
 		var b block

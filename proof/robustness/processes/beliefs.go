@@ -17,21 +17,21 @@ type grant struct {
 	key    string
 	token  int64
 	lease  time.Duration // lease of the worker
-	handed bool          // granted by its predecessor under a longer lease, which lasts until its first renewal is sent
-	from   time.Duration // the worker believed from here; 0 if never
-	last   time.Duration // the last time it was seen to believe
-	until  time.Duration // the last end of trust that it wrote down; after a hand-over, as if its first renewal had been sent at once
-	over   time.Duration // when it released; 0 if it did not
-	lost   time.Duration // when it learned of its loss; 0 if it did not
+	handed bool          // handed over under a longer lease, which lasts until the worker sends its first renewal
+	from   time.Duration // start of the worker's belief; 0 if it never believed
+	last   time.Duration // last time at which the worker was seen to believe
+	until  time.Duration // last end of trust that the worker recorded; after a hand-over, as if its first renewal had been sent at once
+	over   time.Duration // when the worker decided to release; 0 if it did not
+	lost   time.Duration // when the worker learned of the loss; 0 if it did not
 }
 
 func (g *grant) String() string {
 	return fmt.Sprintf("%s, token %d, from %v to %v", g.who, g.token, g.from, g.end())
 }
 
-// end returns the last instant at which the worker believed or was entitled to. A killed
-// worker was entitled to until its trust ended: no other client may have been granted the
-// key before.
+// end returns the last instant at which the worker believed, or was entitled to believe. A
+// killed worker was entitled to believe until its trust ended: no other client may be
+// granted the key before.
 func (g *grant) end() time.Duration {
 	switch {
 	case g.over != 0:
@@ -82,7 +82,7 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 				g.over = e.At
 			}
 		case Lost:
-			if g == nil { // before the first look
+			if g == nil { // the grant was lost before the first look
 				g = &grant{who: e.Who, number: e.Grant, key: e.Key, token: e.Token, lease: e.Lease}
 				byID[id] = g
 			}
@@ -95,9 +95,9 @@ func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	return grants, found
 }
 
-// verifyBeliefs checks that beliefs in a key do not overlap, and that their tokens
-// grow. A grant that was lost before the first look is no belief, but has a token
-// of its own.
+// verifyBeliefs checks that beliefs in a key do not overlap, and that their tokens grow. A
+// grant that was lost before the first look is not a belief, but no other grant may have
+// its token.
 func verifyBeliefs(grants []*grant) (found []Violation) {
 	before := map[string]*grant{} // the belief in a key that ended last
 	tokens := map[string]map[int64]*grant{}
@@ -161,8 +161,8 @@ func verifyStops(events []Event, grants []*grant) (found []Violation) {
 	return found
 }
 
-// verifyLiveness checks that each key that was ever asked for is granted after
-// the last fault.
+// verifyLiveness checks that each key that any worker has asked for is granted after the
+// last fault.
 func verifyLiveness(events []Event, grants []*grant, bound time.Duration) (found []Violation) {
 	var healed, longest time.Duration
 	again := map[string]bool{}

@@ -15,7 +15,8 @@ import (
 	"time"
 )
 
-// commandVariable has an errand: a process that finds it is CMD of a leasehold run.
+// commandVariable is the environment variable with an errand. A process that has this
+// variable is CMD of a leasehold run.
 const commandVariable = "LEASEHOLD_PROCESSES_COMMAND"
 
 // errand is the task of CMD.
@@ -25,7 +26,7 @@ type errand struct {
 	Place   place
 	Lease   time.Duration
 	Seed    uint64
-	Hold    time.Duration // how long it lasts; 0 for a random time
+	Hold    time.Duration // how long CMD lasts; 0 for a random time
 }
 
 // BeCommand does the errand that this process was started with, if there is one,
@@ -117,7 +118,7 @@ type commandRun struct {
 	hold   time.Duration // how long CMD lasts; 0 for a random time
 }
 
-// aChild is a shell that has CMD in the background.
+// aChild is a shell command that runs CMD in the background.
 const aChild = `"$0" & wait`
 
 // command adds a leasehold run that starts anew whenever it has ended.
@@ -139,7 +140,7 @@ func (c *crew) command(r commandRun) {
 	})
 }
 
-// mustExecutable is the path of this program.
+// mustExecutable returns the path of this program.
 func mustExecutable() string {
 	path, err := os.Executable()
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// childOf is a child of a process whose command line has a word.
+// childOf returns the child of process pid that has word in its command line.
 func childOf(t *testing.T, pid int, word string) int {
 	t.Helper()
 	lists, err := filepath.Glob(filepath.Join("/proc", strconv.Itoa(pid), "task", "*", "children"))
@@ -20,7 +20,7 @@ func childOf(t *testing.T, pid int, word string) int {
 		t.Fatal(err)
 	}
 	for _, list := range lists {
-		children, _ := os.ReadFile(list) // gone: the thread has ended
+		children, _ := os.ReadFile(list) // an error means that the thread has ended
 		for child := range strings.FieldsSeq(string(children)) {
 			line, _ := os.ReadFile(filepath.Join("/proc", child, "cmdline"))
 			if strings.Contains(string(line), word) {
@@ -45,8 +45,9 @@ func send(t *testing.T, s syscall.Signal, pids ...int) {
 	}
 }
 
-// Of two leasehold runs of one key one has it, and something happens to it. The
-// other's CMD runs next, and the first's does not run beside it.
+// Two leasehold runs want one key. One of them holds it, and something happens to that run.
+// The CMD of the other run begins next, and the CMD of the first does not run at the same
+// time.
 func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 	t.Parallel()
 	const lease = 3 * time.Second
@@ -55,7 +56,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 		name  string
 		shell string
 		fault func(t *testing.T, leasehold, cmd int)
-		at    time.Duration // if 0, the next is granted one lease later, otherwise within this time
+		at    time.Duration // limit for the next grant; 0 if the next grant comes one lease later
 	}{
 		{"leasehold", "", func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
 		{"leasehold, and CMD is a child's child", aChild, func(t *testing.T, leasehold, _ int) { send(t, syscall.SIGKILL, leasehold) }, 0},
@@ -111,10 +112,10 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			c.mu.Lock()
 			leasehold := c.slots[i].process
 			c.mu.Unlock()
-			wait(lease) // let it renew
+			wait(lease) // time for leasehold to renew
 			since := now()
 			tc.fault(t, leasehold.PID(), cmd)
-			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // it is never continued
+			c.journal.write(Event{Who: first.Who, Kind: Stopped}) // no Continued event follows
 			next, ok := c.watcher.await(bound, func(e Event) bool { return e.Kind == Granted && e.Who != first.Who })
 			if !ok {
 				t.Fatal("nobody else was granted the key")
@@ -122,7 +123,7 @@ func TestCommandsNeverOverlapWhenAnyProcessIsKilled(t *testing.T) {
 			if took := next.At - since; tc.at != 0 && took > tc.at {
 				t.Errorf("the next CMD began after %v, want it at once", took)
 			}
-			_ = leasehold.Continue() // whatever it does then, its CMD does nothing
+			_ = leasehold.Continue() // whatever leasehold does now, its CMD does nothing
 			c.must(next.Who, func(e Event) bool { return e.Kind == Believes && e.At > next.At+lease/2 }, "a belief half a lease later")
 			if got := broken(c.end()); got != nil {
 				t.Errorf("broken: %q", got)

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// crew is a number of workers at one place, who are started again when they die.
+// crew is a group of workers at one place. When a worker dies, a new process replaces it.
 type crew struct {
 	t         testing.TB
 	name      string
@@ -30,9 +30,9 @@ type crew struct {
 	path      string // path of the journal
 	journal   *journal
 	watcher   *watcher
-	tables    *tables // not by the workers' network
+	tables    *tables // connected without the workers' network
 	locks     *leasehold.Client
-	contended []string // the keys whose queues have heads that are to be met
+	contended []string // keys with queues whose heads faults must meet
 
 	mu    sync.Mutex
 	turns int // number of calls of victim
@@ -42,24 +42,24 @@ type crew struct {
 	ended sync.WaitGroup
 }
 
-// slot is the place of one worker in a crew.
+// slot is a worker's place in a crew.
 type slot struct {
 	crew  *crew
 	name  string
 	start func(who string) *exec.Cmd
-	ends  bool // its processes end by themselves, and the next one begins
+	ends  bool // each process ends by itself, and the next one begins
 
-	// Under the crew's mutex.
+	// The crew's mutex guards these fields.
 	process *process.Process // nil while the next one has not begun
 	who     string
 	busy    bool // a fault is in progress
-	killed  bool // by us
-	fault   bool // likewise, as one of the kills that were asked for
-	head    bool // it was the head of a queue when it was killed
+	killed  bool // this program has killed the process
+	fault   bool // this program has killed the process as one of the requested kills
+	head    bool // the process was the head of a queue when it was killed
 }
 
-// newCrew opens a journal and the tables, which it creates. at is their place as the tests reach
-// it, without the workers' network.
+// newCrew opens a journal, creates the tables and opens them. at is the place of the tables
+// as the tests reach it, without the workers' network.
 func newCrew(t testing.TB, name string, at place) *crew {
 	t.Helper()
 	c := &crew{t: t, name: name, seed: seed(t), path: filepath.Join(t.TempDir(), "journal")}
@@ -108,7 +108,7 @@ func again(variable string, task any) *exec.Cmd {
 	return cmd
 }
 
-// add starts a process, and another whenever it has ended.
+// add starts a process, and starts the next one whenever it has ended.
 func (c *crew) add(ends bool, start func(who string) *exec.Cmd) {
 	s := &slot{crew: c, name: fmt.Sprintf("%s-%d", c.name, len(c.slots)), start: start, ends: ends}
 	c.mu.Lock()
@@ -148,7 +148,7 @@ func (s *slot) run() {
 			end.Kind, end.Text = Killed, asHead(head)
 		}
 		s.crew.journal.write(end)
-		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // it may not have installed its signal handler yet
+		asked := over && (p.Err() == nil || signalOf(p.Err()) == syscall.SIGTERM) // the process may not have installed its signal handler yet
 		if !killed && !s.ends && !asked {
 			s.crew.t.Errorf("%s ended by itself: %v\n%s", who, p.Err(), said)
 		}
@@ -165,8 +165,9 @@ func (c *crew) chance() *rand.Rand {
 	return rand.New(rand.NewPCG(c.rand.Uint64(), 0))
 }
 
-// victim reserves a worker: mostly a believing one, where a fault is worst. With queues it
-// is every other time the head of one, which may be handed the key without knowing it.
+// victim reserves a worker for a fault: mostly a believing one, where a fault is worst. If
+// there are queues, every other victim is the head of a queue, which may be handed the key
+// without knowing it.
 func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
@@ -199,7 +200,7 @@ func (c *crew) victim(chance *rand.Rand) (*slot, *process.Process, string) {
 	}
 }
 
-// heads returns the workers at the head of a queue, with its key.
+// heads returns the workers at the head of a queue, each with the key of its queue.
 func (c *crew) heads() map[string]string {
 	heads := map[string]string{}
 	for _, key := range c.contended {
@@ -290,7 +291,7 @@ func (c *crew) pauseOne(chance *rand.Rand, lease time.Duration) {
 		s, p, who := c.victim(chance)
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
 		head := c.heads()[who] != ""
-		if p.Stop() == nil { // else it has ended by itself
+		if p.Stop() == nil { // an error means that the process has ended by itself
 			c.journal.write(Event{Who: who, Kind: Stopped, Text: asHead(head)})
 			wait(lease + time.Duration(chance.Int64N(int64(lease/2))))
 			c.journal.write(Event{Who: who, Kind: Continued})
@@ -329,8 +330,8 @@ func (c *crew) end() []Event {
 	return c.events()
 }
 
-// heal records that all faults have ended, and waits until every key was granted again, or
-// has not been for too long.
+// heal records that all faults have ended. It waits until every key has been granted again,
+// or until that has taken too long.
 func (c *crew) heal() {
 	healed := now()
 	c.journal.write(Event{Kind: Healed, At: healed})

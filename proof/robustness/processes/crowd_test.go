@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// Three hundred commands that do not wait meet at one file. The kernel queues them for it,
-// so each gets a definite answer, however busy the machine is.
+// Three hundred commands that do not wait use one file at the same time. The kernel queues
+// them for the file, so each command gets a definite answer, however busy the machine is.
 func TestBusyFileGivesEveryProcessAnAnswer(t *testing.T) {
 	const crowd = 300
 	binary, file := buildCommand(t), filepath.Join(t.TempDir(), "locks.db")

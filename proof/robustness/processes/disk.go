@@ -18,18 +18,18 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/process"
 )
 
-// diskVariable has the folder to mount a small disk on: a process that finds it is
-// the keeper of that disk.
+// diskVariable is the environment variable with the folder of a small disk. A process that
+// has this variable mounts the disk on that folder and keeps it.
 const diskVariable = "LEASEHOLD_PROCESSES_DISK"
 
 // diskSize is enough for some thousand commits.
 const diskSize = 8 << 20
 
-// disk is a file system of a few megabytes, in memory and in a mount namespace of
-// its own: when it is full, nothing else is.
+// disk is a file system of a few megabytes, in memory and in its own mount namespace. When
+// it is full, no other file system is full.
 type disk struct {
 	t    testing.TB
-	root string // the disk, as any process sees it
+	root string // path by which any process reaches the disk
 }
 
 // mountDisk makes a disk that lasts until the test ends.
@@ -38,7 +38,7 @@ func mountDisk(t testing.TB) *disk {
 	at := t.TempDir()
 	cmd := again(diskVariable, at)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if uid := os.Getuid(); uid != 0 { // a user namespace then gives this process the right
+	if uid := os.Getuid(); uid != 0 { // the process gets the right to mount from a user namespace
 		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}
@@ -66,7 +66,8 @@ func mountDisk(t testing.TB) *disk {
 	return &disk{t, filepath.Join("/proc", strconv.Itoa(keeper.PID()), "root", at)}
 }
 
-// BeDisk keeps a disk, if this process was started for that, until it is killed.
+// BeDisk mounts a disk and keeps it until the process is killed, if the process was started
+// for that.
 func BeDisk() {
 	text := os.Getenv(diskVariable)
 	if text == "" {
@@ -76,7 +77,7 @@ func BeDisk() {
 	err := json.Unmarshal([]byte(text), &at)
 	if err == nil {
 		err = errors.Join(
-			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // or the disk would be seen outside, too
+			unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), // otherwise the disk would also be visible outside
 			unix.Mount("tmpfs", at, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("size=%d,mode=0700", diskSize)),
 		)
 	}

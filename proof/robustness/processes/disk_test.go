@@ -27,7 +27,8 @@ func TestFullDiskDoesNotBreakLocksInFile(t *testing.T) {
 		c.journal.write(Event{Kind: Broke, Text: "the disk is full"})
 		from := now()
 		d.fill()
-		// Pages that are free in the file are used first: it takes a while.
+		// The free pages of the file are used first, so it takes a while until a write
+		// fails.
 		if _, ok := c.watcher.await(bound, func(e Event) bool { return e.At > from && full(e) }); ok {
 			seen++
 		}

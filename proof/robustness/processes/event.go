@@ -11,40 +11,40 @@ import (
 // Kind is a kind of event.
 type Kind string
 
-// Events of workers. Each has a time at which it is true: a belief has the time before the
-// lock was checked, and its end by the worker's own decision the time before the release is
-// sent.
+// These are events of workers. Each event has a time at which it is true. A belief has a
+// time before the check of the lock. The end of a belief by the worker's own decision has a
+// time before the release is sent.
 const (
-	Asked    Kind = "asked"    // for a key
-	Denied   Kind = "denied"   // the key, with the error
+	Asked    Kind = "asked"    // the worker asks for a key
+	Denied   Kind = "denied"   // a call failed, with this error
 	Granted  Kind = "granted"  // the lock, when first checked, was held at this time
 	Believes Kind = "believes" // the lock said that it is held at this time
-	Over     Kind = "over"     // the worker stops believing by itself, and goes on to release
+	Over     Kind = "over"     // the worker stops believing by its own decision, and then releases
 	Released Kind = "released" // the release has been answered
-	Moved    Kind = "moved"    // its requests go to the Region of this name
+	Moved    Kind = "moved"    // the worker's requests now go to the Region of this name
 	Lost     Kind = "lost"     // the lock said that it is lost
 	Sent     Kind = "sent"     // a write is about to be sent
-	Landed   Kind = "landed"   // its answer: it was written
-	Refused  Kind = "refused"  // its answer: it was not, and never will be
-	Unknown  Kind = "unknown"  // no answer
+	Landed   Kind = "landed"   // answer to a write: it was applied
+	Refused  Kind = "refused"  // answer to a write: it was not applied, and never will be
+	Unknown  Kind = "unknown"  // no answer says whether the write was applied
 )
 
 // Events of the tormentor.
 const (
 	Stopped   Kind = "stopped"   // all threads of a worker are stopped from now on
-	Continued Kind = "continued" // they may go on from now on
-	Killed    Kind = "killed"    // a worker is gone since, by kill -9
+	Continued Kind = "continued" // the threads of the worker may run again from now on
+	Killed    Kind = "killed"    // a worker has ended by kill -9
 	Ended     Kind = "ended"     // a worker has ended, by itself or on request
-	Broke     Kind = "broke"     // the network, the server or the disk
+	Broke     Kind = "broke"     // a fault of the network, the server or the disk begins
 	Healed    Kind = "healed"    // all faults have ended
 )
 
 // Contents of the tables at the end.
 const (
-	Receipt Kind = "receipt" // count that a commit wrote
-	Count   Kind = "count"   // count of commits, as the last one wrote it
-	Share   Kind = "share"   // how many writes with a token one worker has made
-	Sum     Kind = "sum"     // how many of all
+	Receipt Kind = "receipt" // count that one commit wrote
+	Count   Kind = "count"   // count of commits that the last commit wrote
+	Share   Kind = "share"   // number of writes with a token by one worker
+	Sum     Kind = "sum"     // number of writes with a token by all workers
 )
 
 // Event is one line of the journal.
@@ -64,7 +64,8 @@ type Event struct {
 	Text  string        `json:"text,omitempty"`
 }
 
-// asHead marks a worker that was killed or stopped as the head of a queue.
+// asHead returns the text that marks a worker as the head of a queue when it was killed or
+// stopped.
 func asHead(is bool) string {
 	if is {
 		return "the head of a line"
@@ -72,12 +73,12 @@ func asHead(is bool) string {
 	return ""
 }
 
-// now is the time since the machine booted, the same for all its processes. It
-// goes on while the machine is suspended.
+// now returns the time since the machine booted, which is the same for all its processes.
+// The time also passes while the machine is suspended.
 func now() time.Duration {
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-		panic(err) // there since Linux 2.6.39
+		panic(err) // CLOCK_BOOTTIME exists since Linux 2.6.39
 	}
 	return time.Duration(ts.Nano())
 }

@@ -14,11 +14,11 @@ type figures struct {
 	heads                 int // heads of queues that were killed or paused
 	grants, takeovers     int
 	beliefs, losses       int
-	landed, refused       int // commits
+	landed, refused       int // numbers of commits
 	unanswered            int
-	added, stale, unheard int // writes with a token
+	added, stale, unheard int // numbers of writes with a token
 	denied, broken        int
-	again                 time.Duration // from the last fault until each key had been granted
+	again                 time.Duration // time from the last fault until each key had been granted
 }
 
 func figuresOf(events []Event) (f figures) {

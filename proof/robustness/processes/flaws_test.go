@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-// broken are the rules that a journal breaks, each once, in order.
+// broken returns the rules that a journal breaks, each once, in order.
 func broken(events []Event) []Rule {
 	var rules []Rule
 	for _, v := range Verify(events, bound) {
@@ -39,7 +39,7 @@ func granted(e Event) bool { return e.Kind == Granted }
 func (c *crew) first() string  { return c.name + "-0.1" }
 func (c *crew) second() string { return c.name + "-1.1" }
 
-// pause stops a worker in its first life.
+// pause stops the first process of a worker. The returned function continues it.
 func (c *crew) pause(i int) (goOn func()) {
 	c.t.Helper()
 	c.mu.Lock()
@@ -57,16 +57,17 @@ func (c *crew) pause(i int) (goOn func()) {
 	}
 }
 
-// A worker whose network is down while another takes over its key. A worker that checks the
-// lock does nothing wrong; the fence protects even against one that does not.
+// A worker's network is down while another worker takes over its key. A worker that checks
+// the lock does nothing wrong. The fence protects even against a worker that does not check
+// the lock.
 func TestCrewDetectsWorkerThatIgnoresLossByItsWrites(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw
 		breaks []Rule
-		next   Kind // the fate of its writes then
+		next   Kind // outcome of the first worker's later writes
 	}{
-		{Sound, nil, Landed}, // under a new grant
+		{Sound, nil, Landed}, // the worker writes under a new grant
 		{DeafToLoss, []Rule{TwoBelieve}, Refused},
 		{NoComparison, []Rule{StaleLanded, TwoBelieve}, Landed},
 	} {
@@ -124,8 +125,8 @@ func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
 	}
 }
 
-// Replies that come late: a lease that is counted from the reply lasts longer than
-// the record says.
+// Replies are late: a lease that is counted from the reply lasts longer than the record
+// says.
 func TestCrewDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
@@ -149,7 +150,7 @@ func TestCrewDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 					t.Fatal(err)
 				}
 				if out.Item != nil {
-					break // it is granted, and no worker knows yet
+					break // the key is granted, and no worker knows it yet
 				}
 			}
 			c.worker(task{Place: at, Keys: keysOf(1), Lease: lease})
@@ -162,7 +163,7 @@ func TestCrewDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 	}
 }
 
-// A worker that is paused between its read and its write.
+// A worker is paused between its read and its write.
 func TestCrewDetectsWorkerThatWritesWithoutFence(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second

@@ -9,8 +9,8 @@ import (
 	"os"
 )
 
-// journal is a file that all processes append to. One write is one line: the
-// kernel appends it whole and after all that was there.
+// journal is a file to which all processes append. One write is one line. The kernel
+// appends the line as a whole, after everything that was written before.
 type journal struct {
 	file *os.File
 	who  string

@@ -14,17 +14,17 @@ func TestMain(m *testing.M) {
 	BeWorker()
 	BeCommand()
 	BeDisk()
-	// Most of the time everybody waits for a lease to run out: there is room for
-	// more tests at once than there are cores.
+	// The tests mostly wait for leases to expire, so more tests can run at once than there
+	// are cores.
 	flag.Parse()
-	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics log past the proxy's logger
+	zerolog.SetGlobalLevel(zerolog.Disabled) // some toxics do not log through the proxy's logger
 	if err := flag.Set("test.parallel", "5"); err != nil {
 		panic(err)
 	}
 	os.Exit(m.Run())
 }
 
-// verify reports what a journal shows broken, and what there was.
+// verify reports the rules that a journal breaks, and returns the figures of the journal.
 func verify(t *testing.T, events []Event) figures {
 	t.Helper()
 	found := Verify(events, bound)

@@ -12,8 +12,8 @@ import (
 	"golang.org/x/net/dns/dnsmessage"
 )
 
-// names is a DNS server of its own for some processes. It says that a name does not exist
-// once the name's address is taken away.
+// names is a DNS server for some processes. When the address of a name has been removed,
+// names answers that the name does not exist.
 type names struct {
 	address string
 	socket  net.PacketConn
@@ -36,7 +36,7 @@ func newNames(t testing.TB) *names {
 	return n
 }
 
-// set gives a name an address; none takes it away.
+// set gives a name an address. An empty address removes the name's address.
 func (n *names) set(name, address string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -70,7 +70,7 @@ func (n *names) answer(query []byte) ([]byte, bool) {
 	switch {
 	case address == nil:
 		m.RCode = dnsmessage.RCodeNameError
-	case q.Type == dnsmessage.TypeA: // there is no address of the sixth version
+	case q.Type == dnsmessage.TypeA: // there are no IPv6 addresses
 		m.Answers = []dnsmessage.Resource{{
 			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: q.Class},
 			Body:   &dnsmessage.AResource{A: [4]byte(address)},

@@ -20,11 +20,11 @@ type network struct {
 	proxy *toxiproxy.Proxy
 }
 
-// connect makes a network to a server, until the test ends.
+// connect returns a network to a server, which lasts until the test ends.
 func connect(t testing.TB, name, endpoint string) *network {
 	t.Helper()
 	server := toxiproxy.NewServer(toxiproxy.NewMetricsContainer(nil), zerolog.Nop())
-	// An address of its own: while the proxy is down, no connection from 127.0.0.1
+	// The proxy has its own address: while the proxy is down, no connection from 127.0.0.1
 	// gets its port.
 	address := fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(254), rand.IntN(256), 1+rand.IntN(254))
 	n := &network{t, toxiproxy.NewProxy(server, name, address, strings.TrimPrefix(endpoint, "http://"))}
@@ -35,7 +35,7 @@ func connect(t testing.TB, name, endpoint string) *network {
 	return n
 }
 
-// place is the server, seen through the network.
+// place returns the place of the server as seen through the network.
 func (n *network) place() place { return place{Endpoint: "http://" + n.proxy.Listen} }
 
 // toxic is a fault of toxiproxy.
@@ -57,10 +57,10 @@ func (n *network) add(x toxic) {
 	}
 }
 
-// clear mends what add has broken.
+// clear ends all faults that add has begun.
 func (n *network) clear() { n.proxy.Toxics.ResetToxics(context.Background()) }
 
-// down refuses connections and closes the existing ones, until up.
+// down refuses connections and closes the existing ones, until up is called.
 func (n *network) down() { n.proxy.Stop() }
 
 func (n *network) up() {
@@ -70,7 +70,8 @@ func (n *network) up() {
 	}
 }
 
-// lead leads to another server from now on. Connections to the former are closed.
+// lead connects the network to another server from now on. It closes the connections to the
+// former server.
 func (n *network) lead(endpoint string) {
 	n.t.Helper()
 	at := strings.TrimPrefix(endpoint, "http://")

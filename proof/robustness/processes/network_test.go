@@ -16,11 +16,11 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 	toxics := []toxic{
 		{"timeout", "upstream", map[string]int{"timeout": 0}},     // requests are never answered
 		{"timeout", "downstream", map[string]int{"timeout": 0}},   // requests are served but never answered
-		{"timeout", "downstream", map[string]int{"timeout": 300}}, // the connection is closed at last
+		{"timeout", "downstream", map[string]int{"timeout": 300}}, // the connection is closed after 300 ms
 		{"reset_peer", "upstream", map[string]int{"timeout": 0}},
 		{"reset_peer", "downstream", map[string]int{"timeout": 20}},
-		{"limit_data", "downstream", map[string]int{"bytes": 500}}, // replies end in their middle
-		{"limit_data", "upstream", map[string]int{"bytes": 2500}},  // so do requests
+		{"limit_data", "downstream", map[string]int{"bytes": 500}}, // replies are cut off
+		{"limit_data", "upstream", map[string]int{"bytes": 2500}},  // requests are cut off
 		{"slow_close", "downstream", map[string]int{"delay": 1500}},
 		{"latency", "upstream", map[string]int{"latency": 300, "jitter": 250}},
 		{"latency", "downstream", map[string]int{"latency": 300, "jitter": 250}},
@@ -39,8 +39,8 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 				c.worker(task{Place: networks[i%2].place(), Keys: keysOf(4), Lease: lease})
 			}
 			chance := c.chance()
-			// Each fault meets one network or both, while the other half of the
-			// workers may take over what the first half cannot renew.
+			// Each fault affects one network or both. If it affects one, the other half of
+			// the workers may take over the keys that the first half cannot renew.
 			meets := func(what string, hit []*network, fault, mend func(*network)) {
 				c.journal.write(Event{Kind: Broke, Text: fmt.Sprintf("%s, %d networks", what, len(hit))})
 				for _, n := range hit {
@@ -59,7 +59,8 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 			for range 3 {
 				meets("down", some(), (*network).down, (*network).up)
 			}
-			// Requests of one half arrive when the other has been granted its keys.
+			// Requests of one half of the workers arrive after the other half has been
+			// granted their keys.
 			for i := range 6 {
 				meets("late", networks[i%2:][:1], func(n *network) { n.add(late) }, func(n *network) {
 					wait(lease)
@@ -97,7 +98,7 @@ func TestServerRestartDoesNotBreakLocks(t *testing.T) {
 		if err := server.Stop(); err != nil {
 			t.Fatal(err)
 		}
-		if chance.IntN(2) == 0 { // stay away for longer than a lease
+		if chance.IntN(2) == 0 { // the server stays away for longer than a lease
 			wait(lease + lease/2)
 		}
 		server = engines.Run(t, e)
@@ -126,7 +127,7 @@ func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
 		t.Fatal(err)
 	}
 	lost := now()
-	server = engines.Run(t, engines.Dynoxide) // in memory: it begins with nothing
+	server = engines.Run(t, engines.Dynoxide) // the new server is in memory and begins without tables
 	n.lead(server.Endpoint)
 	c.journal.write(Event{Kind: Broke, Text: "the tables are lost"})
 	said := map[string]bool{}
@@ -138,7 +139,7 @@ func TestServerWithoutTablesGrantsNothingAndWorkersReportError(t *testing.T) {
 	}); !ok {
 		t.Errorf("%d of %d workers said that there is no such table", len(said), workers)
 	}
-	wait(lease) // until trust of all holders has ended
+	wait(lease) // until the trust of all holders has ended
 	asked := map[string]time.Duration{}
 	for _, e := range c.events() {
 		switch {

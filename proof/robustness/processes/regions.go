@@ -28,7 +28,8 @@ const agreement = 15 * time.Millisecond
 // way is a way in which a Region is dark.
 type way string
 
-// The ways. A request that the Region drops is not applied; a request that it delays is.
+// These are the ways. A request that the Region drops is not applied. A request that it
+// delays is applied.
 const (
 	serves      way = ""
 	refused     way = "connections refused"
@@ -39,14 +40,14 @@ const (
 	unavailable way = "503"
 	slow        way = "answers after 2 s"
 	isolated    way = "writes and strong reads let go of"
-	sluggish    way = "answers after 1.2 s" // it serves, though
+	sluggish    way = "answers after 1.2 s" // slow, but the Region serves
 )
 
-// ways are those of a dark Region.
+// ways are the ways in which a Region is dark.
 var ways = []way{refused, noAddress, blackHole, stopped, serverError, unavailable, slow, isolated}
 
-// globalTable is the tables of one engine, seen from three Regions that are strongly
-// consistent: the engine plays their agreement.
+// globalTable contains the tables of one engine, as three strongly consistent Regions show
+// them. The Regions simulate their agreement.
 type globalTable struct {
 	t       testing.TB
 	engine  *localdynamo.Engine
@@ -55,10 +56,10 @@ type globalTable struct {
 	regions []*region
 
 	mu      sync.Mutex
-	writing map[string]writer // by item
+	writing map[string]writer // writing Region by item
 }
 
-// writer is the Region that is writing an item, and with how many requests.
+// writer is the Region that is writing an item, with the number of its requests.
 type writer struct {
 	region   *region
 	requests int
@@ -72,7 +73,7 @@ type region struct {
 
 	mu   sync.Mutex
 	dark way
-	over chan struct{} // closed when it serves again
+	over chan struct{} // closed when the current way ends
 }
 
 // newGlobalTable makes an engine and its Regions, until the test ends.
@@ -94,10 +95,11 @@ func newGlobalTable(t testing.TB) *globalTable {
 	return g
 }
 
-// host is the name that the Region's address is found by.
+// host returns the DNS name of the Region's endpoint.
 func (r *region) host() string { return "dynamodb." + r.name + ".test" }
 
-// from returns the place of a process with a home and so many more Regions.
+// from returns the place of a process with a home Region and the given number of other
+// Regions.
 func (g *globalTable) from(home, others int) place {
 	p := place{Names: g.names.address}
 	for i := range 1 + others {
@@ -108,7 +110,7 @@ func (g *globalTable) from(home, others int) place {
 	return p
 }
 
-// darken makes the Region dark, until lighten.
+// darken makes the Region dark, until lighten is called.
 func (r *region) darken(w way) {
 	r.set(w)
 	if w == noAddress {
@@ -130,7 +132,7 @@ func (r *region) lighten() {
 	}
 }
 
-// set changes how the Region fails, ends the previous way, and returns that way.
+// set changes how the Region fails. It ends the previous way, and returns it.
 func (r *region) set(w way) way {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -163,11 +165,12 @@ func read(r *http.Request) (request, error) {
 	return q, err
 }
 
-// ServeHTTP answers as the Region does: if it is dark, in the way in which it is.
+// ServeHTTP answers as the Region does. If the Region is dark, ServeHTTP fails in the
+// Region's current way.
 func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	q, err := read(req)
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client has gone in the middle of it
+		panic(http.ErrAbortHandler) // the client has left in the middle of its request
 	}
 	r.mu.Lock()
 	dark, over := r.dark, r.over
@@ -195,7 +198,7 @@ func (r *region) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	r.serve(w, req, q)
 }
 
-// serve answers as a Region that serves.
+// serve answers as a Region that is not dark.
 func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 	switch {
 	case q.op == "DescribeTable":
@@ -221,7 +224,8 @@ func (r *region) serve(w http.ResponseWriter, req *http.Request, q request) {
 	r.engine.ServeHTTP(w, req.WithContext(context.WithoutCancel(req.Context())))
 }
 
-// enter notes that the Region writes an item, unless another one is doing so.
+// enter records that the Region is writing an item. It returns false if another Region is
+// writing the item.
 func (r *region) enter(item string) bool {
 	g := r.globalTable
 	g.mu.Lock()

@@ -14,11 +14,11 @@ import (
 	"time"
 )
 
-// regionsForVariable sets for how long Regions are dark in turn.
+// regionsForVariable is the environment variable that sets how long Regions fail in turn.
 const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
 
-// longestRelease is how long a release may take while one Region is dark: a second of
-// silence, and the next attempt.
+// longestRelease is how long a release may take while one Region is dark: one second
+// without a reply, and the next attempt.
 const longestRelease = 1500 * time.Millisecond
 
 func TestRegionsThatFailInTurnDoNotLoseLocks(t *testing.T) {
@@ -62,7 +62,8 @@ func TestRegionsThatFailInTurnDoNotLoseLocks(t *testing.T) {
 	}
 }
 
-// TestOutageOfRegion has the machine to itself, as it counts how often Regions are left.
+// TestOutageOfRegion has the machine to itself, because it counts how often Regions are
+// left.
 func TestOutageOfRegion(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
@@ -70,7 +71,8 @@ func TestOutageOfRegion(t *testing.T) {
 	t.Run("all are slow", regionsThatAreAllSlowAreLeftOnce)
 }
 
-// The day itself: the home Region's endpoint has no address for longer than a lease.
+// This is the outage itself: the home Region's endpoint has no address for longer than a
+// lease.
 func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 	const lease, dark, workers = 20 * time.Second, 30 * time.Second, 8
 	t.Parallel()
@@ -84,7 +86,7 @@ func dayWithoutHomeLosesLocksOfOneRegion(t *testing.T) {
 		c.hold(workers)
 		crews = append(crews, c)
 	}
-	wait(time.Second) // by then the table is known to be strongly consistent
+	wait(time.Second) // time to learn that the table is strongly consistent
 	for _, c := range crews {
 		c.journal.write(Event{Kind: Broke, Text: string(noAddress)})
 	}
@@ -129,7 +131,8 @@ func processThatStartsInOutageOfHomeIsGranted(t *testing.T) {
 	}
 }
 
-// A home that flaps is left once: it is come back to when it has served for thirty seconds.
+// A home Region that flaps is left once: requests return only when it has served for thirty
+// seconds.
 func regionThatFlapsIsLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
@@ -140,7 +143,7 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	c.hold(4)
 	for n := range 4 {
 		c.dark(g.regions[0], ways[n])
-		wait(7 * time.Second) // longer than from one probe to the next
+		wait(7 * time.Second) // longer than the time between two probes
 		g.regions[0].lighten()
 		wait(8 * time.Second)
 	}
@@ -160,13 +163,14 @@ func regionThatFlapsIsLeftOnce(t *testing.T) {
 	}
 }
 
-// Each answer takes longer than a second, the silence of a Region that has been quick, but
-// not as long as the first renewal after a hand-over may: a quarter of six seconds.
+// Each answer takes longer than one second, after which a Region that has been quick counts
+// as silent. It takes less than a quarter of six seconds, the limit for the first renewal
+// after a hand-over.
 func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	t.Parallel()
 	g := newGlobalTable(t)
 	c := newCrew(t, "slow", g.direct)
-	for _, key := range keysOf(4) { // a key for each: four workers on one key would hold one
+	for _, key := range keysOf(4) { // one key for each worker: only one of four workers could hold the same key
 		c.worker(task{Place: g.from(0, 2), Keys: []string{key}, Lease: 20 * time.Second, Idle: true})
 	}
 	c.hold(4)
@@ -182,7 +186,7 @@ func regionsThatAreAllSlowAreLeftOnce(t *testing.T) {
 	}
 }
 
-// hold waits until so many keys have been granted.
+// hold waits until the given number of keys have been granted.
 func (c *crew) hold(keys int) {
 	c.t.Helper()
 	granted := map[string]bool{}
@@ -196,22 +200,22 @@ func (c *crew) hold(keys int) {
 	}
 }
 
-// dark makes a Region dark, and records that in the journal.
+// dark makes a Region dark, and records it in the journal.
 func (c *crew) dark(r *region, w way) {
 	c.journal.write(Event{Kind: Broke, Text: r.name + ": " + string(w)})
 	r.darken(w)
 }
 
-// regionFigures are those of processes on a globalTable.
+// regionFigures are the figures of processes on a globalTable.
 type regionFigures struct {
 	figures
 
-	lost    int           // grants
-	failed  int           // releases
-	release time.Duration // the longest
-	trust   time.Duration // the least that was left to a process that lived, after a renewal
-	first   time.Duration // likewise, before the first renewal: a key is handed over for a shorter lease
-	moves   int           // without those of processes that begin
+	lost    int           // number of lost grants
+	failed  int           // number of failed releases
+	release time.Duration // time of the longest release
+	trust   time.Duration // shortest time for which a living process was still trusted, after a renewal
+	first   time.Duration // shortest such time before the first renewal: a key is handed over for a shorter lease
+	moves   int           // number of moves, except the first of each process
 }
 
 func (f regionFigures) String() string {
@@ -219,8 +223,8 @@ func (f regionFigures) String() string {
 		f.broken, f.grants, f.kills, f.lost, f.moves, f.release.Round(time.Millisecond), f.first.Round(100*time.Millisecond), f.trust.Round(100*time.Millisecond))
 }
 
-// endRegions ends the processes, and reports what their journal shows broken. No key is
-// held by them after a lease.
+// endRegions ends the processes, and reports the rules that their journal breaks. It checks
+// that each key can be acquired after a lease.
 func (c *crew) endRegions() regionFigures {
 	c.t.Helper()
 	events := c.end()
@@ -255,7 +259,7 @@ func (c *crew) endRegions() regionFigures {
 			granted[id] = e.Until
 		case Believes:
 			least := &f.trust
-			if e.Until < granted[id]+100*time.Millisecond { // two looks at one trust differ by less
+			if e.Until < granted[id]+100*time.Millisecond { // two readings of the same trust differ by less
 				least = &f.first
 			}
 			*least = min(*least, e.Until-e.At)

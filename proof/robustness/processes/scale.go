@@ -9,15 +9,15 @@ import (
 	"time"
 )
 
-// Variables that set how much is tried.
+// These environment variables set how much is tried.
 const (
 	killsVariable  = "LEASEHOLD_KILLS"
 	pausesVariable = "LEASEHOLD_PAUSES"
 	seedVariable   = "LEASEHOLD_SEED"
 )
 
-// bound is how long after the last fault, and one lease, each key must have been
-// granted to somebody. It has room for a machine that is busy.
+// bound is the time within which each key must be granted after the last fault and one
+// lease. It is long enough for a busy machine.
 const bound = 20 * time.Second
 
 // count returns how many times to try: the variable's value, by default 300.

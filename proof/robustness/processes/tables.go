@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-// The tables: one of locks, one that is written to under them.
+// One table contains the locks. The other is written to under the locks.
 const (
 	lockTable = "locks"
 	workTable = "work"
@@ -32,7 +32,7 @@ const (
 type place struct {
 	Endpoint string
 	File     string
-	Regions  []site // home first
+	Regions  []site // Regions, home first
 	Names    string // the address of the DNS server that knows the Regions
 }
 
@@ -42,7 +42,7 @@ type site struct{ Name, Endpoint string }
 // tables is an open place.
 type tables struct {
 	db      *dynamodb.Client
-	engine  *localdynamo.Engine // engine of a file
+	engine  *localdynamo.Engine // engine of a file; nil for any other place
 	regions *regions.DB         // nil unless the place has several Regions
 }
 
@@ -140,7 +140,7 @@ func itemKey(name string) map[string]types.AttributeValue {
 	return map[string]types.AttributeValue{keyName: text(name)}
 }
 
-// readCount is the counter as the lock's holders have left it.
+// readCount returns the counter that the holders of the lock have left.
 func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string) (int64, error) {
 	items, err := lock.Read(ctx, []types.TransactGetItem{{Get: &types.Get{TableName: aws.String(workTable), Key: itemKey(countItem + key)}}})
 	if err != nil {
@@ -149,8 +149,8 @@ func (t *tables) readCount(ctx context.Context, lock *leasehold.Lock, key string
 	return numberIn(items[0], "n"), nil
 }
 
-// countWrites writes a count and the receipt for it. They have no condition of
-// their own: the guard of the lock alone makes them safe.
+// countWrites returns the writes of a count and of its receipt. They have no condition of
+// their own: only the guard of the lock makes them safe.
 func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWriteItem {
 	put := func(name string) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(workTable), Item: map[string]types.AttributeValue{
@@ -160,7 +160,8 @@ func (t *tables) countWrites(key, id string, n, token int64) []types.TransactWri
 	return []types.TransactWriteItem{put(countItem + key), put(receiptItem + id)}
 }
 
-// putCount is countWrites for a worker who trusts that it holds the lock.
+// putCount sends countWrites without a guard, for a worker that trusts that it holds the
+// lock.
 func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) error {
 	_, err := t.db.TransactWriteItems(ctx, &dynamodb.TransactWriteItemsInput{TransactItems: t.countWrites(key, id, n, token)})
 	return err
@@ -169,8 +170,8 @@ func (t *tables) putCount(ctx context.Context, key, id string, n, token int64) e
 // errStale is the error of a rejected token.
 var errStale = errors.New("a later holder has written")
 
-// add counts one for a worker, unless a greater token has been seen. It is sent
-// once: a repeated one would count twice.
+// add adds one to the counter for a worker, unless the counter has seen a greater token. It
+// sends one request: a repeated request would count twice.
 func (t *tables) add(ctx context.Context, key, who string, token int64, unchecked bool) error {
 	update := &dynamodb.UpdateItemInput{
 		TableName:                aws.String(workTable),

@@ -9,14 +9,14 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-// keysOf names the keys of a crew.
+// keysOf returns the first n keys of a crew.
 func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
 
-// share is the part of n that the i-th of so many is to have.
+// share returns the share of n for the i-th scene, if so many scenes divide n.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
-// Processes that wait in the record's queue are killed and paused there, and as its head:
-// handed the key while they are paused, or just before they die.
+// Processes are killed and paused while they wait in the record's queue. Heads of the queue
+// are among them: they are handed the key while they are paused, or just before they die.
 func TestKillAndPauseDoNotBreakLocksInQueue(t *testing.T) {
 	t.Parallel()
 	const scenes, workers, atATime = 5, 8, 4 // the same number of scenes as in TestKillAndPauseDoNotBreakLocks
@@ -26,7 +26,7 @@ func TestKillAndPauseDoNotBreakLocksInQueue(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := prepare(t)
-			c.contended = keysOf(2) // so that four want each key
+			c.contended = keysOf(2) // two keys, so that four workers want each
 			k, p := share(kills, i, scenes), share(pauses, i, scenes)
 			c.torment(k, p, atATime, longest)
 			f := verify(t, c.finish())

@@ -36,8 +36,8 @@ type Violation struct {
 
 func (v Violation) String() string { return fmt.Sprintf("%s: %s: %s", v.Rule, v.Key, v.Text) }
 
-// Verify returns the promises that a journal shows broken. Bound is how long after the last
-// fault, and one longest lease, a key may stay without a grant.
+// Verify returns the promises that a journal shows broken. A key may stay without a grant
+// for one longest lease and bound after the last fault.
 func Verify(events []Event, bound time.Duration) []Violation {
 	events = slices.Clone(events)
 	slices.SortStableFunc(events, func(a, b Event) int { return cmp.Compare(a.At, b.At) })

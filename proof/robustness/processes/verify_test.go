@@ -10,7 +10,7 @@ import (
 
 const ms = time.Millisecond
 
-// good is a journal that breaks nothing: one holder dies, one is paused past its
+// good returns a journal that breaks no rule: one holder dies, one is paused past its
 // lease, one ends by itself, and each has written.
 func good() []Event {
 	const lease = time.Second
@@ -33,7 +33,7 @@ func good() []Event {
 	return []Event{
 		a(0*ms+1, Asked), a(10*ms, Granted), a(20*ms, Sent, commit("a/1")), a(30*ms, Landed, commit("a/1")),
 		a(40*ms, Sent, plain("a/2")), a(50*ms, Landed, plain("a/2")), a(60*ms, Believes),
-		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // it had landed
+		a(70*ms, Sent, commit("a/3")), a(80*ms, Killed), // the write had been applied
 
 		b(5*ms, Asked), b(1100*ms, Granted), b(1110*ms, Sent, commit("b/1")), b(1120*ms, Landed, commit("b/1")),
 		b(1130*ms, Believes), b(1140*ms, Stopped), b(2300*ms, Continued), b(2301*ms, Lost),
@@ -56,9 +56,9 @@ func TestVerifyAcceptsSoundJournal(t *testing.T) {
 	}
 }
 
-// A client that was handed the key has the hand-over lease until its first renewal, which
-// is sent during that.
-func TestWorkerMayWorkUntilLastReportedTrust(t *testing.T) {
+// A client that was handed the key has the hand-over lease until its first renewal. It
+// sends this renewal before the hand-over lease ends.
+func TestWorkerMayWorkUntilLastReportedTrustEnds(t *testing.T) {
 	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()
@@ -99,7 +99,7 @@ func TestVerifyNamesBrokenPromise(t *testing.T) {
 		}},
 		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(es []Event) []Event {
 			es = without(es, at(es, "a", Believes, ""))
-			at(es, "a", Granted, "").Until = 1500 * ms // its lease is a second
+			at(es, "a", Granted, "").Until = 1500 * ms // the lease of a is one second
 			at(es, "b", Granted, "").At = 1009 * ms
 			return es
 		}},

@@ -18,7 +18,7 @@ type watcher struct {
 	mu      sync.Mutex
 	rest    []byte // an unfinished line
 	events  []Event
-	holding map[string]string // the believing worker by key
+	holding map[string]string // believed key of each worker
 	grown   chan struct{}     // closed when there are more events
 }
 
@@ -43,7 +43,7 @@ func (w *watcher) run() {
 		case <-again.C:
 		}
 		for {
-			n, _ := w.file.Read(buf) // at the end: nothing, for now
+			n, _ := w.file.Read(buf) // zero bytes at the current end of the file
 			if n == 0 {
 				break
 			}
@@ -52,8 +52,8 @@ func (w *watcher) run() {
 	}
 }
 
-// take reads what was appended. A line is whole when it can be parsed or the next
-// one has begun: lines begin with their newline.
+// take reads the events in appended text. A line is complete if it can be parsed, or if the
+// next line has begun: each line begins with its newline.
 func (w *watcher) take(appended []byte) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -81,7 +81,7 @@ func (w *watcher) take(appended []byte) {
 	}
 }
 
-// holders are the workers who believe in a key.
+// holders returns the workers that believe in a key, each with that key.
 func (w *watcher) holders() map[string]string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

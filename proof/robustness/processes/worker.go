@@ -17,19 +17,20 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// workerVariable has a task: a process that finds it is a worker.
+// workerVariable is the environment variable with a task. A process that has this variable
+// is a worker.
 const workerVariable = "LEASEHOLD_PROCESSES_WORKER"
 
 // Flaw is a deliberate fault of a worker.
 type Flaw string
 
-// The flaws. Each is found by a rule, or the rules are worth nothing.
+// These are the flaws. If no rule finds one of them, the rules are worth nothing.
 const (
-	Sound           Flaw = ""                       // nothing
+	Sound           Flaw = ""                       // no flaw
 	DeafToLoss      Flaw = "deaf to loss"           // continues to work after it learned that the lock is lost
 	TrustsFromReply Flaw = "trusts from the reply"  // counts its lease from the answer, and leaves no margin
 	Unfenced        Flaw = "writes without a fence" // puts the counter without Commit
-	NoComparison    Flaw = "has no tokens compared" // is deaf to loss as well
+	NoComparison    Flaw = "has no tokens compared" // ignores the comparison of tokens, and is deaf to loss as well
 )
 
 func (f Flaw) String() string {
@@ -48,10 +49,10 @@ type task struct {
 	Lease   time.Duration
 	Seed    uint64
 	Flaw    Flaw
-	Idle    bool          // write nothing: only hold
+	Idle    bool          // hold locks, but write nothing
 	Hold    time.Duration // how long to hold each grant; 0 for a random time
-	Frozen  bool          // renew nothing
-	Shared  bool          // hold all keys by one lease
+	Frozen  bool          // hold locks without renewing them
+	Shared  bool          // hold all keys with a shared lease
 }
 
 // BeWorker does the task that this process was started with, if there is one, and
@@ -82,7 +83,7 @@ type worker struct {
 	rand    *rand.Rand
 	grants  int
 	writes  int
-	region  string // where requests went when last looked at
+	region  string // Region of the requests at the last check
 }
 
 // work contends for keys until SIGTERM.
@@ -110,7 +111,7 @@ func work(t task) error {
 		w.noteRegion()
 		w.round(ctx)
 	}
-	// Nothing is held. A grant whose reply was lost ends with its lease.
+	// No lock is held now. A grant whose reply was lost ends with its lease.
 	last, cancel := context.WithTimeout(context.Background(), t.Lease)
 	defer cancel()
 	if err := locks.Close(last); err != nil {
@@ -119,7 +120,7 @@ func work(t task) error {
 	return nil
 }
 
-// noteRegion writes down that requests go to another Region.
+// noteRegion records in the journal that requests go to another Region.
 func (w *worker) noteRegion() {
 	if w.tables.regions == nil {
 		return
@@ -130,7 +131,7 @@ func (w *worker) noteRegion() {
 	}
 }
 
-// round is one grant, or one try at it.
+// round runs one grant, or one attempt to be granted a key.
 func (w *worker) round(ctx context.Context) {
 	key := w.Keys[w.rand.IntN(len(w.Keys))]
 	w.grants++
@@ -182,13 +183,13 @@ type held struct {
 	bound   context.Context
 	unbind  context.CancelFunc
 	looks   int
-	unsure  bool // a commit had no answer: it may be applied while the grant is current
+	unsure  bool // a commit had no answer, and may be applied while the grant is current
 }
 
-// believes asks the lock whether it is held, and writes down what it says. The
-// three ways to ask must all tell the truth at once after a pause.
+// believes asks the lock whether it is held, and records the answer. It asks in three ways,
+// in turn. After a pause, each must tell the truth at once.
 func (h *held) believes(kind Kind) bool {
-	at := now() // before: if the lock says yes, it was held then, too
+	at := now() // read before the check: if the lock says yes, it was held at this time, too
 	var err error
 	switch h.looks++; h.looks % 3 {
 	case 0:
@@ -198,8 +199,8 @@ func (h *held) believes(kind Kind) bool {
 	case 2:
 		err = h.bound.Err()
 	}
-	// Trust is read off between two looks at the clock: that which came first
-	// makes its end earlier, never later.
+	// The clock is read before the remaining trust, so the computed end of trust may be too
+	// early, but never too late.
 	before := now()
 	until := before + time.Until(h.lock.TrustedUntil())
 	switch {
@@ -222,10 +223,11 @@ func (h *held) believes(kind Kind) bool {
 	return err == nil
 }
 
-// work writes under the fence until its time is over, or it learns of the loss.
+// work writes under the fence until the worker's time is over, or until the worker learns
+// of the loss.
 func (h *held) work(ctx context.Context) {
 	enough := now() + h.upTo(300*time.Millisecond)
-	if h.rand.IntN(4) == 0 { // some go on for several renewals
+	if h.rand.IntN(4) == 0 { // some grants last for several renewals
 		enough += h.Lease
 	}
 	if h.Hold != 0 {
@@ -244,7 +246,7 @@ func (h *held) work(ctx context.Context) {
 	}
 }
 
-// letGo stops believing, and then releases.
+// letGo stops believing, and then releases the lock.
 func (h *held) letGo() {
 	if !h.believes(Over) {
 		return
@@ -258,7 +260,7 @@ func (h *held) letGo() {
 	h.journal.write(Event{Kind: Released, Key: h.key, Grant: h.number})
 }
 
-// send writes down that a write is sent, does it, and writes down the answer.
+// send records that a write is about to be sent, sends it, and records the answer.
 func (h *held) send(plain bool, token int64, do func(id string) error) {
 	h.writes++
 	id := fmt.Sprintf("%s/%d", h.Who, h.writes)
@@ -274,11 +276,12 @@ func (h *held) send(plain bool, token int64, do func(id string) error) {
 	h.unsure = e.Kind == Unknown && !plain
 }
 
-// hasRead is the journal's note of an unfenced worker before it writes.
+// hasRead is the text that an unfenced worker records before it writes.
 const hasRead = "has read, and is about to write"
 
-// answer classifies the error of a write. A commit whose outcome is not unknown has
-// promised that nothing was written; for other requests only a rejected condition says so.
+// answer classifies the error of a write. An error of a commit promises that nothing was
+// written, unless the outcome is unknown. For other requests, only a rejected condition
+// proves that.
 func answer(err error, promised bool) Kind {
 	switch {
 	case err == nil:
@@ -290,8 +293,8 @@ func answer(err error, promised bool) Kind {
 	}
 }
 
-// count reads the counter under the lock, and commits the next number with a
-// receipt. Nothing but the lock keeps two from counting the same.
+// count reads the counter under the lock, and commits the next number with a receipt. Only
+// the lock keeps two workers from writing the same number.
 func (h *held) count() {
 	h.send(false, h.lock.Token(), func(id string) error {
 		ctx, cancel := context.WithTimeout(context.Background(), h.Lease)

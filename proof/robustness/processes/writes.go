@@ -12,12 +12,12 @@ import (
 
 // write is a fenced write, and the result that its worker received.
 type write struct {
-	Event                  // Sent
-	answer   Kind          // Landed, Refused, Unknown; empty if the worker died before
-	answered time.Duration // when
+	Event                  // event Sent of the write
+	answer   Kind          // Landed, Refused or Unknown; empty if the worker died before the answer
+	answered time.Duration // when the answer came
 }
 
-// writesOf gathers the commits, or the writes that compare tokens.
+// writesOf returns the commits or, if plain is true, the writes that compare tokens.
 func writesOf(events []Event, plain bool) (writes map[string]*write, found []Violation) {
 	writes = map[string]*write{}
 	for _, e := range events {
@@ -42,13 +42,13 @@ func writesOf(events []Event, plain bool) (writes map[string]*write, found []Vio
 	return writes, found
 }
 
-// verifyCommits checks the counter that each commit reads and writes anew, and the
-// receipt that lands with it: every commit that landed has counted one on from the
-// one before, under a token that is not below its.
+// verifyCommits checks the counter that each commit reads and writes anew, and the receipt
+// that lands with it. Each applied commit counts one more than the commit before, under a
+// token that is not below the token before.
 func verifyCommits(events []Event) []Violation {
 	writes, found := writesOf(events, false)
-	receipts := map[string]Event{}           // by write
-	counted := map[string]map[int64]string{} // key, count: the write that counted so far
+	receipts := map[string]Event{}           // receipts by write
+	counted := map[string]map[int64]string{} // write that counted so far, by key and count
 	counts := map[string]Event{}
 	for _, e := range events {
 		switch e.Kind {
@@ -107,9 +107,9 @@ func verifyCommits(events []Event) []Violation {
 // tally counts the writes of one worker to one key.
 type tally struct{ acknowledged, unanswered int64 }
 
-// verifyTokenWrites checks the counter of writes whose token is not below the greatest that
-// it has seen: every acknowledged write is counted once, one without an answer once or
-// never.
+// verifyTokenWrites checks the counter that accepts a write only if its token is not below
+// the greatest seen. Every acknowledged write is counted once. A write without an answer is
+// counted once or never.
 func verifyTokenWrites(events []Event) []Violation {
 	writes, found := writesOf(events, true)
 	type share struct{ key, who string }
@@ -168,7 +168,7 @@ func verifyTokenWrites(events []Event) []Violation {
 func staleTokens(landed []*write) (found []Violation) {
 	bySent := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.At, b.At) })
 	byAnswer := slices.SortedFunc(slices.Values(landed), func(a, b *write) int { return cmp.Compare(a.answered, b.answered) })
-	greatest := map[string]*write{} // answered so far
+	greatest := map[string]*write{} // answered write with the greatest token so far, by key
 	next := 0
 	for _, w := range bySent {
 		for ; next < len(byAnswer) && byAnswer[next].answered < w.At; next++ {

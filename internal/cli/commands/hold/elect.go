@@ -29,7 +29,7 @@ import (
 type electFlags struct {
 	runFlags
 	watch bool
-	asks  bool   // ask the leader to step down
+	asks  bool   // asks the leader to step down
 	http  string // address for probes; empty if not given
 }
 
@@ -118,7 +118,7 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	f.Keys = []string{key}
 	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
-		answer() // signals are caught by now: a client that gets an answer may send one
+		answer() // signals are already caught: a client that gets an answer may send one
 		for {
 			h, err := seeker.Acquire(cmd.Context())
 			if err != nil {
@@ -209,7 +209,7 @@ func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end
 		now := c.Now()
 		lasts := now.Sub(began)
 		line := fmt.Sprintf("waiting for %s, who leads %s, to step down: asked %s ago", wording.Owner(r.Owner), wording.Key(r.Key), wording.Age(lasts))
-		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead leader is known to be dead by now
+		if !advised && lasts > durations.Sum(r.Lease, time.Second) { // a dead leader is recognized as dead within this time
 			advised = true
 			e := say.NewEvent(string(leasehold.EventWaiting), now).Of(r.Key, 0)
 			e.Holder, e.LastsMs = &say.Record{Table: t.Table, Region: t.Region(), Record: r}, say.Millis(lasts)

@@ -132,7 +132,7 @@ type wantedFlags struct {
 	every arguments.Duration // --every: the length of its periods
 	data  arguments.Data
 
-	records  store.Records   // what the records of the table look like
+	records  store.Records   // properties of the table's records
 	orphaned <-chan struct{} // closed when the parent has ended, with --die-with-parent; nil otherwise
 }
 
@@ -252,7 +252,7 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 	}
 	defer s.Close()
 	f.Waited = time.Since(began)
-	if f.Data, err = f.data.Option(c.Stdin); err != nil { // read while a signal can still end the wait for it
+	if f.Data, err = f.data.Option(c.Stdin); err != nil { // data is read here, where a signal can still end the wait for it
 		return err
 	}
 	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows the data

@@ -21,7 +21,7 @@ import (
 
 type getFlags struct {
 	data, held bool
-	done       string // label
+	done       string // label of the work
 	check      arguments.Duration
 	sortKey    string
 }
@@ -112,7 +112,7 @@ func (c *Commands) getRecord(ctx context.Context, t *store.Table, key leasehold.
 	return c.Stdout.Record(shown, c.JSON, c.Now())
 }
 
-// answer reports by the exit code whether key has a record for which is returns true.
+// answer reports by the exit code whether key has a record that satisfies is.
 func answer(ctx context.Context, t *store.Table, key leasehold.Key, is func(leasehold.Record) (bool, error)) error {
 	r, err := holders.Get(ctx, t.Locks, key)
 	switch {
@@ -148,7 +148,7 @@ func (c *Commands) getHeld(ctx context.Context, t *store.Table, key leasehold.Ke
 		if r.Released || !f.check.Given {
 			return !r.Released, nil
 		}
-		what := "" // empty, as it prints nothing except a line that counts down
+		what := "" // empty: the command prints nothing except a line that counts down
 		if c.Say.Rewrites() {
 			what = "the holder"
 		}

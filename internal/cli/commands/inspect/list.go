@@ -75,7 +75,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 	}
 	o := t.Observer(f.check.Duration)
 	if f.check.Given {
-		answered, reads := t.Used() // so far only the listing
+		answered, reads := t.Used() // requests so far, only for the listing
 		o.Reader.MayList(f.Scope, answered, reads)
 	}
 	if err := o.Reader.UnderSessions(ctx, records); err != nil {
@@ -88,7 +88,7 @@ func (c *Commands) list(ctx context.Context, t *store.Table, f listFlags) error 
 			return to.Write(say.Observed(t.Table, t.Region(), found), c.Now())
 		})
 		switch {
-		case errors.As(err, new(*leasehold.RecordError)): // it was reported already
+		case errors.As(err, new(*leasehold.RecordError)): // the error was reported already
 			bad = append(bad, err)
 		case err != nil:
 			return err

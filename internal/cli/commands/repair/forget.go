@@ -129,7 +129,7 @@ func removeExactly(ctx context.Context, t *store.Table, key leasehold.Key, item 
 	var refused *types.ConditionalCheckFailedException
 	switch {
 	case errors.As(err, &refused) && len(refused.Item) == 0 && sent > 1:
-		return nil // by an earlier request, whose reply was lost
+		return nil // an earlier request, whose reply was lost, removed the item
 	case errors.As(err, &refused) && len(refused.Item) == 0:
 		return t.NotFound(key)
 	case errors.As(err, &refused):

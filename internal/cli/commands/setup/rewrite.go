@@ -65,10 +65,10 @@ rewriting.`,
 // toRewrite is a record that the layout's library cannot read.
 type toRewrite struct {
 	key    leasehold.Key
-	what   string // the reason
+	what   string // why the library cannot read the record
 	result string
-	owner  string // its holder
-	bad    error  // why it is not a lock record; nil if it is one
+	owner  string // the holder of the lock
+	bad    error  // why the item is not a lock record; nil if it is one
 }
 
 // These are the results for a record, as printed.

@@ -72,7 +72,7 @@ func (c *Commands) newTableCreate() *cobra.Command {
 	}
 }
 
-// sayCreated reports that the table was created or that it existed.
+// sayCreated reports that the table was created or that it already existed.
 func (c *Commands) sayCreated(s *store.Store, fresh bool) error {
 	if c.JSON {
 		return json.NewEncoder(c.Stdout).Encode(struct {

@@ -20,7 +20,7 @@ in the process, dynoxide over loopback; both keep their tables in memory, and
 both ran on this machine, one after the other.
 `
 
-// line is a benchmark's result: server, workers, nanoseconds an operation.
+// line is a benchmark's result: server, workers, nanoseconds per operation.
 var line = regexp.MustCompile(`^Benchmark\w+/(memory|dynoxide)/(\d+)\S*\s+\d+\s+([\d.]+) ns/op`)
 
 func main() {
@@ -31,7 +31,7 @@ func main() {
 }
 
 func compare(in io.Reader, out io.Writer) error {
-	runs := map[string]map[int][]float64{"memory": {}, "dynoxide": {}} // by server and workers
+	runs := map[string]map[int][]float64{"memory": {}, "dynoxide": {}} // nanoseconds per operation, by server and number of workers
 	lines := bufio.NewScanner(in)
 	for lines.Scan() {
 		fmt.Fprintln(out, lines.Text())
@@ -81,7 +81,8 @@ func report(out io.Writer, runs map[string]map[int][]float64) error {
 	return err
 }
 
-// median of an odd number of values; the upper of the middle two otherwise.
+// median returns the median of an odd number of values. For an even number it returns the
+// upper of the middle two.
 func median(values []float64) float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	return sorted[len(sorted)/2]

@@ -30,7 +30,7 @@ func main() {
 	stop()
 	var exit *exec.ExitError
 	switch {
-	case errors.As(err, &exit): // the command has said why
+	case errors.As(err, &exit): // the command has already reported its error
 		os.Exit(exit.ExitCode())
 	case err != nil:
 		fmt.Fprintln(os.Stderr, err)
@@ -82,7 +82,7 @@ func with(ctx context.Context, name string, fn func(*engines.Server) error) erro
 	return errors.Join(fn(s), s.Stop())
 }
 
-// variable is the environment variable that has the endpoint of an engine.
+// variable returns the name of the environment variable that has the endpoint of an engine.
 func variable(name string) string {
 	return "LEASEHOLD_" + strings.ToUpper(strings.ReplaceAll(name, " ", "_")) + "_ENDPOINT"
 }

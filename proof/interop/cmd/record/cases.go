@@ -34,7 +34,7 @@ var (
 	yes       = true
 )
 
-// with is a request with some fields changed.
+// with returns the request r with some fields changed.
 func with(r peers.Request, change func(r *peers.Request)) peers.Request {
 	change(&r)
 	return r

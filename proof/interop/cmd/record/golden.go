@@ -18,7 +18,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// golden is the content of a file: the requests to a peer, and the item that it left.
+// golden is the content of a file: the requests to a peer, and the items that the peer
+// left.
 type golden struct {
 	Peer     string `json:"peer"`
 	Version  string `json:"version"`
@@ -42,9 +43,9 @@ type kase struct {
 	settings peers.Settings
 	state    string
 
-	ours      []peers.Request // done first, by leasehold with the native layout
-	steps     []peers.Request // each on the lock acquired last
-	heartbeat bool            // wait until the background has renewed
+	ours      []peers.Request // requests made first, to leasehold with the native layout
+	steps     []peers.Request // requests to the peer, each for the lock acquired last
+	heartbeat bool            // whether to wait until the peer has renewed in the background
 }
 
 // record runs the case on a table of its own.
@@ -81,7 +82,7 @@ func (c kase) record(ctx context.Context, server *engines.Server) (golden, error
 		if err != nil {
 			return golden{}, err
 		}
-		var sorted any // by name, which the SDK's spelling is not
+		var sorted any // sorted by name, unlike the SDK's output
 		if err := json.Unmarshal(b, &sorted); err != nil {
 			return golden{}, err
 		}
@@ -90,7 +91,7 @@ func (c kase) record(ctx context.Context, server *engines.Server) (golden, error
 	return g, nil
 }
 
-// play has a process of a peer do the steps, and kills it.
+// play starts a process of a peer, sends it the steps, and kills it.
 func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Settings, steps []peers.Request, heartbeat bool) (err error) {
 	if len(steps) == 0 {
 		return nil
@@ -119,7 +120,7 @@ func play(ctx context.Context, server *engines.Server, p peers.Peer, s peers.Set
 	return nil
 }
 
-// awaitHeartbeat returns when the only item has changed.
+// awaitHeartbeat waits until the only item has changed.
 func awaitHeartbeat(ctx context.Context, server *engines.Server, table string) error {
 	again := time.NewTicker(50 * time.Millisecond)
 	defer again.Stop()

@@ -53,7 +53,7 @@ func do(ctx context.Context, into string) (err error) {
 	return nil
 }
 
-// write writes it for people to read.
+// write writes g to a file as indented JSON, for people to read.
 func (g golden) write(dir, name string) error {
 	b, err := json.MarshalIndent(g, "", "  ")
 	if err != nil {

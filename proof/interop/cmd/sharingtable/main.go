@@ -1,8 +1,7 @@
 //go:build linux
 
-// Command sharingtable reads what go test -json ./sharing prints and shows it as
-// a table of peers, servers and scenarios. It exits 1 if anything failed, or
-// nothing ran.
+// Command sharingtable reads the output of go test -json ./sharing and shows it as a table
+// of peers, servers and scenarios. It exits 1 if anything failed, or nothing ran.
 package main
 
 import (
@@ -34,7 +33,7 @@ type event struct {
 }
 
 func show(in io.Reader, out io.Writer) error {
-	printed := map[string]string{} // by test
+	printed := map[string]string{} // output of each test
 	var ended []event
 	failed := false
 	for lines := json.NewDecoder(in); ; {
@@ -58,7 +57,8 @@ func show(in io.Reader, out io.Writer) error {
 	fmt.Fprintln(table, "PEER\tVERSION\tSERVER\tSCENARIO\tRESULT\tTOOK\tWHY")
 	rows := 0
 	for _, e := range ended {
-		// Test/server/peer, and the direction where a scenario has two.
+		// The name has the form Test/server/peer. If a scenario has two directions, the
+		// direction follows.
 		parts := strings.Split(e.Test, "/")
 		if len(parts) < 3 || hasParts(ended, e.Test) {
 			continue
@@ -102,7 +102,7 @@ func reason(printed string) string {
 	return ""
 }
 
-// hasParts reports whether a test is divided into others.
+// hasParts reports whether a test has subtests.
 func hasParts(ended []event, test string) bool {
 	return slices.ContainsFunc(ended, func(e event) bool { return strings.HasPrefix(e.Test, test+"/") })
 }
@@ -116,5 +116,5 @@ func version(peer string) string {
 	return "?"
 }
 
-// words undoes what go test does to the spaces in names.
+// words restores the spaces in a test's name. go test replaces them with underscores.
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

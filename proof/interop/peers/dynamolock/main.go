@@ -27,7 +27,7 @@ type request struct {
 	ID int64  `json:"id"`
 	Do string `json:"do"`
 
-	// Of open.
+	// Fields of the request open.
 	Table        string `json:"table"`
 	PartitionKey string `json:"partitionKey"`
 	Owner        string `json:"owner"`
@@ -72,16 +72,16 @@ func main() {
 	for lines := bufio.NewReader(os.Stdin); ; {
 		line, err := lines.ReadBytes('\n')
 		if err != nil {
-			return // locks that are held stay held, as when a process just ends
+			return // held locks stay held, as when a process ends without releasing them
 		}
 		var r request
-		_ = json.Unmarshal(line, &r) // the id, for the reply to a request with unknown fields
+		_ = json.Unmarshal(line, &r) // decodes the ID, which the reply needs even if the request has unknown fields
 		strict := json.NewDecoder(bytes.NewReader(line))
 		strict.DisallowUnknownFields()
 		switch err := strict.Decode(&r); {
 		case err != nil:
 			d.answer(reply{ID: r.ID}, fmt.Errorf("%w: %w", errUnsupported, err))
-		case r.Do == "open": // the rest needs it
+		case r.Do == "open": // not concurrently, because all other requests need the client
 			d.answer(reply{ID: r.ID}, d.open(r))
 		default:
 			go func() {
@@ -93,14 +93,14 @@ func main() {
 	}
 }
 
-// client is a client of the library, and how it was set.
+// client is a client of the library with its settings.
 type client struct {
 	*dynamolock.Client
 	lease, poll time.Duration
 }
 
 type driver struct {
-	mu      sync.Mutex // guards what follows and stdout
+	mu      sync.Mutex // guards the following fields and stdout
 	first   *client
 	clients map[int64]*client
 	locks   map[int64]*dynamolock.Lock
@@ -242,7 +242,7 @@ func (c *client) record(key string, lock *dynamolock.Lock) (*record, error) {
 	return r, nil
 }
 
-// The major versions of dynamolock spell the three calls in different ways.
+// The major versions of dynamolock have different names for these three calls.
 
 func acquire(ctx context.Context, c any, key string, opts []dynamolock.AcquireLockOption) (*dynamolock.Lock, error) {
 	switch c := c.(type) {

@@ -1,5 +1,6 @@
-// Package dynamolock has the names of cirello.io/dynamolock that its driver uses, and locks by
-// one conditional write. Tests build the driver with it where the library is not to be had.
+// Package dynamolock has the names of cirello.io/dynamolock that our driver uses, and locks
+// by one conditional write. Tests build the driver with it where the library is not
+// available.
 package dynamolock
 
 import (

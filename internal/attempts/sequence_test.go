@@ -254,7 +254,7 @@ func TestSequenceEndsWhenConditionIsFull(t *testing.T) {
 	})
 }
 
-func TestSequenceEndsWithItsLimit(t *testing.T) {
+func TestSequenceStopsAtItsLimit(t *testing.T) {
 	for _, tc := range []struct {
 		fate fate
 		want Outcome

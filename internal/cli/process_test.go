@@ -659,7 +659,7 @@ func TestSectionsOfSixteenProcessesNeverOverlapOnAnyTable(t *testing.T) {
 
 // A line break in a key would make the lines of LEASEHOLD_KEYS differ from the lines of
 // LEASEHOLD_TOKENS.
-func TestKeyWithLineBreakIsRefusedAmongSeveralOnAnyTable(t *testing.T) {
+func TestKeyWithLineBreakInListOfKeysIsRefusedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-k", "a", "-k", "b\nc", "--", "true")

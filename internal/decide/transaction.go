@@ -8,7 +8,7 @@ import (
 // Transaction is a classified answer to a TransactWriteItems request.
 type Transaction struct {
 	Effect  Effect
-	Cause   Cause    // the worst of the reasons, or the cause of the whole request
+	Cause   Cause    // the gravest cause among the items, or the cause of the whole request's failure
 	Reasons []Reason // reasons of all items, in the order sent; nil if the answer has none
 }
 

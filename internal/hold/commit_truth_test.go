@@ -110,7 +110,7 @@ func TestCommitUnknownIsNotLostWithItsContext(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseNotWrittenIsDefinite(t *testing.T) {
+func TestUnwrittenCommitAndReleaseReturnsDefiniteError(t *testing.T) {
 	refused := func(*lab.Request) (*http.Response, error) { return lab.Refusal(400, "AccessDeniedException"), nil }
 	for name, tc := range map[string]struct {
 		fault lab.Fault

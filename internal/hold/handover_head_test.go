@@ -71,7 +71,7 @@ func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 
 // There is always a goroutine waiting. The reply to each hand-over shows who has joined the
 // queue in the meantime.
-func TestReleaseHandsToOtherProcessBeforeGoroutines(t *testing.T) {
+func TestReleasePrefersOtherProcessesToOwnGoroutines(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

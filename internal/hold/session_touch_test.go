@@ -87,7 +87,7 @@ func TestLateRecordRenewalIsSentAndNoticesBreak(t *testing.T) {
 	})
 }
 
-func TestLockIsTakenOverWithItsSessionHoweverFreshItsRecordIs(t *testing.T) {
+func TestLockOfDeadSessionIsTakenOverDespiteFreshRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")

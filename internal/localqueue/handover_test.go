@@ -37,7 +37,7 @@ func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queu
 	return l, held, ws
 }
 
-func TestOtherProcessesGoFirstAfterMostHandOvers(t *testing.T) {
+func TestOtherProcessesGoFirstAfterMaximumOfHandOvers(t *testing.T) {
 	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)

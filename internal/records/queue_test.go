@@ -28,7 +28,7 @@ func lining(t *testing.T) (*bench, protocol.Native) {
 
 func (b *bench) line() []protocol.Waiter { return b.record().Waiters }
 
-func TestQueueIsReadAsItWasJoined(t *testing.T) {
+func TestQueueIsReadInOrderOfJoins(t *testing.T) {
 	b, p := lining(t)
 	_, _ = b.hold()
 	var want []protocol.Waiter

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// permits are the keys of a semaphore. Processes count different numbers of them.
+// permits are the keys of a semaphore. Processes are configured with different numbers of permits.
 var permits = []leasehold.Key{{Partition: "s/0"}, {Partition: "s/1"}, {Partition: "s/2"}}
 
 func TestSimulationOfSemaphores(t *testing.T) {
@@ -24,7 +24,7 @@ func simulateSemaphores(t *testing.T, seed uint64, watched world) {
 	simulateSemaphore(t, seed, watched, acquirePermit)
 }
 
-// permitManners are how a process acquires one of several permits.
+// permitManners is a function with which a process acquires one of several permits.
 type permitManners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error)
 
 func acquirePermit(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {

@@ -92,7 +92,7 @@ func (l Lock) session() string {
 	return l.Holder.Record.Session
 }
 
-// seeNone enters that a read has found no item.
+// seeNone records that a read has found no item.
 func (b *board) seeNone(key protocol.Key, look liveness.Reading) {
 	e := b.entries[key]
 	if e == nil || e.lock.Gone || look.Answered.Before(e.lock.Look.Asked) {

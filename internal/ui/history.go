@@ -8,7 +8,7 @@ import (
 const (
 	mostSpans  = 200
 	mostEvents = 500
-	mostBeats  = 120 // renewals of one grant, by time
+	mostBeats  = 120 // most renewals that are kept of one grant
 )
 
 // Span is one grant of a key, from its first sight to its end.

@@ -38,7 +38,7 @@ type Listing struct {
 type cell struct {
 	column, text string
 	shown        bool
-	long         bool // a name or another user's text: a terminal may show only part of it
+	long         bool // the value is a name, or text that another user wrote; a terminal may show only its beginning and end
 }
 
 // cells returns the cells of a record. On a terminal, times are shown as ages.

@@ -304,8 +304,7 @@ func formerText(f *leasehold.End, at func(time.Time) string) string {
 	return strings.Join(append(parts, f.How), ", ")
 }
 
-// brokenText describes the break of a grant with the grant's token; empty if none was
-// broken.
+// brokenText describes how a grant was broken, and names its token. It returns "" if no grant was broken.
 func brokenText(b *leasehold.End, at func(time.Time) string) string {
 	switch {
 	case b == nil:

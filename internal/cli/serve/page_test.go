@@ -49,7 +49,7 @@ func TestPageIsNotServedIfAnotherUserHasOneAddress(t *testing.T) {
 	}
 }
 
-func TestPageAtAnyAddressHasAddressAsHost(t *testing.T) {
+func TestPageOnAllAddressesAcceptsAddressInURL(t *testing.T) {
 	at, err := ForPage(t.Context(), "0.0.0.0:0", true)
 	if err != nil {
 		t.Fatal(err)

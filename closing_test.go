@@ -98,8 +98,8 @@ func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
 	}
 }
 
-// A lock ends its lease first, and then the contexts of its handles. On a busy machine
-// another goroutine may read between the two for a long time.
+// Ending a lock ends its lease first, and then the contexts of its handles. On a busy
+// machine much time may pass between the two, and another goroutine may read the lock then.
 func TestReadWhileLockIsEndingReportsItsEnd(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },

@@ -59,8 +59,8 @@ type Config struct {
 	// MaxIdleConnsPerHost of the SDK's HTTP client (default 10) to 128.
 	RenewEvery time.Duration
 
-	// Margin is how much earlier than its lease expires a holder stops trusting it: how far
-	// two clocks may drift apart within a lease, and how long work needs to stop. Default
+	// Margin is how long before its lease expires a holder stops trusting it. It covers the
+	// drift of two clocks within a lease, and the time that work needs to stop. Default
 	// Lease/10 (2 s).
 	Margin time.Duration
 

@@ -34,7 +34,7 @@ var (
 	ErrUnknownOutcome = attempts.ErrUnknownOutcome                          // a write may have been applied, or may still be
 	ErrDeadlock       = errors.New("leasehold: this context holds the key") // waiting could never end; see Reentrant
 	ErrTableNotFound  = errors.New("leasehold: no such table")              // wraps DynamoDB's ResourceNotFoundException
-	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break, if the holder has a shared lease: the grant is broken
+	ErrHolderUntold   = breaking.ErrHolderUntold                            // from Break: the grant is broken; the session is not notified
 )
 
 // HeldError is returned if another client holds the key. It matches ErrHeld.

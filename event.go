@@ -17,7 +17,7 @@ const (
 	EventDone       EventKind = "done"        // a call with Once or Every ended without a grant: its work is done; Err: the *DoneError; Took: since the call
 	EventThrottled  EventKind = "throttled"   // a request was throttled, and is retried
 	EventWaitError  EventKind = "wait_error"  // the requests of a wait fail, and are retried; the first time, then once a minute
-	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, but not a try that met a holder; Took: since the call
+	EventGaveUp     EventKind = "gave_up"     // a call ended without a grant, except a try that met a holder; Took: since the call
 	EventRegion     EventKind = "region"      // package regions: requests go to Region now; Err: why the Region before was left; nil back home
 )
 

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// maxItemBytes is DynamoDB's limit of one item (Service quotas, "Item size").
+// maxItemBytes is DynamoDB's limit on the size of an item (Service quotas, "Item size").
 const maxItemBytes = 400 << 10
 
 // newRequest returns a checked call of Acquire, or the error of an invalid one.
@@ -177,8 +177,8 @@ func (c *Client) checkChanges(op string, key Key, ch protocol.Changes) error {
 }
 
 // recordOverhead returns the size in bytes of a record of this client without key, data and
-// attributes. It counts names, ids and numbers, rounded up, a mark of done work and, in the
-// native layout, a full queue.
+// attributes. It counts names, ids and numbers, all rounded up. It also counts a mark of
+// done work and, in the native layout, a full queue.
 func recordOverhead(owner string, proto protocol.Protocol) int {
 	const mark = 80 + protocol.LongestLabel
 	size := 320 + mark + 2*len(owner)

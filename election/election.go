@@ -53,7 +53,7 @@ type Election struct {
 	locks *leasehold.Client
 	in    bridge.Client
 	key   string
-	place chan struct{} // holds one token: the running function of Lead
+	place chan struct{} // holds one token while a function of Lead runs
 	asked atomic.Bool   // a step-down was requested since the last campaign
 	led   atomic.Bool   // a campaign has been won
 }
@@ -74,13 +74,13 @@ func New(locks *leasehold.Client, key string) (*Election, error) {
 }
 
 // Campaign waits until this process leads. value is shown to observers, such as an address.
-// It is stored as the record's data and overrides data in opts. If the layout has no data and
-// value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
+// It is stored as the record's data and overrides data in opts. If the layout has no data
+// and value is not empty, the error matches errors.ErrUnsupported, and no request is sent.
 //
-// ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign returns
-// the errors of Acquire. With leasehold.NoWait it does not wait for a live leader, but
-// replaces a dead one: for a process that need not lead. After a step-down that OnStepDown
-// reported, it first waits until every other candidate has read the record.
+// ctx limits the wait rather than the term, as in leasehold.Client.Acquire. Campaign
+// returns the errors of Acquire. With leasehold.NoWait it does not wait for a live leader,
+// but replaces a dead one. This suits a process that need not lead. After a step-down that
+// OnStepDown reported, it first waits until every other candidate has read the record.
 func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold.AcquireOption) (*leasehold.Lock, error) {
 	if e.asked.Swap(false) {
 		e.letOthers(ctx)
@@ -104,7 +104,7 @@ func (e *Election) Campaign(ctx context.Context, value string, opts ...leasehold
 // Leader is the leader as stored.
 type Leader struct {
 	Owner string // empty in layouts without owners
-	Value string // for up to a second, the value of the previous leader if that leader handed the key over
+	Value string // after a hand-over, the previous leader's value for up to a second
 	Token int64  // zero if there is no leader, or for a peer whose grants have no token
 }
 

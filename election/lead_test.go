@@ -20,7 +20,7 @@ func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		done := errors.New("done")
-		for _, want := range []error{nil, done, leasehold.ErrLost} { // ErrLost as the error of another lock
+		for _, want := range []error{nil, done, leasehold.ErrLost} { // the last error is the ErrLost of another lock
 			var term *leasehold.Lock
 			calls := 0
 			err := e.Lead(t.Context(), "", func(_ context.Context, l *leasehold.Lock) error {
@@ -258,7 +258,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 				t.Error(err)
 			}
 		}
-		if begun.Load() != 3 { // the first client's, the other's, and the first one's again
+		if begun.Load() != 3 { // a function of the first client has begun, one of the other, and another one of the first
 			t.Errorf("%d functions begun", begun.Load())
 		}
 	})
@@ -307,8 +307,8 @@ func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 	})
 }
 
-// The record that an outage left contains the leader's own grant, which no candidate treats
-// as held.
+// After an outage the record contains a grant of the leader itself, although nobody holds
+// the key by this grant.
 func TestLeadAfterOutageDoesNotWaitForItself(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
@@ -319,7 +319,7 @@ func TestLeadAfterOutageDoesNotWaitForItself(t *testing.T) {
 				terms := 0
 				err := e.Lead(ctx, "", func(ctx context.Context, _ *leasehold.Lock) error {
 					if terms++; terms == 2 {
-						if took := time.Since(back); took > 6*time.Second { // a request that hangs, and the pause after that request
+						if took := time.Since(back); took > 6*time.Second { // time for a request that hangs, and for the pause after that request
 							t.Errorf("elected again %v after the outage", took)
 						}
 						cancel()

@@ -156,7 +156,7 @@ func TestObserveEndsWithLastingError(t *testing.T) {
 	})
 }
 
-// An observer may leave the loop. No goroutine or request remains.
+// After an observer has left the loop, no goroutine or request remains.
 func TestObserveEndsWhenItsLoopBreaks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())

@@ -33,7 +33,8 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 				if len(news) != 1 || news[0].Leader != nobody {
 					t.Fatalf("yielded %v, want nobody", news)
 				}
-				// The last version was seen up to a renewal and a poll earlier.
+				// The observer saw the last version up to one renewal and one poll before
+				// the leader died.
 				if after := news[0].at.Sub(died); after < 3*time.Second-polls || after > 4*time.Second+polls {
 					t.Errorf("found dead after %v", after)
 				}
@@ -79,7 +80,7 @@ func TestLeaderWithExpiryIsDeadByWallClock(t *testing.T) {
 		lab.Elapse(time.Minute)
 		o.shows()
 		wire.SetFault(lab.Cut)
-		lab.Elapse(5 * time.Second) // messages in flight have arrived
+		lab.Elapse(5 * time.Second) // messages in flight arrive during this time
 		r, err := c.Get(t.Context(), seat)
 		if err != nil {
 			t.Fatal(err)
@@ -89,8 +90,8 @@ func TestLeaderWithExpiryIsDeadByWallClock(t *testing.T) {
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
-		// This is the largest difference of the clocks plus the second to which records
-		// round.
+		// The 3 s are the largest difference of the clocks (2 s), plus the second to which
+		// records round.
 		if late := news[0].at.Sub(r.ExpiresAt); late < 3*time.Second || late > 3*time.Second+polls {
 			t.Errorf("found dead %v after its expiry", late)
 		}

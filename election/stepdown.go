@@ -70,8 +70,8 @@ func (e *Election) StepDown(ctx context.Context) error {
 	}
 }
 
-// ask sends the request until it is answered. A failed condition means that the record
-// contains another grant, as far as one request can show.
+// ask sends the request until it is answered. A failed condition is an answer: as far as
+// one request can show, the record contains another grant.
 func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	w := env.Native.Ask(protocol.Hold{Key: r.Key, Owner: r.Owner, Grants: []string{r.Grant}, Token: r.Token}, env.Owner, env.Wall())
 	silent := false
@@ -89,11 +89,11 @@ func ask(ctx context.Context, env *core.Env, r leasehold.Record) error {
 	return err
 }
 
-// awaitEnd waits until the record no longer contains the grant of r. It returns the leader's
-// new grant if the leader has replaced the grant: it does so if its grant had no answer, or
-// was handed over while it has a value to store. Such a leader has not read the request. A
-// leader that has renewed its grant does not replace it: a new grant then means that it has
-// resigned and was elected again.
+// awaitEnd waits until the record no longer contains the grant of r. If the leader has
+// replaced that grant by a new one, awaitEnd returns the new grant. A leader replaces a
+// grant that had no answer, or that was handed over while the leader has a value to store.
+// Such a leader has not read the request. A leader that has renewed its grant does not
+// replace it: a new grant then means that the leader has resigned and was elected again.
 func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *leasehold.Record, _ error) {
 	renewed := wasRenewed(r)
 	for seen, err := range e.locks.Watch(ctx, e.key) {
@@ -113,7 +113,8 @@ func (e *Election) awaitEnd(ctx context.Context, r leasehold.Record) (replaced *
 }
 
 // wasRenewed reports whether a record was written again after its grant. A hand-over also
-// writes a version other than the grant's, but both times are the same by one clock.
+// writes a version that differs from the grant's. But the time of its grant equals the time
+// of its write, as both come from one clock.
 func wasRenewed(r leasehold.Record) bool {
 	return r.Version != r.Grant && r.WrittenAt.Sub(r.GrantedAt) > time.Second
 }

@@ -198,8 +198,8 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 		if len(why) > 0 || w.Item(seat)["stepDown"] != nil {
 			t.Errorf("the next leader was asked: %v", w.Item(seat)["stepDown"])
 		}
-		// This request to an earlier leader is still in the record, as after a grant by an
-		// older version.
+		// The record still contains this request to an earlier leader, as it would after a
+		// grant by an older version.
 		w.Update(seat, map[string]types.AttributeValue{"stepDown": &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{
 			"grantId": lab.Str(first.Record().Grant), "by": lab.Str("me"), "at": &types.AttributeValueMemberN{Value: "1"},
 		}}})
@@ -304,7 +304,7 @@ func hears(t *testing.T, why <-chan error) {
 	}
 }
 
-// A leader that was handed the key has a value to store: it replaces that grant.
+// A leader that was handed the key replaces that grant, as it has a value to store.
 func TestStepDownReachesLeaderAfterHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()

@@ -18,10 +18,10 @@ import (
 // typed is the command in the first lines of a program.
 var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 
-// endless are the programs that run until Ctrl-C, and the beginnings of the lines that show
-// that each of their processes handles it. An earlier Ctrl-C has no effect on a process
-// that a shell has put into the background: the shell has the process ignore the signal
-// until the process handles it.
+// endless maps each program that runs until Ctrl-C to the beginnings of lines. These lines
+// show that each of its processes handles Ctrl-C. An earlier Ctrl-C has no effect on a
+// process that a shell has put into the background. The shell has the process ignore the
+// signal until the process handles it.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
 func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {

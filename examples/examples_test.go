@@ -42,8 +42,8 @@ func TestMain(m *testing.M) {
 	}())
 }
 
-// tooLong bounds each process. unread bounds its descendants that keep its output open. So
-// a test fails if its process hangs.
+// tooLong limits the run time of each process. unread limits how long its descendants may
+// then keep its output open. So a test fails if its process hangs.
 const (
 	tooLong = 2 * time.Minute
 	unread  = 10 * time.Second

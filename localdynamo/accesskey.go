@@ -26,7 +26,8 @@ type accessKey struct{ id, secret string }
 
 const algorithm = "AWS4-HMAC-SHA256"
 
-// which ends the message of a refused request. It says which key the client must sign with.
+// which is the end of the message for a refused request. It names the key that the client
+// must sign with.
 const which = ": sign with the AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY of this server: from its environment, or else the pair that it has made"
 
 // signature is the content of a request's Authorization header.

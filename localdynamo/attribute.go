@@ -106,7 +106,7 @@ func (r *reader) scalar(name string) value {
 		number, err := parseNumber(s)
 		if err != nil {
 			r.refuse(err)
-			number = "0" // used because a set that contains the number still compares its elements
+			number = "0" // stands for the refused number, because a set that contains the number still compares its elements
 		}
 		return value{kind: kindN, text: number}
 	case "B":

@@ -28,8 +28,8 @@ func (u *underWay) add(n int) {
 	}
 }
 
-// slow is a body that consists of spaces and ends as JSON. Each part of it takes a tenth of
-// a second.
+// slow is a body of spaces that ends with an empty JSON object. Each part of the body takes
+// a tenth of a second.
 type slow struct {
 	*underWay
 	rest  string

@@ -49,17 +49,17 @@ func newError(kind, message string) *apiError {
 	return &apiError{status: http.StatusBadRequest, kind: kind, message: message}
 }
 
-// invalid is a ValidationException.
+// invalid returns a ValidationException with the given message.
 func invalid(message string) *apiError { return newError(typeValidation, message) }
 
 func invalidf(format string, args ...any) *apiError {
 	return invalid(fmt.Sprintf(format, args...))
 }
 
-// malformed is the error for a body that is JSON but has the wrong structure.
+// malformed returns the error for a body that is JSON but has the wrong structure.
 func malformed(message string) *apiError { return newError(typeSerialization, message) }
 
-// internalError is the error of a request that the engine could not carry out.
+// internalError returns the error for a request that the engine could not carry out.
 func internalError(message string) *apiError {
 	return &apiError{status: http.StatusInternalServerError, kind: typeInternal, message: message}
 }
@@ -69,7 +69,7 @@ var (
 	errNoRoom   = internalError("too many large requests are under way: try again") // every SDK retries this error
 )
 
-// conditionFailed is the error of a failed condition, with the old item if the
+// conditionFailed returns the error for a failed condition, with the old item if the
 // request asked for it.
 func conditionFailed(old item) *apiError {
 	e := newError(typeConditionFails, "The conditional request failed")

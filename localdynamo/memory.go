@@ -54,8 +54,8 @@ func (m *memory) Update(fn func(Tx) error) error {
 // Close does nothing: the garbage collector frees the memory.
 func (m *memory) Close() error { return nil }
 
-// memoryTx is a transaction on memory. It changes the pairs in place, and remembers
-// the old ones to undo it.
+// memoryTx is a transaction on memory. It changes the pairs in place, and remembers the old
+// pairs so that the transaction can be undone.
 type memoryTx struct {
 	pairs    *btree.BTreeG[pair]
 	readOnly bool

@@ -4,12 +4,12 @@ import (
 	"strings"
 )
 
-// missing is the error for a missing member.
+// missing returns the error for a missing member.
 func missing(member string) error {
 	return invalidf("1 validation error detected: Value null at '%s' failed to satisfy constraint: Member must not be null", member)
 }
 
-// notOneOf is the error for a value that is not in the member's enumeration.
+// notOneOf returns the error for a value that is not in the member's enumeration.
 func notOneOf(member, given, all string) error {
 	return invalidf("1 validation error detected: Value '%s' at '%s' failed to satisfy constraint: Member must satisfy enum value set: %s", given, member, all)
 }

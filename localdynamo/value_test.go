@@ -71,7 +71,7 @@ func TestItemIsStoredAndReadBack(t *testing.T) {
 		if back, err := readItem(stored); err != nil || !sameItem(it, back) {
 			t.Fatalf("%v was read back as %v, %v", it, back, err)
 		}
-		// A stored item that is cut at any point must be found damaged.
+		// A stored item that is cut off at any point must be recognised as damaged.
 		cut := rapid.IntRange(0, len(stored)-1).Draw(t, "cut")
 		if back, err := readItem(stored[:cut]); err == nil {
 			t.Fatalf("%d of %d bytes were read as %v", cut, len(stored), back)

@@ -120,7 +120,8 @@ func (t *table) load(tx Tx, key []byte, now time.Time) (item, error) {
 	return it, nil
 }
 
-// store replaces the item before by the item after. nil means that there is none.
+// store replaces the old item, before, with the new item, after. nil means that there is no
+// item.
 func (t *table) store(tx Tx, key []byte, before, after item) error {
 	if err := t.moveExpiry(tx, key, before, after); err != nil {
 		return err

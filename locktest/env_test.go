@@ -326,7 +326,7 @@ func TestEnvWorksOutsideBubble(t *testing.T) {
 }
 
 func TestLeaseDoesNotExpireByRealTimeInBubble(t *testing.T) {
-	long := time.After(1100 * time.Millisecond) // in real time: it was created outside the bubble
+	long := time.After(1100 * time.Millisecond) // a timer in real time, because it was created outside the bubble
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{Lease: time.Second}), "k")
 		<-long

@@ -63,7 +63,7 @@ const (
 	maxSteals    = 1000
 )
 
-// steal makes one attempt, by breaking the grant if byForce. ErrHeld, ErrChanged and
+// steal makes one attempt. If byForce is true, it breaks the grant. ErrHeld, ErrChanged and
 // ErrNotFound mean that another process was faster.
 func (p *process) steal(ctx context.Context, key string, byForce bool) (*leasehold.Lock, error) {
 	lock, err := p.client.TryAcquire(ctx, key, leasehold.NoWaitEvenIfDead())

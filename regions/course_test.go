@@ -16,7 +16,8 @@ var (
 	errServer = &smithy.GenericAPIError{Code: "InternalServerError", Fault: smithy.FaultServer}
 )
 
-// wrongClockError is how the SDK marks the error of a request that a wrong clock has signed.
+// wrongClockError marks an error as the SDK does for a request that was signed with a wrong
+// clock.
 type wrongClockError struct{ error }
 
 func (e wrongClockError) Unwrap() error        { return e.error }

@@ -25,7 +25,8 @@ type described struct {
 	err    error
 }
 
-// isStrong reports whether a table is strongly consistent across Regions. nil is not.
+// isStrong reports whether a table is strongly consistent across Regions. It returns false
+// for nil.
 func isStrong(t *types.TableDescription) bool {
 	return t != nil && t.MultiRegionConsistency == types.MultiRegionConsistencyStrong
 }

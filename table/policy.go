@@ -33,7 +33,7 @@ var actions = map[Access][]string{
 	Use: {
 		"dynamodb:BatchGetItem",       // AcquireAll, AcquireAny
 		"dynamodb:ConditionCheckItem", // Commit, Guard
-		"dynamodb:DeleteItem",         // releases that delete
+		"dynamodb:DeleteItem",         // releases that delete the record
 		"dynamodb:GetItem",
 		"dynamodb:UpdateItem",
 	},

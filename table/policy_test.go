@@ -193,7 +193,7 @@ func write() []types.TransactWriteItem {
 		Item: map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "1"}}}}}
 }
 
-// later releases a lock in a minute.
+// later releases a lock after one minute.
 func (a *account) later(l *leasehold.Lock) {
 	time.AfterFunc(time.Minute, func() {
 		if err := l.Release(context.Background()); err != nil {

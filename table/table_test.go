@@ -289,7 +289,7 @@ func TestCheckNamesLayoutOfTable(t *testing.T) {
 	}
 }
 
-// acting answers with text that acts on a terminal.
+// acting answers with text that contains control characters for a terminal.
 type acting struct {
 	*dynamodb.Client
 	err error

@@ -20,8 +20,8 @@ func keysOfSchema(want protocol.Schema) []keyAttribute {
 	return keys
 }
 
-// refused returns an error as a text. Neither Terraform nor CloudFormation accepts
-// it.
+// refused returns an error as a text. Neither Terraform nor CloudFormation accepts such a
+// text.
 func refused(err error) string {
 	return "error: " + strings.ReplaceAll(err.Error(), "\n", "; ") + "\n"
 }

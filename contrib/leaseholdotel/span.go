@@ -21,7 +21,7 @@ func (t *Telemetry) trace(ctx context.Context, e leasehold.Event) {
 		t.span(ctx, "leasehold.commit", e, e.Time.Add(-e.Took), e.Time)
 	case leasehold.EventLost, leasehold.EventReleased:
 		if e.Held == 0 {
-			return // an earlier event has ended it
+			return // an earlier event has ended the hold
 		}
 		end := e.Time.Add(-e.Took) // the lock is no longer held while it is being released
 		var more []attribute.KeyValue

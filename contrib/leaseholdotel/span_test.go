@@ -19,7 +19,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/eventtest"
 )
 
-// of returns the spans with that name, in the order of their ends.
+// of returns the spans with that name, in the order in which they ended.
 func of(spans tracetest.SpanStubs, name string) []tracetest.SpanStub {
 	return slices.DeleteFunc(slices.Clone(spans), func(s tracetest.SpanStub) bool { return s.Name != name })
 }

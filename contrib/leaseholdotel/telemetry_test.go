@@ -220,8 +220,8 @@ func TestPrometheusExporterUsesNamesOfLeaseholdprom(t *testing.T) {
 	})
 }
 
-// early is a Telemetry with the global providers, made before they are set. A process can
-// do that only once.
+// early creates a Telemetry with the global providers, and sets these providers afterwards.
+// A process can do this only once.
 var early = sync.OnceValues(func() (*rig, error) {
 	telemetry, err := leaseholdotel.New(nil, nil)
 	r := &rig{Telemetry: telemetry, reader: sdkmetric.NewManualReader(), spans: tracetest.NewInMemoryExporter()}

@@ -50,8 +50,8 @@ func newWatched(meter metric.Meter) (*watched, error) {
 	return &watched{meter: meter, held: held, waiting: waiting, remaining: remaining, region: region}, errors.Join(err1, err2, err3, err4)
 }
 
-// register registers the gauges' callback. Before the first client they have no value
-// rather than zero.
+// register registers the gauges' callback. Before the first client is added, the gauges
+// have no value rather than zero.
 func (w *watched) register() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -162,7 +162,7 @@ func (m *Metrics) seriesOf(k leasehold.Key) *series {
 			s.adders[adderKey{of, value}] = m.adder(of, labels, value)
 		}
 	}
-	m.groups.Store(group, s) // if another goroutine did the same, both have the same counters
+	m.groups.Store(group, s) // if another goroutine has stored series of this group meanwhile, both have the same counters
 	return s
 }
 

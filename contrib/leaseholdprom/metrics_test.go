@@ -29,7 +29,8 @@ type sample struct {
 	count uint64  // set only for a histogram
 }
 
-// samples gathers a registry: the series by name and label values, as in name{value,value}.
+// samples returns the series of a registry by name and label values, such as
+// name{value,value}.
 func samples(t *testing.T, reg prometheus.Gatherer) map[string]sample {
 	t.Helper()
 	families, err := reg.Gather()

@@ -58,7 +58,7 @@ func (w *call) takeInOrder() ([]Holding, error) {
 			return nil, err
 		}
 		w.waiters = w.parts[i : i+1]
-		of.want.Manual = false // also for a caller without renewal: the wait for the other keys may be long
+		of.want.Manual = false // renews the key even for a caller without renewal: the wait for the other keys may be long
 		h, err := w.take(of, w.parts[i:])
 		of.want.Manual = of.manual
 		if err != nil {

@@ -41,8 +41,8 @@ func TestAcquireAllLeavesHigherKeysToOthersWhileItWaits(t *testing.T) {
 					}
 					cancel()
 				}
-				// If another caller acquires a higher key meanwhile, the call waits for
-				// this key when its turn comes.
+				// Another caller acquires a higher key meanwhile. When the call comes to
+				// that key, it waits for it.
 				higher := w.Acquire(c, "c")
 				w.Release(b)
 				lab.Elapse(time.Minute)
@@ -64,7 +64,7 @@ func TestAcquireAllIsNotOvertakenForever(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
-		busy := func(key string) { // the key is nearly always held, mostly by waiters in their turn
+		busy := func(key string) { // the key is nearly always held, mostly by waiters whose turn has come
 			for ctx.Err() == nil {
 				lock, err := c.Acquire(ctx, key)
 				if err != nil {

@@ -84,7 +84,7 @@ type call struct {
 	at      atomic.Pointer[waiter] // the key that All is waiting for now, for the caller; nil for One and First
 	damaged atomic.Pointer[error]  // why one of the keys cannot be acquired, for the caller
 
-	mu       sync.Mutex // guards what follows until the call is done
+	mu       sync.Mutex // guards the fields below until the call is done
 	givenUp  bool
 	finished bool
 	held     []Holding // holdings so far, in the order of parts

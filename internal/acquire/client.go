@@ -26,8 +26,9 @@ func New(keys *Keys, observer *liveness.Observer, keeper Keeper) *Acquirer {
 
 // Keeper is the part of a client that holds what was granted.
 type Keeper interface {
-	// Holds reports whether the client holds the key by that grant. With layout.AWSLabs it
-	// may hold it through an outage, though the record has not changed for a lease.
+	// Holds reports whether the client holds the key by that grant. With layout.AWSLabs the
+	// client may hold the key through an outage, although the record has not changed for a
+	// lease.
 	Holds(key protocol.Key, grant string) bool
 
 	// GiveBack releases holdings whose caller has left, within the release grace.

@@ -161,10 +161,10 @@ func (w *call) chooseQueues(ready []*waiter) {
 	}
 }
 
-// candidates returns the keys that may be requested: the call has their turn, or needs
-// none. While the outcome of a grant is unknown it returns that key alone, as otherwise two
-// keys could be granted. A late call with NoWait has given up the keys whose last request
-// failed.
+// candidates returns the keys that may be requested: the keys whose turn the call has, and
+// the keys that need no turn. While the outcome of a grant is unknown, it returns only the
+// key of that grant, as otherwise two keys could be granted. A late call with NoWait has
+// given up the keys whose last request failed.
 func (w *call) candidates() []*waiter {
 	late := w.isLate()
 	var ready []*waiter

@@ -96,7 +96,7 @@ func TestNoWaitDoesNotWaitForLiveHolder(t *testing.T) {
 				lab.Elapse(10 * time.Minute)
 				try("lives", "a holder that renews")
 				w.Release(lock)
-				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // its last renewal came within the five seconds before
+				w.LeavesHeld(cfg, 15*time.Second-time.Millisecond, "dies") // the holder's last renewal came within the five seconds before it died
 				try("dies", "a holder that died just now")
 				lab.Elapse(time.Minute) // until this client also knows that the holder is dead
 			})
@@ -114,7 +114,7 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 				ahead.Wall.Store(int64(time.Hour))
 				c, _ := w.Client(lab.Config(), ahead.Edit)
 				d, err := took(func() error { _, err := c.Acquire(t.Context(), "job", leasehold.NoWait()); return err })
-				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // at most one renewal and one poll
+				if !errors.Is(err, leasehold.ErrHeld) || d == 0 || d > 7*time.Second { // time for at most one renewal and one poll
 					t.Errorf("a clock that is ahead: %v after %v", err, d)
 				}
 				if err := lock.Err(); err != nil {
@@ -133,8 +133,8 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 	}
 }
 
-// A clock that is always ahead makes every version look old. So a waiter recognizes a
-// holder that renews by the new version, not by its time.
+// To a clock that is always ahead, every version looks old. So a waiter recognizes a holder
+// that renews by its new version, and not by the time in the record.
 func TestOneOfThreeTriesTakesDeadHolderOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
@@ -226,7 +226,7 @@ func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		lock, err := a.Resume(t.Context(), grant) // so that no other goroutine waits behind it
+		lock, err := a.Resume(t.Context(), grant) // so that no other goroutine waits behind this lock
 		if err != nil {
 			t.Fatal(err)
 		}

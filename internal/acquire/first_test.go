@@ -351,7 +351,7 @@ func TestClosingEndsEveryWait(t *testing.T) {
 		c := w.client("b")
 		time.AfterFunc(time.Second, func() { c.env.BeginClose() })
 		var calls sync.WaitGroup
-		for _, key := range []string{"first", "second"} { // the second waits in the queue
+		for _, key := range []string{"first", "second"} { // the second call waits in the local queue
 			calls.Go(func() {
 				_, err := c.One(t.Context(), c.want("job"))
 				if held := (*heldError)(nil); !errors.As(err, &held) || !errors.Is(err, core.ErrClosed) {
@@ -455,7 +455,7 @@ func TestUnreadableSessionDoesNotBlockOtherKeys(t *testing.T) {
 			other := w.client("other").one("b")
 			c := w.client("me")
 			c.wire.fate = func(_ int, name string, deliver func()) error {
-				if name == "get" { // a read of the session's row, as several keys are read together
+				if name == "get" { // only the session's row is read by GetItem: several keys are read together
 					time.Sleep(time.Second)
 					return errReset
 				}
@@ -520,7 +520,7 @@ func TestTryReturnsKnownHolderDespiteFailedRead(t *testing.T) {
 		c, began := w.client("me"), time.Now()
 		c.wire.fate = func(n int, name string, deliver func()) error {
 			switch {
-			case n == 2: // the grant of b; both keys are read before it is repeated
+			case n == 2: // the grant of b: the call reads both keys before it repeats that grant
 				return &types.ProvisionedThroughputExceededException{}
 			case name == "batch":
 				return errReset

@@ -299,7 +299,7 @@ func TestThrottledKeyDoesNotBlockOtherKeys(t *testing.T) {
 
 func TestFailingKeyDoesNotCauseMoreReadsOfOthers(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
-		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // keys are read together: GetItem reads a session's row
+		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // only a session's row is read by GetItem: keys are read together
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -323,7 +323,8 @@ func TestFailingKeyDoesNotCauseMoreReadsOfOthers(t *testing.T) {
 				if _, err := c.AcquireAny(ctx, leasehold.Keys("a", "b")); err == nil {
 					t.Error("granted")
 				}
-				// Pauses after failures grow to two seconds, and are one on average.
+				// Pauses after failures grow to two seconds at most, and last one second on
+				// average.
 				if n := requests.Load(); n < 150 || n > 400 {
 					t.Errorf("%d requests in five minutes", n)
 				}

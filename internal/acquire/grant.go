@@ -155,8 +155,8 @@ func (w *waiter) rejected(r attempts.Result[GrantAttempt]) error {
 	return nil
 }
 
-// slowDown is called when a takeover was rejected because the holder had renewed. A holder
-// that renews a very short lease is not challenged more often than once each PollMin.
+// slowDown is called when a takeover was rejected because the holder had renewed. If the
+// holder's lease is very short, the waiter tries a takeover at most once each PollMin.
 func (w *waiter) slowDown() {
 	if least := durations.Sum(w.c.Now().Mono, w.c.PollMin); w.view.Dead < least {
 		w.from = max(w.from, least)
@@ -206,8 +206,8 @@ func (w *waiter) leave(undone *sync.WaitGroup) {
 }
 
 // freeInDoubt frees the key if one of the attempts holds it. It tries once. An attempt that
-// is applied later delays other clients for one lease and this client not at all: no client
-// treats it as held.
+// is applied later delays other clients for one lease. It does not delay this client, which
+// knows that nobody holds the key by this attempt.
 func (w *waiter) freeInDoubt(tried []GrantAttempt) {
 	for len(tried) > 0 {
 		owner := tried[0].Owner // a session ended meanwhile, so the attempts have different owners

@@ -162,7 +162,8 @@ func (w *waiter) observe(item protocol.Item) error {
 }
 
 // noteHolder records the holder that a reply has shown. The reply was read at now, when the
-// wall clock showed wall. v has the time since when the holder's version has been known.
+// wall clock showed wall. v contains the time since which the holder's version has been
+// known.
 func (w *waiter) noteHolder(held *protocol.Record, v observed.Version, now decide.Instant, wall time.Time) {
 	w.view.Free, w.view.Ours = false, w.isOurs(held.Version) || w.isEntry(held.Grant)
 	w.view.Grant, w.view.Dead = v.Granted, w.c.Observer.DeadAt(*held, v, now, wall)
@@ -230,7 +231,7 @@ func (w *waiter) tell() {
 }
 
 // holdersSession returns the session of the holder. It returns nil if the holder has none,
-// or is an attempt of this client that no client treats as held.
+// or if the record shows an attempt of this client by which nobody holds the key.
 func (w *waiter) holdersSession() *liveness.Session {
 	if w.seen == nil || w.view.Ours {
 		return nil

@@ -72,8 +72,8 @@ func (k *Keys) write(values context.Context, w *protocol.Write) {
 }
 
 // IsInDoubt reports whether version is an attempt of this client for key that was given up
-// before its outcome was known. No client treats it as held: if it holds the key, this
-// client takes it over at once.
+// before its outcome was known. Nobody holds the key by such an attempt: if the record
+// shows it, this client takes the key over at once.
 func (k *Keys) IsInDoubt(key protocol.Key, version string) bool {
 	return k.InDoubt.Has(key, version, k.Now().Mono)
 }
@@ -119,8 +119,8 @@ func (l *Left) Note(key protocol.Key, item protocol.Item, sent decide.Instant) {
 	l.records[key] = left{item, sent}
 }
 
-// Take returns how this client's last write has left the record of key, if that was moments
-// ago, and forgets it.
+// Take returns the record of key as this client's last write has left it, and forgets that
+// record. It returns false if there is none, or if the write is no longer recent.
 func (l *Left) Take(key protocol.Key, now decide.Instant) (protocol.Item, decide.Instant, bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

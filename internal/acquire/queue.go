@@ -13,9 +13,9 @@ import (
 // A waiter whose grant was rejected joins the queue of the record, if the layout has
 // queues. Its entry is an attempt that another client may apply: the client that releases
 // the key. The version of the entry then becomes the id of the grant, and the waiter learns
-// of it when it reads the record. So its trust counts from the last request whose reply did
-// not show the grant, and lasts for the shorter of the lease in the record and its own
-// lease.
+// of the grant when it reads the record. So trust in the grant counts from the last request
+// whose reply did not show the grant. It lasts for the shorter of the lease in the record
+// and the waiter's own lease.
 
 // inQueue is a waiter's knowledge of the record's queue, and of its own entries there.
 type inQueue struct {
@@ -64,7 +64,7 @@ func (w *waiter) join() error {
 		return nil
 	}
 	a := w.c.Attempt(w.want.Timing.Lease, nil)
-	a.Version = protocol.NewVersionAt(w.queue.since) // from the time in the version, waiters outside the queue estimate their wait
+	a.Version = protocol.NewVersionAt(w.queue.since) // waiters outside the queue estimate their wait from the time in the version
 	w.queue.entries = append(w.queue.entries, a)
 	w.queue.joining, w.asked = true, a.Sent
 	// Until the record has been read, the entry may be the head, and may be handed the key.
@@ -196,8 +196,9 @@ func (w *waiter) handedBy(r protocol.Record) (GrantAttempt, bool) {
 }
 
 // isSliver reports whether so little trust in a hand-over is left that renewals could come
-// too late, as when clocks may differ by most of its lease. The minimum is a second. For a
-// short lease, it is half of the trust that the waiter's own grant would have.
+// too late. This happens if clocks may differ by most of its lease, for example. The limit
+// is a second, or half of the trust that the waiter's own grant would have if that is
+// shorter.
 func (w *waiter) isSliver(a GrantAttempt) bool {
 	until := w.want.Timing.Scaled(a.Lease).TrustedFrom(a.Sent)
 	return w.c.Now().Remaining(until) < min(time.Second, w.want.Timing.Trust()/2)

@@ -40,7 +40,7 @@ func TestKeyHandedOverAndBrokenBeforeRejectionIsNotHeld(t *testing.T) {
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
-				if updates++; updates == 3 { // after a rejected grant and a join: the grant of the free key
+				if updates++; updates == 3 { // the third update is the grant of the free key, after a rejected grant and a join
 					w.client("other").one("job").handToHead(timing.Lease)
 					w.write(w.proto.Break(w.record("job"), protocol.Break{Version: protocol.NewVersion()}))
 				}
@@ -75,7 +75,8 @@ func TestHeadThatReplacesItsGrantKeepsOthersQueued(t *testing.T) {
 	})
 }
 
-// Otherwise the release would hand the key to itself: no waiter is behind the entry.
+// If the entry remained in the queue, a release would hand the key to it, although no
+// waiter uses the entry.
 func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
 	for _, landed := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
@@ -108,7 +109,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 		updates := 0
 		c.wire.fate = func(_ int, name string, deliver func()) error {
 			if name == "update" {
-				if updates++; updates == 2 { // after a rejected grant: the join
+				if updates++; updates == 2 { // the second update is the join, after a rejected grant
 					for i := range protocol.MostWaiters {
 						w.write(c.Native.Join(holder.want.Key, protocol.Waiter{Grant: protocol.NewVersion(), Owner: protocol.NewOwner(fmt.Sprint(i))}))
 					}

@@ -59,8 +59,8 @@ func (w *Observation) Look(ctx context.Context) (Sight, error) {
 			return Sight{}, err
 		}
 	}
-	// The time of the request counts: the holder may have renewed while the reply
-	// was in flight. No client treats an attempt in doubt as held.
+	// The time of the request counts: the holder may have renewed while the reply was in
+	// flight. Nobody holds the key by an attempt in doubt.
 	dead := asked.Mono >= deadAt || w.c.IsInDoubt(w.key, r.Version)
 	w.last = Sight{Holder: r, Dead: dead, NewGrant: liveness.IsNewGrant(w.last.Holder, *r)}
 	w.looked, w.since, w.deadAt = true, v.Granted, deadAt

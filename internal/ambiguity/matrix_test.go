@@ -53,7 +53,8 @@ func TestAmbiguityTableIsAsWritten(t *testing.T) {
 	compare(t, tables)
 }
 
-// compare compares the page's tables with the given tables. -run may have left some out.
+// compare compares the page's tables with the given tables. If -run has selected some
+// operations, only their tables are given.
 func compare(t *testing.T, tables []string) {
 	t.Helper()
 	const page, begins = "tables.md", "## The tables\n"

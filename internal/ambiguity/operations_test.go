@@ -40,7 +40,7 @@ var operations = []*operation{
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			_, _ = x.c.TryAcquire(x.T.Context(), "job")
 			lab.Elapse(lease + time.Millisecond)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // leaves out the grant before the operation
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // so that the grant before the operation gets no fate
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),
@@ -54,7 +54,7 @@ var operations = []*operation{
 		prepare: func(x *trial) func() error {
 			x.Acquire(x.other, "job", leasehold.WithoutRenewal())
 			lab.Elapse(lease + time.Second)
-			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // leaves out the grant before the operation
+			x.only = []byte(lab.Text(x.Item("job"), "recordVersionNumber")) // so that the grant before the operation gets no fate
 			return x.acquire
 		},
 		overtake: renewed("job"), shows: keys("job"),

@@ -15,7 +15,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-// The following functions are writes of other clients before a request arrives.
+// Each of the following functions writes, as another client would, before a request
+// arrives.
 
 // stolen makes another client hold the key.
 func stolen(key string) func(*trial, *lab.Request) {
@@ -34,7 +35,7 @@ func stolen(key string) func(*trial, *lab.Request) {
 }
 
 // doneByAnother makes another client do the work, or repeat it. If an attempt of ours was
-// applied, the key is taken from it.
+// applied, the other client first takes the key from us.
 func doneByAnother(x *trial, r *lab.Request) {
 	stolen("job")(x, r)
 	x.others++
@@ -71,7 +72,7 @@ func shut(x *trial, _ *lab.Request) {
 
 var sessionKey = regexp.MustCompile(`leasehold/session/[a-z2-7]{26}`)
 
-// session is the key of the session that a request names.
+// session returns the key of the session that a request names.
 func session(r *lab.Request) string { return string(sessionKey.Find(r.Body)) }
 
 func aboutSession(c lab.Call) bool {

@@ -48,8 +48,8 @@ func keyAndData(x *trial) string {
 	return who + ", no data"
 }
 
-// keyAndMark returns the holder of the key "job", and the owner that its mark names as
-// having done the work.
+// keyAndMark returns the holder of the key "job", and the client that has done the work
+// according to the mark.
 func keyAndMark(x *trial) string {
 	item := x.Item("job")
 	who := keys("job")(x)

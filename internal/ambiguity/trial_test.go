@@ -34,7 +34,8 @@ type operation struct {
 	overtake func(x *trial, r *lab.Request)
 	// shows returns what the table shows: for a key that can be held, its holder.
 	shows func(x *trial) string
-	// ask makes another client acquire what the operation acts on; nil to acquire key.
+	// ask makes another client acquire the keys that the operation acts on. If ask is nil,
+	// another client acquires the key "job".
 	ask func(ctx context.Context, x *trial) (*leasehold.Lock, func() error, error)
 
 	acquires bool          // if the operation returns nil a lock is held, and otherwise no lock is
@@ -67,7 +68,7 @@ type trial struct {
 	term  *leasehold.Lock   // another process's term, kept until it is asked to step down; nil if there is none
 }
 
-// settles is how long nothing is sent after a call, so that all late requests have arrived.
+// settles is how long a trial waits after a call, so that all late requests arrive.
 const settles = arrivesLate + time.Second
 
 // outcome is the result of a trial.

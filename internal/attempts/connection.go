@@ -20,9 +20,9 @@ import (
 //
 // The SDK closes the body of a request once the reply has come. From then on the body's
 // WriteTo returns io.EOF. A transport that looks for the end of the body only afterwards
-// takes this for a failure, and drops a connection that is as good as new. So the transport
-// gets a body of its own, and one that it knows to be in memory: it sends the header of any
-// other body separately.
+// takes this for a failure, and drops a connection that is still good. So Bounded gives the
+// transport a body of its own. The transport must know that this body is in memory: it
+// sends the header of any other body separately.
 func Bounded(o *dynamodb.Options) {
 	o.HTTPClient = bounded{o.HTTPClient}
 	o.EnableAcceptEncodingGzip = false

@@ -114,8 +114,8 @@ func TestRequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
 	})
 }
 
-// The request to the credential provider is as slow to leave, and its reply comes in two
-// parts.
+// The reply of the credential provider comes in two parts, and the request to it is sent
+// over the same slow network.
 func TestForeignReplyFromSlowServerIsReadToItsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{accept: make(chan net.Conn)}

@@ -258,7 +258,7 @@ func TestAcquireAnyPassesSessionThatCannotBeMarkedDead(t *testing.T) {
 		began := time.Now()
 		w.Release(other)
 		if lock := <-granted; lock != nil {
-			if took := time.Since(began); took > 15*time.Second { // a few requests without an answer
+			if took := time.Since(began); took > 15*time.Second { // time for a few requests without an answer
 				t.Errorf("a free key was granted after %v", took)
 			}
 			w.Release(lock)

@@ -101,7 +101,7 @@ func exponential(chance *rand.Rand) time.Duration {
 }
 
 // unevenlyFar delays requests by round trips that differ by up to a tenth. If all round
-// trips were equal, clients that pause by rule would fall into step.
+// trips were equal, clients with regular pauses would fall into step.
 func unevenlyFar(seed uint64) lab.Fault {
 	var mu sync.Mutex // guards chance
 	chance := rand.New(rand.NewPCG(1, seed))

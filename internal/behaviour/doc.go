@@ -1,3 +1,4 @@
-// Package behaviour tests what users do with the client, a file for each verb, and what that
-// sends and costs. A claim that belongs to one room inside the lock is tested in that room.
+// Package behaviour tests the calls of the client, in one file for each verb, and the
+// requests and the costs of these calls. A claim that concerns one internal package is
+// tested in that package.
 package behaviour

@@ -25,12 +25,13 @@ const handOverLease = 10 * time.Second
 // joins reports whether a request joins the queue.
 func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_append") }
 
-// The limit is the length of the section plus two round trips, of a grant and of a release.
-// The queue has no room for 64 clients. The clients outside join as places become free,
-// most likely those first that have waited longest. A wait is counted in sections of all
-// clients. Figures are medians of several runs, as each varies by chance: with 64 clients
-// the longest of 400 waits is 1.8 to 2.3. With the race detector there is one run, and its
-// figures may be an eighth worse.
+// The limit for a section is the length of its work plus two round trips: one of a grant
+// and one of a release. The queue has no room for 64 clients. The clients outside join as
+// places become free: the clients that have waited longest most likely join first. The
+// longest wait is counted in rounds, each of one section of every client. Figures are
+// medians of several runs, as each varies by chance: with 64 clients the longest of 400
+// waits is 1.8 to 2.3. With the race detector there is one run, and its figures may be an
+// eighth worse.
 func TestQueueGrantsInOrder(t *testing.T) {
 	for _, tc := range []struct {
 		clients int

@@ -137,7 +137,7 @@ func TestWaitEndedDuringRefusalReportsIt(t *testing.T) {
 					defer cancel()
 					time.AfterFunc(2*time.Second, func() { wire.SetFault(refusing(code)) })
 					err := b.wait(ctx, c)
-					if name == "lead" { // the error of lead is the cause of the end of its context
+					if name == "lead" { // lead returns the cause with which its context has ended
 						if !errors.Is(err, context.DeadlineExceeded) {
 							t.Error(err)
 						}

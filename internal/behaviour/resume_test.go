@@ -50,7 +50,7 @@ func TestGrantIsResumedByAnotherProcessOnce(t *testing.T) {
 		if resumed.Token() != lock.Token() || string(resumed.Record().Data) != "x" || resumed.Record().Owner != lock.Record().Owner {
 			t.Errorf("resumed %+v", resumed.Record())
 		}
-		lab.Elapse(time.Hour) // it is renewed from now on
+		lab.Elapse(time.Hour) // the resumed lock is renewed during this time
 		if err := resumed.Err(); err != nil {
 			t.Errorf("resumed: %v", err)
 		}

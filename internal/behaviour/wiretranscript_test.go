@@ -98,7 +98,7 @@ func TestWireIsAsRecorded(t *testing.T) {
 func transcribe(t *testing.T, cfg leasehold.Config, op priced, m mishap) string {
 	var b strings.Builder
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
-		// Chance decides how many renewals fall into a period.
+		// Chance decides how many renewals fall into a period, so it is fixed.
 		p := newProcess(w.Work(), cfg, lab.Chance(func() float64 { return 0.5 }))
 		before := p.before
 		p.before = func() {

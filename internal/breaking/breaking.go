@@ -47,8 +47,8 @@ func (c *Breaker) Break(ctx context.Context, r Request) error {
 	}
 }
 
-// free sends the break until it is answered. maybe reports whether the grant may be broken
-// despite the error. free sets now to the attempts in flight.
+// free repeats the break until a request is answered. maybe reports whether the grant may
+// be broken despite the error. free sets now to the attempts in flight.
 func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (maybe bool, err error) {
 	key, at := r.Grant.Key, c.Wall()
 	for {
@@ -77,14 +77,14 @@ func (c *Breaker) free(ctx context.Context, r Request, now *attempts.Latest) (ma
 		}
 		found, gone, err := c.found(r.Grant, res.Item)
 		switch {
-		case gone && tried.Silent(): // an earlier attempt without a reply may have freed it
+		case gone && tried.Silent(): // an earlier attempt without a reply may have freed the key
 			return true, c.UnknownOutcome("break", key, err)
 		case err != nil:
 			return false, err
 		case r.Unrenewed || ctx.Err() != nil:
 			return false, c.Errors.Changed(found)
 		}
-		r.Grant = found // TTL may delete the record or not, depending on its content now
+		r.Grant = found // the record's current content determines whether TTL may delete it
 	}
 }
 

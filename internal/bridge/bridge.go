@@ -1,5 +1,6 @@
 // Package bridge gives the packages election and holders access to internals of the root
-// package that users should not have. The root sets its variables when it is initialized.
+// package that users should not have. The root package sets the variables of this package
+// when the root package is initialized.
 package bridge
 
 import (
@@ -18,7 +19,7 @@ type Client interface {
 	Session(ctx context.Context) (acquire.Session, error)
 
 	// OnAsked registers fn, to be called once when the holder of a *leasehold.Lock is asked
-	// to step down. It returns false if lock is not a lock of key by this client.
+	// to step down. It returns false if lock is not this client's lock of key.
 	OnAsked(lock any, key protocol.Key, fn func()) bool
 
 	// Unsupported returns the error of a feature that the layout lacks.

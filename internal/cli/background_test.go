@@ -14,12 +14,12 @@ import (
 	"time"
 )
 
-// A CMD that ends with 3 and leaves a process running, in a session of its own, until
-// something is written to go.
+// leaves is a CMD that exits with 3. It leaves a process running in a session of its own
+// until something is written to the FIFO go.
 const leaves = `mkfifo go && setsid sh -c 'echo $$ >left; read line <go' & while ! test -s left; do sleep 0.01; done; echo $$ >pid; exit 3`
 
-// startLeaving starts CMD leaves under k and returns once CMD has ended. The command's
-// messages go to the file said.
+// startLeaving runs the CMD leaves under the key k, and returns once CMD has ended. The
+// command's messages go to the file said.
 func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *process, left int) {
 	t.Helper()
 	said, err := os.Create(filepath.Join(dir, "said"))
@@ -36,8 +36,8 @@ func startLeaving(t *testing.T, dir string, env []string, flags ...string) (p *p
 	return p, left
 }
 
-// leftBehind returns the process id in a file, of a process that leasehold should end. If
-// the process still runs when the test ends, leftBehind kills it.
+// leftBehind returns the process id in the file at path. The id belongs to a process that
+// leasehold should end. If that process still runs when the test ends, leftBehind kills it.
 func leftBehind(t *testing.T, path string) int {
 	t.Helper()
 	pid := fileNumber(t, path)
@@ -100,7 +100,8 @@ func TestBackgroundStopStopsProcessesOnAnyTable(t *testing.T) {
 	p.ends(3)
 	says(t, dir, fmt.Sprintf("leasehold: CMD has ended: stopping what it left running: sh (pid %d)\n", left))
 	dead(t, left, "it lives")
-	// A process that ignores the signal is killed after its grace.
+	// The CMD leaves a process that ignores SIGTERM. Such a process is killed after the
+	// grace.
 	const stubborn = `setsid sh -c 'trap "" TERM; echo $$ >stubborn; while :; do sleep 0.01; done' & while ! test -s stubborn; do sleep 0.01; done`
 	start(t, dir, env, "run", "-n", "--background", "stop", "-g", "0.2s", "k", "--", "sh", "-c", stubborn).ends(0)
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")

@@ -98,7 +98,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 	}
 }
 
-// proof/robustness/processes runs three hundred processes.
+// This test runs 40 processes; proof/robustness/processes runs three hundred.
 func TestBusyFileGivesEveryProcessAnAnswer(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

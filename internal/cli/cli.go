@@ -95,7 +95,7 @@ func exitCode(in *invocation.Invocation, cmd *cobra.Command, err error) int {
 	return troubleCode(cmd, in.Args)
 }
 
-// ownArgs returns the arguments that are not CMD's.
+// ownArgs returns leasehold's own arguments, without CMD and its arguments.
 func ownArgs(args []string) []string {
 	if i := slices.Index(args, "--"); i >= 0 {
 		return args[:i]

@@ -53,9 +53,9 @@ shell may interpret them: type such a key in quotes.`,
 func Completion(root *cobra.Command, shell string, w io.Writer) error {
 	var script bytes.Buffer
 	var err error
-	// The script evaluates the command line at TAB. Another user may have chosen the name
-	// of a file in it. So a line that could run something is not evaluated, and the shell
-	// completes a file name instead.
+	// The script evaluates the command line when the user presses TAB. The line may contain
+	// a file name that another user chose. So a line that could run something is not
+	// evaluated, and the shell completes a file name instead.
 	const runs = "`({;&|<>"
 	var call, guard string
 	switch shell {
@@ -88,7 +88,8 @@ func Completion(root *cobra.Command, shell string, w io.Writer) error {
 }
 
 // plainWord matches words that bash, zsh, fish and PowerShell read literally, in any
-// position. Other users may choose the names in a table, and a shell evaluates them at TAB.
+// position. Other users may choose the names in a table, and a shell evaluates these names
+// when the user presses TAB.
 var plainWord = regexp.MustCompile(`^[A-Za-z0-9/._][A-Za-z0-9/._:-]*=?$`)
 
 // offering returns f without completions that a shell may not read literally.
@@ -123,7 +124,7 @@ func complete(in *invocation.Invocation, cmd *cobra.Command) {
 		if name == "attr" {
 			directive |= cobra.ShellCompDirectiveNoSpace
 		}
-		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // see above
+		_ = cmd.RegisterFlagCompletionFunc(name, offering(cobra.FixedCompletions(all, directive))) // fails for a command without the flag
 	}
 	for _, sub := range cmd.Commands() {
 		complete(in, sub)

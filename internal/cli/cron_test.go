@@ -225,7 +225,7 @@ func TestTryUnderPermitMayGetAnotherPermitOnAnyTable(t *testing.T) {
 	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-p", "2", "gpu", "--", "true").ends(125)
 }
 
-// The lease is long: no renewal reports the loss, and CMD runs to its end.
+// The lease is long, so no renewal reports the loss before CMD ends by itself.
 func TestLostLockEndsWith123EvenIfWorkIsDoneOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string][]string{

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// crontabLines returns the commands of the lines in the guide to cron that begin with when,
-// as cron passes them to the shell: it unescapes % (crontab(5)).
+// crontabLines finds the lines in the guide to cron that begin with when. It returns their
+// commands as cron passes them to the shell, with % unescaped (crontab(5)).
 func crontabLines(t *testing.T, when string) (lines []string) {
 	t.Helper()
 	for _, f := range fences(documents(t, "docs/cron.md")) {
@@ -29,8 +29,8 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 	return lines
 }
 
-// These are the lines that overlap with themselves: cron mails the output of a line,
-// whatever its exit code.
+// A run of each of these lines may overlap with the next run of the same line. cron mails
+// the output of a line, whatever its exit code.
 func TestCrontabDoesNotMailSkippedTurn(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
@@ -80,8 +80,8 @@ func TestCrontabDoesNotMailSkippedTurn(t *testing.T) {
 	}
 }
 
-// This is the line that names the local hour, in the night when the clocks go back: half
-// past two comes twice.
+// This line names the local hour. In the night when the clocks go back, half past two comes
+// twice.
 func TestCrontabRepeatedHourRunsOnce(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")

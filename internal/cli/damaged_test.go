@@ -18,7 +18,7 @@ func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		if n := f.layout.Name(); n != "awslabs" && n != "python-dynamodb-lock" && n != "dynamo-dlm" {
-			continue // these differ only in the key, the sort key and its number
+			continue // the other layouts differ only in the key, the sort key and its number
 		}
 		t.Run(f.layout.Name(), func(t *testing.T) {
 			t.Parallel()

@@ -77,21 +77,21 @@ var guides = []string{"README.md", "CONTRIBUTING.md", ".github/*.md", "docs/*.md
 type place int
 
 const (
-	inTable place = iota // with a new table on a server of the DynamoDB API
-	inFile               // with the user's own store
-	inClone              // in the repository
+	inTable place = iota // runs with a new table on a server of the DynamoDB API
+	inFile               // runs with the user's own store
+	inClone              // runs in the repository
 )
 
 // treatment is a block of shell lines that cannot run as printed.
 type treatment struct {
 	path, has string   // the block's document, and a text that only this block contains; empty for all its blocks
 	why       string   // why the block does not run here; empty if it does
-	in        place    // where it runs
+	in        place    // where the block runs
 	instead   []string // texts of the block, each followed by its replacement
 	then      string   // lines to run after the block
 }
 
-// ofProof is the reason why tests of another module do not run here.
+// ofProof is the reason why the blocks that test another module do not run here.
 const ofProof = "make check runs it: the module of proof has dependencies of its own"
 
 // treatments lists the blocks that do not run as printed with a new table.

@@ -92,7 +92,8 @@ func while(on *atomic.Bool, f fault) fault {
 	}
 }
 
-// denies returns a fault that answers as IAM does. IAM's error differs from the table's.
+// denies returns a fault that denies the given operations as IAM does. IAM's error differs
+// from the table's own errors.
 func denies(denied ...string) fault {
 	return func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		if slices.Contains(denied, op) {

@@ -34,7 +34,8 @@ import (
 // invisible.
 const acts = "\x1b]0;title\a\x1b[2J\u009b2J\u202eevil\u2066\u200f\u061c\u2028\u2029\u200b\ufeff\U000e0041\x7f\r\b\nforged\tcells"
 
-// freeText fills the fields of the benign rows that a user or a peer can choose freely.
+// freeText is the text in the free fields of the benign rows: a user or a peer can choose
+// the content of these fields.
 const freeText = "FREE"
 
 // hostileTables has a table of each layout, and rows of each kind to spoil.

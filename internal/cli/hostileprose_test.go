@@ -79,7 +79,7 @@ func TestMessagesQuoteNamesOfOtherUsers(t *testing.T) {
 	for _, l := range h.layouts {
 		for row, commands := range h.spoiltFor(t, l, speech, changes) {
 			for _, args := range commands {
-				if !h.put(t, l.Name(), row) { // the previous command may have changed it
+				if !h.put(t, l.Name(), row) { // the previous command may have changed the row
 					t.Fatal("cannot put the row again")
 				}
 				stdout, stderr := h.shownOf(t, l, args)

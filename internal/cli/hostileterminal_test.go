@@ -30,14 +30,14 @@ var ownSequences = []string{
 	"\x1b[31m", "\x1b[33m", "\x1b[0m", // colours
 }
 
-// meet is a command line that reads text of other users.
+// meet is a command line that reads text from other users.
 type meet struct {
 	args    []string
 	stdin   string
 	endless bool
 }
 
-// meetings returns all command lines that read text of other users.
+// meetings returns all command lines that read text from other users.
 func meetings(dir, table, key string) []meet {
 	var all []meet
 	add := func(stdin string, endless bool, lines [][]string) {
@@ -125,8 +125,8 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 		if err := os.Remove(events); err != nil {
 			t.Fatal(err)
 		}
-		// The file's labels contain the key and the table literally: the user typed them, no other
-		// user did.
+		// The file's labels contain the key and the table literally, because the user typed
+		// both. No other user chose them.
 		metrics, key := filepath.Join(h.dir, "run.prom"), args[len(args)-3]
 		if b, err = os.ReadFile(metrics); err != nil {
 			t.Fatal(err)
@@ -140,8 +140,9 @@ func (h *hostileTables) check(t *testing.T, l layout.Layout, m meet, terminal bo
 	}
 }
 
-// FuzzTextOfOthersNeverActsOnTerminal runs each command on a row with another user's text in one of its
-// fields, and against a server that answers with such text, in a pipe and at a terminal.
+// FuzzTextOfOthersNeverActsOnTerminal runs each command in a pipe and at a terminal. The
+// command reads a row that has text from another user in one of its fields. In some runs,
+// the server also answers with such text.
 func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 	h := newHostileTables(f)
 	native := slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == (layout.Native{}).Name() })

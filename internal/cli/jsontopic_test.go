@@ -100,7 +100,7 @@ milliseconds. leasehold help json --json prints all this as JSON Schema.
 // inOrder calls fn with each field of a JSON object.
 func inOrder(object json.RawMessage, fn func(name string, value json.RawMessage) error) error {
 	d := json.NewDecoder(bytes.NewReader(object))
-	if _, err := d.Token(); err != nil { // {
+	if _, err := d.Token(); err != nil { // the opening brace
 		return err
 	}
 	for d.More() {

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// The test kills a shell that runs leasehold, as a cancelled step of CI does. Without the
-// flag, CMD would continue.
+// The test kills a shell that runs leasehold, as happens when a CI step is cancelled.
+// Without the flag, CMD would continue.
 func TestDieWithParentEndsCMDAndReleasesKeyOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

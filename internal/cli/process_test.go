@@ -346,7 +346,7 @@ func TestSignalEndsWaitOnAnyTable(t *testing.T) {
 	p.cmd.Stderr = w
 	p.start()
 	w.Close()
-	if _, err := waiting.Read(make([]byte, 1)); err != nil { // the message that it waits
+	if _, err := waiting.Read(make([]byte, 1)); err != nil { // the message that the command waits
 		t.Fatal(err)
 	}
 	p.signal(syscall.SIGINT)

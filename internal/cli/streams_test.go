@@ -66,9 +66,9 @@ func writers(t *testing.T, name string, source any) (found []string) {
 
 func TestStandardStreamsHaveOneWriter(t *testing.T) {
 	allowed := map[string]int{
-		"invocation/invocation.go": 4, // in FromOS and New
-		"watchdog/watchdog.go":     1, // reports to its supervisor
-		"ownrights/ownrights.go":   1, // ends the process before there is an Output
+		"invocation/invocation.go": 4, // the streams are used in FromOS and New
+		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor
+		"ownrights/ownrights.go":   1, // the process ends before there is an Output
 	}
 	for _, dir := range []string{".", "*", "commands/*", "../ui", "../../cmd/leasehold"} {
 		names, err := filepath.Glob(filepath.Join(dir, "*.go"))

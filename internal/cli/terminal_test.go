@@ -37,7 +37,7 @@ func onTerminal(t *testing.T, dir string, env []string, args ...string) *screen 
 	return programOnTerminal(t, dir, env, "leasehold", args...)
 }
 
-// programOnTerminal is onTerminal for another program.
+// programOnTerminal does what onTerminal does, for another program.
 func programOnTerminal(t *testing.T, dir string, env []string, program string, args ...string) *screen {
 	t.Helper()
 	s := &screen{process: processOf(t, dir, env, program, args...), done: make(chan struct{})}
@@ -60,7 +60,7 @@ func programOnTerminal(t *testing.T, dir string, env []string, program string, a
 			s.text += string(b[:n])
 			s.mu.Unlock()
 			if err != nil {
-				return // the last of its processes has ended
+				return // the last process on the terminal has ended
 			}
 		}
 	}()
@@ -358,5 +358,5 @@ func TestBreakAdvisesRenameForLiveLockOnAnyTable(t *testing.T) {
 	s.shows(`Without that attribute it is a held lock: rename the attribute\s+instead\.`)
 	s.types("n\n")
 	s.ends(1)
-	start(t, t.TempDir(), env, "break", "live").ends(2) // the record exists, and break asks
+	start(t, t.TempDir(), env, "break", "live").ends(2) // the record still exists, so break asks for confirmation
 }

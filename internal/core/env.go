@@ -42,8 +42,8 @@ type Errors interface {
 	// Lost returns the error of a lock that was lost. It matches ErrLost.
 	Lost(l Loss) error
 
-	// Held returns the error of a key that is held by holder. why is the reason for the end
-	// of the wait, or nil if there was no wait.
+	// Held returns the error of a key that is held by holder. why is the reason why the
+	// wait ended, or nil if there was no wait.
 	Held(key protocol.Key, holder protocol.Record, why error) error
 
 	// Ended returns the error of a wait that ended before any answer about the key. why is

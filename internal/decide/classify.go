@@ -134,8 +134,8 @@ func status(err error) int {
 }
 
 // After replaces Unidentified by another cause. If DynamoDB has accepted the client before,
-// its credentials were good and may soon be good again, so it retries. A client that was
-// never accepted might wait forever, so it gives up immediately.
+// the client retries: its credentials were good and may soon be good again. A client that
+// was never accepted might wait forever, so it gives up immediately.
 func (c Cause) After(accepted bool) Cause {
 	switch {
 	case c != Unidentified:

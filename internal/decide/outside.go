@@ -10,8 +10,8 @@ import (
 // Constants of the pauses of a waiter without a place in the queue.
 const (
 	longestOutside = 12 * time.Second
-	firstOutside   = 250 * time.Millisecond // longest first pause: a longer one leaves the key idle where few wait outside
-	leastAhead     = 8                      // a waiter outside pauses at least as long as one with this many waiters before it
+	firstOutside   = 250 * time.Millisecond // longest first pause; with a longer one, the key would be idle if few waiters wait outside the queue
+	leastAhead     = 8                      // a waiter outside the queue pauses at least as long as a waiter in the queue with this many waiters before it
 	mostOfWait     = 1. / 32                // shortest pause, as a part of the waiter's wait so far
 	unmoved        = 1. / 10                // pause if the front has not moved, as a part of the waiter's wait so far
 	toFront        = 1. / 2                 // pause as a part of the estimated time until the front reaches the waiter
@@ -32,10 +32,10 @@ type Outside struct {
 
 // Front returns the time before which half of the waiters in a queue began to wait. began
 // has the times when they began; zero times are unknown. Front returns the zero time if all
-// are unknown. A waiter outside that began before the front is overdue.
+// are unknown. A waiter outside the queue is overdue if it began to wait before the front.
 //
-// A later time than the median would leave more to chance. With 64 clients, at three
-// quarters, a section costs three more reads, and waits are longer.
+// A later time than the median would leave more to chance. At three quarters instead of one
+// half, with 64 clients, a section costs three more reads, and waits are longer.
 func Front(began []time.Time) time.Time {
 	known := slices.DeleteFunc(slices.Clone(began), time.Time.IsZero)
 	if len(known) == 0 {

@@ -80,9 +80,9 @@ func (d Demand) Remove(every, trust time.Duration) Demand {
 
 func perSecond(every time.Duration) float64 { return 1 / max(every, time.Millisecond).Seconds() }
 
-// Pace limits the renewals per second to a table that throttles them, by additive
-// increase and multiplicative decrease (Chiu and Jain, "Analysis of the Increase
-// and Decrease Algorithms", 1989). The zero Pace is no limit.
+// Pace limits the renewals per second to a table that throttles them, by additive increase
+// and multiplicative decrease (Chiu and Jain, "Analysis of the Increase and Decrease
+// Algorithms", 1989). The zero Pace sets no limit.
 type Pace struct {
 	PerSecond float64
 	lowered   time.Duration // when the pace was last lowered, as the time since some origin

@@ -10,9 +10,10 @@ import "slices"
 // still be applied. Earlier attempts cannot be applied, since their conditions name
 // versions that are gone. If shown is not in tried, all attempts may still be applied.
 //
-// A condition can name at most most versions, so the oldest are dropped, but never shown.
-// That is safe: if a dropped attempt is applied after all, the next write, which does not
-// name it, is rejected. Nothing is granted twice.
+// The parameter most is the largest number of versions that a condition can name. If there
+// are more, the oldest are dropped, but shown is never dropped. That is safe: if a dropped
+// attempt is applied after all, the next write does not name it and is rejected. Nothing is
+// granted twice.
 //
 // Package attempts explains attempts without an answer, and why a condition names them.
 func StillToName(tried []string, shown string, most int) []string {

@@ -68,16 +68,16 @@ func IsSuspended(until, wall time.Time, lease time.Duration) bool {
 // often than this.
 const leastLongest = 25 * time.Millisecond
 
-// LongestPauseInQueue returns the longest pause of a waiter with the lease own behind a
-// holder with the lease held. The waiter may be handed the key during the pause. When it
-// reads this in the record, three quarters of the hand-over lease must be left, or of its
-// own lease if that is shorter.
+// LongestPauseInQueue returns the longest pause of a waiter in a queue. own is the lease of
+// the waiter, and held is the lease of the holder. The holder may hand the key to the
+// waiter during the pause. When the waiter then reads the record, three quarters of the
+// hand-over lease must be left, or of the waiter's own lease if that is shorter.
 func LongestPauseInQueue(own, held time.Duration) time.Duration {
 	return max(min(LongestQueuePause, min(own, HandOverLease(held))/4), leastLongest)
 }
 
-// Limits of the joins of a call. A damaged record, or one whose queue is erased repeatedly,
-// never shows the joins.
+// Limits of the joins that a call may send. The joins are limited because a damaged record,
+// or one whose queue is erased repeatedly, never shows the joins.
 const (
 	joinsAtOnce = 16
 	joinEvery   = 4 * time.Second
@@ -135,9 +135,9 @@ const (
 	Look                 // read the record after the pause
 )
 
-// lately is the age up to which a read counts as recent: after a recent read, a takeover
-// needs no other read. After an older read it does: where thousands of waiters poll rarely,
-// another client has mostly been first.
+// lately is the age up to which a read counts as recent. After a recent read, a takeover
+// needs no other read. After an older read, the waiter reads again first. Where thousands
+// of waiters poll rarely, another client has usually taken the key over before.
 const lately = time.Second
 
 // Next returns the next step of a waiter, and the pause before it. u is uniform in [0,1).
@@ -196,8 +196,8 @@ func soon(age time.Duration) time.Duration { return max(250*time.Millisecond, ag
 // Pause returns the time between two reads of a grant of the given age, a random time from
 // half to one and a half of a mean. The mean is the age, or soon(age) if that is less,
 // limited to the range from low to high. Random pauses keep waiters apart. A wider range
-// would make the average wait longer for the same number of reads. A waiter comes late by
-// at most a tenth of a hold of five seconds or more.
+// would make the average wait longer for the same number of reads. If a key is held for
+// five seconds or more, a waiter is late by at most a tenth of that time.
 func Pause(age, low, high time.Duration, u float64) time.Duration {
 	return durations.Scale(min(max(min(age, soon(age)), low), high), 0.5+u)
 }

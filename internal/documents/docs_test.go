@@ -162,7 +162,8 @@ func TestSecurityPageHasTestForEveryLine(t *testing.T) {
 	}
 }
 
-// packageDocs returns the doc comment of each package in the repository, by its folder, and its name.
+// packageDocs returns the doc comment and the name of each package in the repository, in
+// maps by the package's folder.
 func packageDocs(t *testing.T) (docs, names map[string]string) {
 	t.Helper()
 	docs, names = map[string]string{}, map[string]string{}

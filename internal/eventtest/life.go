@@ -17,13 +17,13 @@ import (
 
 // Life is the totals of all events of a process.
 type Life struct {
-	Grants      map[string]int // number of grants, by the adapters' word for how the key was acquired
+	Grants      map[string]int // number of grants for each way to acquire a key, named by the adapters' word
 	Lost        map[leasehold.LostReason]int
 	Held        []time.Duration // how long each grant was held, shortest first
 	Renewals    int
 	RenewErrors int
 	Throttled   int
-	Commits     map[string]int // number of commits, by the adapters' word for the outcome
+	Commits     map[string]int // number of commits for each outcome, named by the adapters' word
 	Unreleased  int            // number of releases that failed
 	Done        int            // number of calls whose work had been done before
 	Requests    int
@@ -36,7 +36,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 	w := New(t)
 	var renewals, failures atomic.Int64
 	c, wire := w.Client(func(ctx context.Context, e leasehold.Event) {
-		switch e.Kind { // these are counted, as their number differs between lives
+		switch e.Kind { // renewals and failed renewals are counted, as their numbers differ between lives
 		case leasehold.EventRenewed:
 			renewals.Add(1)
 		case leasehold.EventRenewError:
@@ -148,7 +148,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	life.Requests = len(wire.Sent()) - 1 // without the renewal that found the lock broken: a loss has no count of requests
+	life.Requests = len(wire.Sent()) - 1 // minus one for the renewal that found the lock broken: the event of a loss has no count of requests
 	slices.Sort(life.Held)
 	return life
 }

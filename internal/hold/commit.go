@@ -248,9 +248,9 @@ func notSent(h *Lock, cause error) error {
 // do not conflict, and none finds the record changed by another. Renewals wait for commits
 // if there is time.
 
-// takeTurns sorts holds and locks the committing mutex of each, in that order, which all
-// callers use. The caller must call leave. If limit ends first, late is the lock whose
-// mutex was not available; otherwise it is nil.
+// takeTurns sorts holds, and locks the committing mutex of each in the sorted order. All
+// callers use this order. The caller must call leave. If limit ends first, late is the lock
+// whose mutex was not available; otherwise it is nil.
 func takeTurns(limit context.Context, holds []*Lock) (late *Lock, leave func()) {
 	slices.SortFunc(holds, compareLocks)
 	for i, h := range holds {

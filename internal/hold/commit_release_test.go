@@ -60,8 +60,7 @@ func TestCommitAndReleaseWithLostReplyIsRecognised(t *testing.T) {
 				if err := lock.CommitAndRelease(t.Context(), lab.Writes(lab.Note("a", "1")), opts...); err != nil {
 					t.Errorf("its reply lost: %v", err)
 				}
-				// The repeated request is not answered either, as long as its caller has
-				// time.
+				// No repeated request is answered before the caller's time has run out.
 				lock = w.Acquire(c, "job")
 				mute := func(r *lab.Request) (*http.Response, error) {
 					_, _ = r.Send()

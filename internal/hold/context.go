@@ -65,7 +65,8 @@ func (h *heldKeys) has(holds []*Lock) bool {
 	return false
 }
 
-// newLockContext returns a context of h with the values of the given one, which is never cancelled.
+// newLockContext returns a context of h. Its values are the values of the given context,
+// which must never be cancelled.
 func newLockContext(values context.Context, h *Lock) (*lockContext, context.CancelCauseFunc) {
 	inner, end := context.WithCancelCause(values)
 	cancel := func(cause error) { end(core.Public(cause)) }

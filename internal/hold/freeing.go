@@ -187,16 +187,18 @@ func (f *freeing) run(op attempts.Operation[releaseAttempt]) attempts.Result[rel
 	} else {
 		r = f.tried.Try(f.r.ctx, h.c.Requests, op)
 	}
-	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // After(true), as DynamoDB has accepted this client: it has answered the grant
+	f.r.refused = attempts.FailureOf(r.Failure()).After(true).Cause == decide.Refused // After(true), because DynamoDB has accepted this client: it has answered the request for the grant
 	return r
 }
 
-// errOfNoUse is the error of a release that is no longer repeated: either the lease has
-// freed the key, or a shared lease is renewed and the release is repeated under that lease.
+// errOfNoUse is the error of a release that sends no more repetitions. Either the lease has
+// freed the key, or the lease is shared and is still renewed. In the second case the
+// release is repeated later, under that lease.
 var errOfNoUse = errors.New("no answer for as long as a lease")
 
 // longestPause returns the longest pause between attempts of a release that may take the
-// whole lease. It grows with the lease, as a condition can name only so many attempts.
+// whole lease. It grows with the lease, because a condition can name only a limited number
+// of attempts.
 func (f *freeing) longestPause() time.Duration {
 	return max(time.Second, f.h.lease.Root().Duration()/15)
 }

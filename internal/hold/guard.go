@@ -31,9 +31,9 @@ func rowsOf(holds []*Lock) []*row {
 	return rows
 }
 
-// sessionOf returns the session of holds, or nil if there is none. There is at most one: a
-// client begins another session once it trusts no lock of the last one, and the locks of a
-// group are trusted when it is made.
+// sessionOf returns the session of holds, or nil if there is none. There is at most one. A
+// client begins another session only when it trusts no lock of the last session, and all
+// locks of a group are trusted when the group is made.
 func sessionOf(holds []*Lock) *session {
 	for _, h := range holds {
 		if h.session != nil {

@@ -23,9 +23,9 @@ func theJob(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 	return c.Acquire(ctx, "job")
 }
 
-// amongCrowd runs fn while processes with several goroutines each acquire the lock for one
-// section after the other. When fn returns, the goroutines stop, and waiters that give up
-// leave the queue.
+// amongCrowd runs fn beside a crowd: several processes with several goroutines each. Each
+// goroutine repeatedly acquires the lock for one section. When fn returns, the goroutines
+// stop, and waiters that give up leave the queue.
 func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, acquire acquire, fn func(w *lab.World)) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
@@ -230,7 +230,8 @@ func TestQueuedProcessHasItsTurnAmongGoroutinesOfAnother(t *testing.T) {
 	})
 }
 
-// waitsAtMost makes another process acquire the key fifty times, one after the other.
+// waitsAtMost makes another process acquire the key fifty times, one after the other. The
+// test fails if one of the waits is longer than most.
 func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire) {
 	t.Helper()
 	c, wire := w.Client(lab.Config())

@@ -95,9 +95,9 @@ type noPool struct{ *lab.Wire }
 func (noPool) GetTransport() *http.Transport { return &http.Transport{} }
 
 // crowded returns a client that holds job and other locks, and a function that acquires one
-// more. After a call of that function, a hand-over of job blocks until the channel until is
-// closed: it logs a warning that so many locks are held. It blocks between the grant and
-// the check of who is in the queue.
+// more lock. After a call of that function, a hand-over of job logs a warning that so many
+// locks are held. The hand-over blocks there until the channel until is closed, between the
+// grant and the check of who is in the queue.
 func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *lab.Wire, job *leasehold.Lock, another func()) {
 	wire = w.Wire()
 	cfg := lab.Config()
@@ -288,8 +288,9 @@ func TestLockHandedToGoroutineThatLeftCountsAsReleased(t *testing.T) {
 	}
 }
 
-// The hand-over stored no mark, and a record that shows another grant has none either. The
-// release does not report a loss then, but an error: its mark is not stored.
+// The hand-over stored no mark, and a record that shows another grant has no mark either.
+// In that case the release does not report a loss. It returns an error because its mark is
+// not stored.
 func TestMarkAfterHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },

@@ -94,7 +94,7 @@ func (h *Lock) IsResumed() bool { return h.resumed }
 // there was none.
 func (h *Lock) Dead() *protocol.Record { return h.dead }
 
-// Record returns the record as the last write left it that is known to have been applied.
+// Record returns the record as left by the last write that is known to have been applied.
 func (h *Lock) Record() protocol.Record { return h.lease.Record() }
 
 // Age returns the time since the grant, by the clock that stops while the machine is

@@ -27,7 +27,7 @@ func outage(d time.Duration, fault lab.Fault) lab.Fault {
 // reset breaks the connection before the request has arrived.
 func reset(*lab.Request) (*http.Response, error) { return nil, lab.ErrReset }
 
-// troubles are the failures through which a release is repeated.
+// troubles are failures after which a release is repeated.
 var troubles = map[string]lab.Fault{
 	"throttled": lab.Throttled, "server error": lab.Out, "connection reset": reset, "no answer": lab.Cut,
 	"reply lost": lab.LoseReply,
@@ -314,7 +314,7 @@ func TestBackgroundReleaseDoesNotEndNextHoldersLock(t *testing.T) {
 	}
 }
 
-// refuseOf throttles the requests for which fits returns true.
+// refuseOf throttles the requests that satisfy fits.
 func refuseOf(fits func(lab.Call) bool) lab.Fault {
 	return func(r *lab.Request) (*http.Response, error) {
 		if fits(r.Call) {

@@ -82,7 +82,7 @@ func (l *Handle) endIfShared(terms Terms) (shared bool, _ error) {
 // release ends the trust in all the locks and frees their keys. However soon ctx ends, it
 // may take ReleaseGrace. A release that stores a mark may take until the lease has ended,
 // or until Close gives up. No other client can do the work before that, and the caller must
-// know whether one will do it. The errors are in the order of rs.
+// know whether another client will do it. The errors are in the order of rs.
 func (c *Holds) release(ctx context.Context, rs []*release) []error {
 	end := ctx
 	if slices.ContainsFunc(rs, func(r *release) bool { return r.terms.Done }) {
@@ -195,7 +195,8 @@ func (r *release) open(limit context.Context) {
 	r.ctx, r.cut = context.WithCancel(context.WithoutCancel(limit))
 }
 
-// isBegun reports whether this release has begun, which it does only if the lock was held.
+// isBegun reports whether this release has begun. A release begins only if the lock was
+// held.
 func (r *release) isBegun() bool { return r.done != nil }
 
 // send frees the key once no commit of the lock is in progress.

@@ -50,8 +50,8 @@ func (r *row) named(versions []string) protocol.Hold {
 }
 
 // narrow returns the elements of versions that the next condition must still name. It also
-// drops from tried the attempts that need no longer be named. Usually nothing changes. Only
-// if there are too many versions for a condition does it read the record, to find out which
+// drops from tried the attempts that need no longer be named. Usually nothing changes. If
+// there are too many versions for a condition, narrow reads the record to find out which
 // attempts are settled. It gives up when limit ends, or at until.
 func (r *row) narrow(ctx, limit context.Context, versions []string, tried *attempts.Sequence[releaseAttempt], until decide.Instant) (left []string, reads int, err error) {
 	all := slices.Concat(versions, tried.Versions())
@@ -89,8 +89,8 @@ func (r *row) guard() types.TransactWriteItem {
 	return r.proto.Guard(r.named(nil)).TransactItem(r.c.Table) // the guard holds for every version of the grant
 }
 
-// isIn reports whether item, which may be a key, is the row. Two spellings of one number
-// are left to DynamoDB, which refuses a second operation on one item.
+// isIn reports whether item, which may be a key, is the row. It does not recognize two
+// spellings of one number: DynamoDB itself refuses a second operation on one item.
 func (r *row) isIn(table *string, item protocol.Item) bool {
 	if !sameTable(aws.ToString(table), r.c.Table) {
 		return false

@@ -17,11 +17,12 @@ import (
 )
 
 // lockLease is the lease in the record of a lock under a session, for libraries that know
-// no sessions, and touchEvery is how often that record is renewed. The lease is long, so
-// that renewals cost little, and true, so that such a library waits and does not take the
-// key. (A lease without end overflows in the Java client.) For this client it means
-// nothing: renewing that record does not extend trust, and failing to does not end it. A
-// renewal only finds out that the record was broken or deleted.
+// no sessions. touchEvery is how often that record is renewed. The lease is long, so that
+// renewals cost little. It is renewed before it expires, so that such a library waits and
+// does not take the key. (A lease without end overflows in the Java client.) This client
+// does not use that lease to decide about trust: renewing the record does not extend trust,
+// and failing to renew it does not end trust. A renewal only finds out that the record was
+// broken or deleted.
 const (
 	lockLease  = time.Hour
 	touchEvery = lockLease / 3

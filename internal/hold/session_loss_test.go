@@ -282,7 +282,7 @@ func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
 				g := w.AcquireAll(c, leasehold.Keys("a", "b"))
 				taken, left := g.Locks()[0], g.Locks()[1]
 				asleep = 30 * time.Second
-				w.MarkDead(w.Sessions()[0]) // done by a waiter that takes one of the locks over
+				w.MarkDead(w.Sessions()[0]) // a waiter that takes one of the locks over does this
 				w.Steal("a")
 				if looked && (reasonOf(taken.Err()) != leasehold.LostPaused || reasonOf(left.Err()) != leasehold.LostPaused) {
 					t.Errorf("by its own clocks: %v", left.Err())

@@ -29,7 +29,7 @@ type transaction struct {
 }
 
 // newTransaction prepares a commit. ends are the releases that replace the guards of holds;
-// nil if none is released. ended is the field of a transaction.
+// nil if no lock is released. The transaction's field ended describes the argument ended.
 func newTransaction(ctx context.Context, holds []*Lock, writes, ends []types.TransactWriteItem, ended func(*Lock) error) *transaction {
 	rows := rowsOf(holds)
 	guards := guardsOf(rows)

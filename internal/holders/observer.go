@@ -33,7 +33,7 @@ type Observation struct {
 	Gone   bool          // the record was deleted
 	Err    error         // error of this record, or the error that ended the observation
 
-	ended bool // the session has ended for good
+	ended bool // the session has ended permanently
 }
 
 // Observer finds out whether holders are live or dead, as a waiter would.

@@ -33,7 +33,7 @@ type Reader struct {
 	db      leasehold.DB
 	table   string
 	proto   protocol.Protocol
-	sharing protocol.Native // nil if the layout has no sessions
+	sharing protocol.Native // protocol of the session rows; nil if the layout has no sessions
 
 	listing Scope
 	// The cost of one listing with consistent reads. If units is zero, the cost is unknown,

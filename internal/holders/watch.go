@@ -23,7 +23,7 @@ type watch struct {
 	open  []*subject // holders whose state is not known yet, in the order of the records
 
 	failed error         // error of the last reading; nil if it succeeded
-	since  time.Duration // when the first failure of the current row of failures ended
+	since  time.Duration // when the first failed reading since the last successful one ended
 }
 
 // mayPass records that a reading failed, and reports whether the next one may succeed.

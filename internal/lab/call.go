@@ -166,7 +166,7 @@ func (c Call) Keys() []string {
 	return keys
 }
 
-// Count returns the number of calls for which is returns true.
+// Count returns the number of calls that satisfy the predicate is.
 func Count(calls []Call, is func(Call) bool) int {
 	n := 0
 	for _, c := range calls {

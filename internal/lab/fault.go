@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// Fault is how the network treats one request. It may send the request on once, never or
-// twice, and return any answer.
+// Fault decides how the network treats one request. It may send the request on once, never
+// or twice, and return any answer.
 type Fault func(*Request) (*http.Response, error)
 
 // Request is a request in flight.
@@ -48,8 +48,8 @@ func LoseReply(r *Request) (*http.Response, error) {
 	return nil, ErrReset
 }
 
-// Once applies a fault to the first request for which fits returns true, and passes all
-// other requests on.
+// Once applies a fault to the first request that satisfies fits, and passes all other
+// requests on.
 func Once(fits func(Call) bool, fault Fault) Fault {
 	var mu sync.Mutex
 	done := false
@@ -108,7 +108,8 @@ func Late(d time.Duration, fault Fault) Fault {
 	}
 }
 
-// Delayed delivers the request after d, when its sender has given it up.
+// Delayed breaks the connection at once. It delivers the request after d, when its sender
+// no longer waits for an answer.
 func Delayed(d time.Duration) Fault {
 	return func(r *Request) (*http.Response, error) {
 		go func() {
@@ -119,7 +120,7 @@ func Delayed(d time.Duration) Fault {
 	}
 }
 
-// Respond answers, in DynamoDB's place, every request for which fits returns true.
+// Respond answers, in DynamoDB's place, every request that satisfies fits.
 func Respond(fits func(Call) bool, res func() *http.Response) Fault {
 	return func(r *Request) (*http.Response, error) {
 		if fits(r.Call) {

@@ -8,11 +8,11 @@ import (
 	"github.com/leasehold-go/leasehold/internal/machine"
 )
 
-// Jumps are how far the clocks of a machine are ahead of package time. While a machine is
-// suspended only its boot clock runs, and no timer fires. The wall clock may be set.
+// Jumps says how far each clock of a machine is ahead of package time. While a machine is
+// suspended, only its boot clock runs, and no timer fires. The wall clock may be set.
 type Jumps struct{ Mono, Boot, Wall atomic.Int64 }
 
-// Edit sets these clocks in a client's machine.
+// Edit applies the jumps to the clocks of a client's machine.
 func (j *Jumps) Edit(m *machine.Machine) {
 	now := m.Now
 	m.Now = func() decide.Instant {

@@ -10,8 +10,8 @@ import (
 // Edit changes the machine that a client runs on.
 type Edit func(*machine.Machine)
 
-// Clocks gives a client clocks of its own. now returns the time by the monotonic clock, and
-// by the clock that does not stop while the machine is suspended.
+// Clocks gives a client clocks of its own. now returns the readings of the monotonic clock,
+// and of the clock that does not stop while the machine is suspended.
 func Clocks(now func() (mono, boot time.Duration)) Edit {
 	return func(m *machine.Machine) {
 		m.Now = func() decide.Instant {
@@ -36,7 +36,7 @@ func Renewals(n int) Edit {
 	return func(m *machine.Machine) { m.Renewals = n }
 }
 
-// Memory limits the number of keys that a client remembers without observing them to n.
+// Memory limits to n the number of keys that a client remembers without observing them.
 func Memory(n int) Edit {
 	return func(m *machine.Machine) { m.Memory = n }
 }

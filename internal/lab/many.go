@@ -7,8 +7,8 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// Crowd returns a number of locks far above 128, the most renewals in flight. Under the
-// race detector, which takes ten times as long, it returns fewer.
+// Crowd returns a number of locks far above 128, the largest number of renewals in flight.
+// It returns fewer under the race detector, which makes tests take ten times as long.
 func Crowd() int {
 	if Race {
 		return 300
@@ -26,7 +26,7 @@ func (w *World) AcquireMany(c *leasehold.Client, prefix string, n int, opts ...l
 	return locks
 }
 
-// LeavesHeld acquires keys by a process that then dies, and lets the duration ago pass.
+// LeavesHeld makes a process acquire keys and die, and then lets the duration ago pass.
 func (w *World) LeavesHeld(cfg leasehold.Config, ago time.Duration, keys ...string) []*leasehold.Lock {
 	w.T.Helper()
 	c, wire := w.Client(cfg)

@@ -42,7 +42,7 @@ func (m *Meter) count(op string, res *http.Response) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if bytes.Contains(body, []byte("#ConditionalCheckFailedException")) {
-		used = 1 // uses as much as an applied write, though the reply does not show it
+		used = 1 // a failed condition uses as much as an applied write, though the reply does not show it
 	}
 	if op == "GetItem" || op == "BatchGetItem" || op == "TransactGetItems" || op == "Query" || op == "Scan" {
 		m.used.Read += used

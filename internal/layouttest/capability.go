@@ -124,7 +124,7 @@ func fencedOrNot(e *env) {
 	e.release(e.acquire(c))
 	left := e.item()
 	grant := e.granted(e.key, "a-peer", patience)
-	for name, v := range left { // dynamo-dlm keeps nothing
+	for name, v := range left { // in layout dynamo-dlm, nothing is left
 		if grant[name] == nil && name != "isReleased" {
 			grant[name] = v
 		}

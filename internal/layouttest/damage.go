@@ -39,7 +39,7 @@ var (
 	broken = decimal("1.5")
 )
 
-// each returns one damage of the attribute for each of the values.
+// each returns one damage for each of the values: the attribute with that value.
 func each(attribute string, values ...types.AttributeValue) []damage {
 	out := make([]damage, len(values))
 	for i, v := range values {
@@ -55,8 +55,8 @@ func join(all ...[]damage) (out []damage) {
 	return out
 }
 
-// damages returns the damages of a held record: common applies to any record, ours only to
-// a record of leasehold's.
+// damages returns the damages of a held record: common applies to any record, and ours only
+// to a record that leasehold wrote.
 func (s Subject) damages() (common, ours []damage) {
 	common = join(
 		each("fencingToken", text("42"), decimal("-1"), broken, huge, decimal("9007199254740991"), null),

@@ -57,8 +57,8 @@ func newEnv(t *testing.T, on Engine, s Subject, connect Connect) *env {
 	return e
 }
 
-// client returns a client, as if of a separate process, and its wire. The client is closed
-// at the end of the check.
+// client returns a client and its wire. The client acts like one in a separate process. It
+// is closed at the end of the check.
 func (e *env) client(edit ...func(*leasehold.Config)) (*leasehold.Client, *wire) {
 	e.Helper()
 	cfg := leasehold.Config{Table: e.table, Layout: e.Layout, Owner: "test", Logger: slog.New(slog.DiscardHandler)}
@@ -139,7 +139,7 @@ func (e *env) put(item Item) {
 	}
 }
 
-// unchanged checks that nothing but the queue of the record has changed.
+// unchanged checks that the record has not changed, except for its queue.
 func (e *env) unchanged(before Item, after string) {
 	e.Helper()
 	noQueue := Item{"waiters": nil}

@@ -139,7 +139,7 @@ func oddIsHeld(e *env) {
 		c, _ := e.client()
 		e.isPeers(e.get(c), item)
 		if e.isByClock() && o.dies == soon {
-			return // the holder is already dead by every clock
+			return // every clock shows that the holder is already dead
 		}
 		fresh, _ := e.client() // this client has not observed the record
 		begun := time.Now()

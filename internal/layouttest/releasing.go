@@ -62,8 +62,8 @@ func (e *env) lost(lock *leasehold.Lock, reason leasehold.LostReason) {
 	e.unchanged(before, "the release of a stale handle")
 }
 
-// eachWay runs a check twice. The holder notices the loss once by releasing, and once by
-// renewing.
+// eachWay runs a check twice. The holder notices the loss when it releases in one run, and
+// when it renews in the other.
 func (e *env) eachWay(test func(find func(*leasehold.Lock, leasehold.LostReason))) {
 	test(e.lost)
 	test(func(lock *leasehold.Lock, reason leasehold.LostReason) {

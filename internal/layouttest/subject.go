@@ -85,7 +85,7 @@ func Brief() []Subject {
 
 func (s Subject) caps() layout.Capabilities { return s.Layout.Capabilities() }
 
-// short returns the shortest lease, in whole units, that leaves some trust.
+// short returns the shortest lease, in whole units, that is trusted for some time.
 func (s Subject) short() time.Duration {
 	if s.skew <= 100*time.Millisecond {
 		return time.Second
@@ -128,5 +128,6 @@ func (s Subject) hasSlots() bool {
 	return ok && !dlm.NoSlots
 }
 
-// step is the unit of expiry times. A holder may be dead later by up to one step.
+// step returns the unit of expiry times. Rounding to it may delay the time when a holder is
+// dead by up to one step.
 func (s Subject) step() time.Duration { return cmp.Or(s.caps().LeaseStep, time.Millisecond) }

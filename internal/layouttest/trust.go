@@ -14,8 +14,8 @@ func trustChecks() []check {
 	}
 }
 
-// trusted checks that trust ends before others may take over, according to the record. The
-// request was sent between before and after.
+// trusted checks that trust ends before the time at which, according to the record, others
+// may take over. The request was sent between before and after.
 func (e *env) trusted(lock *leasehold.Lock, lease time.Duration, before, after time.Time) {
 	e.Helper()
 	keep := lease/10 + e.skew

@@ -88,10 +88,10 @@ const (
 type Report struct {
 	Requests  int
 	Took      time.Duration
-	Item      protocol.Item // Renewed: the record in the reply; nil if a later reply has shown the attempt
-	Remaining time.Duration // Failed: how much longer the lease is trusted
-	Err       error         // Failed: the error of the attempt
-	Throttled bool          // Failed: throttled, or in conflict with a transaction
+	Item      protocol.Item // for Renewed: the record in the reply; nil if a later reply has shown the attempt
+	Remaining time.Duration // for Failed: how much longer the lease is trusted
+	Err       error         // for Failed: the error of the attempt
+	Throttled bool          // for Failed: the attempt was throttled, or in conflict with a transaction
 }
 
 // Lease decides how long a grant may be trusted. It is safe for concurrent use.
@@ -115,7 +115,7 @@ type Lease struct {
 	lastErr  error           // error of the last renewal
 	outage   *decide.Instant // time of the last reply if it said that DynamoDB is unavailable; nil otherwise
 	expiry   *time.Timer
-	renewal  *renewals.Lease // nil if renewed manually, or before Start
+	renewal  *renewals.Lease // nil if the lease is renewed manually, and before Start
 	warnings []*Warning
 }
 
@@ -289,8 +289,8 @@ func (l *Lease) IsOver() bool {
 // Orphaned reports whether the lease has a parent whose trust has ended.
 func (l *Lease) Orphaned() bool { return l.terms.Parent != nil && l.terms.Parent.Ended() != nil }
 
-// Outlived returns how a lease that was given up would have been lost since. It returns
-// false if the lease would still be trusted.
+// Outlived returns how a lease that was given up would have been lost in the meantime. It
+// returns false if the lease would still be trusted.
 func (l *Lease) Outlived() (Loss, bool) {
 	if l.Orphaned() {
 		return Loss{Reason: WithParent, Err: l.terms.Parent.Cause()}, true

@@ -229,7 +229,7 @@ func TestPausedProcessDoesNotHoldThroughAnOutage(t *testing.T) {
 		if err := lock.Err(); err != nil {
 			t.Fatalf("not held on to: %v", err)
 		}
-		k.Boot.Store(int64(21 * time.Second)) // suspended: the process has received no report of an outage since
+		k.Boot.Store(int64(21 * time.Second)) // the machine was suspended; since then the process has received no report of an outage
 		if err := lock.Err(); !errors.Is(err, leasehold.ErrLost) {
 			t.Errorf("believed in after a pause longer than a lease: %v", err)
 		}

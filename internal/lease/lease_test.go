@@ -205,7 +205,7 @@ func TestLeaseEndsMarginEarlyAndReportsOnce(t *testing.T) {
 		}
 		time.Sleep(time.Nanosecond)
 		synctest.Wait()
-		w.lostBy(t, Expired) // the timer found the expiry; nothing has asked
+		w.lostBy(t, Expired) // the timer noticed the expiry: no method has read the clocks
 		_ = w.lease.Ended()
 		w.lostBy(t, Expired)
 	})
@@ -264,7 +264,7 @@ func TestReadAfterSuspendMovesExpiryForward(t *testing.T) {
 		}
 		time.Sleep(8 * time.Second)
 		synctest.Wait()
-		w.lostBy(t, Expired) // the timer found the expiry: nothing else has read the clock
+		w.lostBy(t, Expired) // the timer noticed the expiry: no method has read the clocks since the suspend
 	})
 }
 
@@ -275,7 +275,7 @@ func TestEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
 		if got := w.lease.Remaining(); got != 8*time.Second {
 			t.Errorf("%v remain", got)
 		}
-		w.suspend(-10 * time.Second) // without its lead, the clock leaves as much trust as the other
+		w.suspend(-10 * time.Second) // the two clocks are level again, so both leave the same trust
 		if got := w.lease.Remaining(); got != 18*time.Second {
 			t.Errorf("%v remain", got)
 		}
@@ -344,7 +344,7 @@ func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(nil)
 				defer w.end()
-				time.Sleep(4 * time.Second) // it has just been renewed
+				time.Sleep(4 * time.Second) // the lease was renewed a moment before
 				ctx, leave := context.WithCancel(context.Background())
 				w.will(func(apply func() (protocol.Item, error)) (protocol.Item, error) {
 					leave() // one attempt in the background, and none by Renew
@@ -617,7 +617,7 @@ func TestLeaseIsNotRenewedInTheBackgroundAfterByHand(t *testing.T) {
 		if w.requests() != 0 {
 			t.Errorf("%d renewals", w.requests())
 		}
-		w.lostBy(t, Expired) // not Paused
+		w.lostBy(t, Expired) // the reason must not be Paused
 	})
 }
 

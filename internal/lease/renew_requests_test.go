@@ -82,7 +82,7 @@ func TestRenewalIsNotSentIfTrustEndsWhileItIsPrepared(t *testing.T) {
 			},
 			get: func() { // resolves the unanswered attempt
 				paused = true
-				k.Boot.Store(int64(2 * time.Hour)) // suspended: no timer has run
+				k.Boot.Store(int64(2 * time.Hour)) // the machine was suspended, so no timer has fired
 			},
 		}, lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal(), leasehold.WithLease(time.Hour))

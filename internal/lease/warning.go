@@ -14,7 +14,7 @@ type Warning struct {
 	left  time.Duration
 	fn    func()
 	timer *time.Timer
-	given bool // the function was called since more trust than left remained
+	given bool // the function has been called since the remaining trust was last greater than left
 }
 
 // Warn arranges for fn to be called, on a goroutine of its own, once the remaining trust is

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestExpiryWarningPrecedesLossOrFollowsUnreadLoss(t *testing.T) { // dynamolock is silent if it wakes up after the expiry
+func TestExpiryWarningPrecedesLossOrFollowsUnreadLoss(t *testing.T) { // dynamolock gives no warning if it wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -36,7 +36,7 @@ func TestExpiryWarningPrecedesLossOrFollowsUnreadLoss(t *testing.T) { // dynamol
 
 		warned = nil
 		paused := w.Acquire(c, "other", warning)
-		k.Boot.Store(int64(time.Hour)) // past the warning and the lease at once
+		k.Boot.Store(int64(time.Hour)) // the clock jumps past the warning and the lease at once
 		lab.Elapse(10 * time.Second)
 		if len(warned) != 1 {
 			t.Errorf("after a pause warned %d times", len(warned))

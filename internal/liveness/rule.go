@@ -38,7 +38,7 @@ func (by Rule) deadAt(r protocol.Record, since, now time.Duration, wall time.Tim
 }
 
 // GrantOf returns a string that distinguishes one grant of a key from the next. Grants of
-// other libraries have no id. Their owner, which may be nameless, stays the same while the
+// other libraries have no id. Their owner, which may be empty, stays the same while the
 // holder renews. In layouts with an expiry time, those holders never renew, so the version
 // stays the same.
 func GrantOf(r protocol.Record) string {

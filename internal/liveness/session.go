@@ -68,8 +68,8 @@ func (o *Observer) SessionOf(r protocol.Record) *Session {
 	return s
 }
 
-// dropUnused drops the sessions that no caller has asked for since before, each time the
-// number of sessions has doubled. The caller must hold ss.mu.
+// dropUnused drops the sessions that no caller has asked for since the time before. It does
+// so each time the number of sessions has doubled. The caller must hold ss.mu.
 func (ss *sessions) dropUnused(before time.Duration) {
 	if len(ss.byID) < max(ss.many, fewSessions) {
 		return

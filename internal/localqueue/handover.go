@@ -4,9 +4,9 @@ import "github.com/leasehold-go/leasehold/internal/protocol"
 
 // Successor takes the next waiter out of the queue, so that a release of the grant can hand
 // the key to that waiter. It returns nil if there is no waiter, or if other processes are
-// next. The turn stays with the grant until HandOver or LetSeek. queued reports whether the
-// record has a queue, and the queue is empty. In this case no other process polls, and
-// hand-overs are not counted.
+// next. The turn stays with the grant until HandOver or LetSeek. queued means that the
+// record has a queue, and that this queue is empty. In this case no other process polls,
+// and hand-overs are not counted.
 func (l *Queues[C, G]) Successor(key protocol.Key, grant G, queued bool) *Waiter[C, G] {
 	l.mu.Lock()
 	defer l.mu.Unlock()

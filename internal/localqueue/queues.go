@@ -37,10 +37,10 @@ type grantType interface {
 // queue is the queue of one key.
 type queue[C any, G grantType] struct {
 	waiting   []*Waiter[C, G]
-	grant     G                // the grant of the goroutine that has the turn, once it has one
+	grant     G                // the grant of the goroutine that has the turn; zero before that goroutine has a grant
 	reported  *protocol.Record // the holder that was last reported, until the key is granted here or the turn is passed on
 	before    *protocol.Record // the holder that the last turn knew, if that turn ended without a grant
-	known     bool             // a holder or a grant was reported, so that DynamoDB has answered a request for the key
+	known     bool             // a holder or a grant was reported: DynamoDB has answered a request for the key
 	handOvers int              // hand-overs in a row
 	longest   time.Duration    // age of the longest grant among these hand-overs
 }
@@ -118,7 +118,7 @@ func (l *Queues[C, G]) LastHolder(key protocol.Key) *protocol.Record {
 }
 
 // IsKnown reports whether a holder or a grant of the key was reported since the queue
-// began, so that DynamoDB has answered a request for the key.
+// began. Such a report means that DynamoDB has answered a request for the key.
 func (l *Queues[C, G]) IsKnown(key protocol.Key) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -223,8 +223,9 @@ func (l *Queues[C, G]) granted(q *queue[C, G], key protocol.Key, grant G) {
 }
 
 // pass gives the turn to the next waiter. A waiter for one of several keys is not handed a
-// key. It acquires a key that was just released before any other process reads the record,
-// so its turn counts as a hand-over. The caller must hold l.mu.
+// key. If the key was just released, such a waiter acquires it before any other process
+// reads the record. So the turn of that waiter counts as a hand-over. The caller must hold
+// l.mu.
 func (l *Queues[C, G]) pass(q *queue[C, G], key protocol.Key, delay time.Duration) {
 	var none G
 	several := len(q.waiting) > 0 && q.waiting[0].SeeksItself

@@ -28,7 +28,7 @@ type Wishes struct {
 type Turn[C any, G grantType] struct {
 	Of      *Waiter[C, G]
 	Granted G             // the grant of a key that was handed over; zero if the key must be acquired
-	Delay   time.Duration // how long other processes go first
+	Delay   time.Duration // how long the waiter lets other processes go first
 }
 
 // NewWaiter returns a waiter that is not in the queue yet. Its turn is sent on turns, which

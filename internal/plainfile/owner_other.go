@@ -9,7 +9,7 @@ import (
 
 const noFollow = 0
 
-// Another returns "": on this system users do not share directories in that way.
+// Another returns "": on this system users do not share directories as they do on Unix.
 func Another(string) string { return "" }
 
 // flock does not lock: if two processes replace a file at the same moment, both may believe

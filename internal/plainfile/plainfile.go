@@ -79,8 +79,8 @@ func changed(path string) error {
 
 // Open opens an existing regular file for reading or writing. It does not follow a link at
 // the end of path. Before the end, it follows only the links that the package's rule
-// allows. It refuses a file with two names (hard links); with Trusted, only outside closed
-// directories.
+// allows. It refuses a file with two names (hard links). With Trusted, it refuses such a
+// file only outside closed directories.
 func Open(path string, flag int, owner Owner) (*os.File, error) {
 	return again(func() (*os.File, error) { return open(path, flag, owner) })
 }
@@ -228,7 +228,7 @@ func walk(path string, toTheEnd bool) (dir, base string, err error) {
 			return filepath.Join(dir, "."), name, nil
 		}
 		rest = rest[1:]
-		next := filepath.Join(dir, name) // dir has no links, so .. is what it seems
+		next := filepath.Join(dir, name) // dir has no links, so .. leads to the parent that the path shows
 		if name == "" || name == "." || name == ".." {
 			dir = next
 			continue
@@ -276,7 +276,7 @@ func step(dir, next string) (to string, err error) {
 		return "", err
 	}
 	link := info.Mode()&fs.ModeSymlink != 0
-	if link && strings.HasPrefix(next, "/proc/") { // the kernel's links (proc_pid_root(5)) cannot be planted, and their text is not where they lead
+	if link && strings.HasPrefix(next, "/proc/") { // the kernel's links (proc_pid_root(5)) cannot be planted, and their text is not the path of their target
 		return "", nil
 	}
 	in, err := os.Stat(filepath.Join(dir, ".")) // below /proc, dir itself may be a link

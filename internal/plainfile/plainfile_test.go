@@ -40,7 +40,7 @@ func do(t *testing.T, errs ...error) {
 	}
 }
 
-// ofStranger gives a file to another user. Only root can.
+// ofStranger gives a file to another user. Only root can do this.
 func ofStranger(t *testing.T, path string) {
 	t.Helper()
 	if os.Getuid() != 0 {

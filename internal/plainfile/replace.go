@@ -24,12 +24,13 @@ var (
 	// ErrChanged is returned if a file has been changed or replaced since the caller read
 	// it.
 	ErrChanged = errors.New("another process has changed it in the meantime")
-	// ErrLocked is returned if another process keeps a file locked for long.
+	// ErrLocked is returned if another process keeps a file locked for a long time.
 	ErrLocked = errors.New("another process keeps it locked")
 )
 
-// Swap replaces a file that contains before. If before is nil, the file must not exist. If
-// several processes swap the same content, one succeeds and the others get ErrChanged.
+// Swap replaces a file if its content equals before. If before is nil, the file must not
+// exist. If several processes swap the same content, one succeeds and the others get
+// ErrChanged.
 func Swap(path string, before, content []byte, mode fs.FileMode) error {
 	temporary, err := Temporary(path, content, mode)
 	if err != nil {

@@ -121,7 +121,7 @@ type Release struct {
 	Version string // new in each attempt
 	Now     time.Time
 	Expires time.Time // when TTL may delete the record; zero for never
-	Done    *Done     // the mark to store; nil to keep the record's
+	Done    *Done     // the mark to store; nil keeps the record's mark
 	Changes Changes
 }
 
@@ -151,7 +151,7 @@ func (s Schema) KeyOf(item Item) Key {
 // next integer, exactly (RFC 8259, section 6). Nothing is granted after it.
 const MaxToken = 1<<53 - 2
 
-// ErrLastToken means that a record reads well and has the token MaxToken.
+// ErrLastToken means that a record can be decoded and has the token MaxToken.
 var ErrLastToken = errors.New("the fencing token is the last")
 
 // Hold contains the values that a record must have for a write of the holder to succeed.

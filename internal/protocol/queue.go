@@ -2,7 +2,7 @@ package protocol
 
 // Waiter is an entry of a record's queue.
 type Waiter struct {
-	Grant string // the id of the grant under which it will hold the key
+	Grant string // the id of the grant under which the waiter will hold the key
 	Owner string
 }
 

@@ -12,8 +12,8 @@ import (
 // whose clock is one second fast would take over every lock one second early.
 const defaultSkew = 2 * time.Second
 
-// clocked is shared by the layouts whose records have an expiry time. That time is by the
-// clock of the client that wrote the record. A holder is dead at expiry + skew + one step.
+// clocked is shared by the layouts whose records have an expiry time. The client that wrote
+// the record set that time by its own clock. A holder is dead at expiry + skew + one step.
 type clocked struct {
 	schema
 	expires string        // attribute with the expiry time

@@ -34,10 +34,10 @@ func TestTakeoverNeedsLeaseExpiredByEveryClock(t *testing.T) {
 				t.Errorf("%v after its expiry: lands %v", tc.after, lands)
 			}
 		}
-		// The clocks of writer and reader differ by the skew, in both directions: no
-		// takeover before the lease has expired by both.
+		// The clocks of writer and reader differ by the skew, in both directions. No
+		// takeover may succeed before the lease has expired by both clocks.
 		for _, apart := range []time.Duration{-skew, 0, skew} {
-			b.hold() // sent at the time granted, by the writer's clock
+			b.hold() // the request is sent when the writer's clock shows the time granted
 			g := b.grant(g9)
 			g.Dead, g.Now = &r, granted.Add(lease+apart)
 			if b.lands(b.Grant(g)) {

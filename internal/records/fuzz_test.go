@@ -59,7 +59,7 @@ func (f *fuzzTables) table(t *testing.T, n int) *bench {
 	return &now
 }
 
-// stores reports whether DynamoDB accepts the item. If so, it sets b.key to its key.
+// stores reports whether DynamoDB accepts the item. If so, it sets b.key to the item's key.
 func (b *bench) stores(item protocol.Item) bool {
 	b.key = b.Schema().KeyOf(item)
 	key, err := b.Key(b.key)

@@ -23,7 +23,7 @@ import (
 
 // golden is a file of testdata/golden: the items that a peer stored when it was asked for
 // something. Most items were recorded from the peers themselves (proof/interop/cmd/record).
-// The items of dynamolock are written by hand, after its sources.
+// The items of dynamolock were written by hand, following its source code.
 type golden struct {
 	Peer     string
 	Recorded bool

@@ -15,7 +15,7 @@ import (
 // lock, held or free. The attribute may be a user's own or of a later format. The item must
 // not be deleted: a client may work under the lock, and the rest is the user's data. Other
 // attributes with names of leasehold's are left out, too, if they cannot be read. LockBut
-// returns false for leasehold's own other kinds of rows, whichever layout of their table
+// returns false for leasehold's rows that are not locks, whichever layout of their table
 // reads them. Renaming an attribute of such a row would take the row from the clients that
 // use it.
 func LockBut(p protocol.Protocol, item protocol.Item, attribute string) (protocol.Record, bool) {

@@ -38,8 +38,8 @@ func leaseEnds(version string, now time.Time, lease time.Duration) types.Attribu
 }
 
 // leaseEndsOf returns the end of the lease that a version began. It returns the zero time
-// if the item has no such end, or only the end of another version's lease. Neither is ever
-// damage.
+// if the item has no lease end, or only the end of another version's lease. Neither case
+// counts as damage.
 func (p versioned) leaseEndsOf(item protocol.Item, version string) time.Time {
 	const end = 8
 	b, _ := item[attrLeaseEnds].(*types.AttributeValueMemberB)

@@ -190,7 +190,7 @@ func TestGrantIDOfAnyTypeDoesNotFreeHeldRecord(t *testing.T) {
 	})
 }
 
-func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // in dynamolock and awslabs any isReleased frees it
+func TestRecordIsFreeOnlyWithReleaseMark(t *testing.T) { // in dynamolock and awslabs any isReleased attribute frees the record
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, v := range []types.AttributeValue{text("0"), text("true"), decimal("1"), null} {

@@ -21,9 +21,9 @@ type Lease struct {
 	doubtful  bool        // the last attempt had no answer or was throttled
 	displaced bool        // the next renewal should come at a random time of the period
 	ready     time.Time   // when the lease was found to be due
-	sent      time.Time   // when the last attempt was sent; not after due once the next attempt is scheduled
+	sent      time.Time   // when the last attempt was sent; no later than due once the next attempt is scheduled
 	place     place       // place of the attempt in flight
-	hang      *time.Timer // ends the place of an attempt that hangs
+	hang      *time.Timer // timer that takes the place from an attempt that hangs
 }
 
 // Times says how often a lease is renewed, and for how long a renewal is trusted.
@@ -38,7 +38,7 @@ const (
 	Renewed                  // success; Scheduler.Renewed has been called
 	Silent                   // no answer
 	Throttled                // the table accepts no more at the moment
-	Conflict                 // conflict with another write of the record, which has ended since
+	Conflict                 // conflict with another write of the record; that write has ended
 	Failed                   // any other answer
 )
 

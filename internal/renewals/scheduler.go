@@ -28,7 +28,7 @@ type Scheduler struct {
 	timer    *time.Timer
 }
 
-// burst is how much delay behind its pace a Scheduler may catch up on.
+// burst is the longest delay behind its pace that a Scheduler may catch up on.
 const burst = 50 * time.Millisecond
 
 // late is the tolerance for a late attempt, as a divisor of the period: an attempt
@@ -83,8 +83,8 @@ func (q *Scheduler) Remove(l *Lease) {
 }
 
 // Renewed records that a lease was renewed, by an attempt of the Scheduler or by another
-// write. took is how long that took, and left is how much longer the lease is trusted.
-// Renewed schedules the next renewal.
+// write. took is how long the renewal took, and left is how much longer the lease is
+// trusted. Renewed schedules the next renewal.
 func (q *Scheduler) Renewed(l *Lease, t Times, took, left time.Duration) {
 	q.change(l, t, left, func(now time.Time) {
 		l.displaced = l.displaced || l.sent.Sub(l.due) > t.Every/late

@@ -114,7 +114,7 @@ func bunched(wire *lab.Wire, during, window time.Duration) int {
 
 func TestBunchedRenewalsAreSpreadWithinTwoPeriods(t *testing.T) {
 	const window = 500 * time.Millisecond
-	const locks, evenShare = 500, 500 / 10 // the even share of each tenth of a second in 5 s
+	const locks, evenShare = 500, 500 / 10 // number of renewals in each window if they are spread evenly over 5 s
 	until := func(end time.Time) lab.Fault {
 		return func(r *lab.Request) (*http.Response, error) {
 			select {
@@ -172,7 +172,7 @@ func TestFirstRenewalsOfLocksGrantedTogetherAreSpread(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.AcquireMany(c, "job", 500)
-		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // the even share in the second half of the period is 20
+		if n := bunched(wire, 5*time.Second, 100*time.Millisecond); n > 70 { // 20 if they are spread evenly over the second half of the period
 			t.Errorf("%d of 500 renewals within 100 ms", n)
 		}
 		_ = c.Close(t.Context())

@@ -227,14 +227,14 @@ func TestThrottledRenewalSlowsTheOthers(t *testing.T) {
 		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // first sent after 0.9 s
 		var others []*Lease
 		for range 40 {
-			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // due after 3 s, 10 a second
+			others = append(others, b.lease("other", 4*time.Second, trust, 0, Renewed)) // all are due after 3 s; their usual rate is 10 a second
 		}
 		elapse(time.Second)
 		b.q.Remove(throttled)
 		before := len(b.allSent())
 		elapse(2 * time.Second)
 		elapse(time.Second)
-		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 { // a fifth less than usual, and a little more after each second
+		if sent := len(b.allSent()) - before; sent < 8 || sent > 10 { // the rate is a fifth less than usual, and rises a little after each second
 			t.Errorf("%d were sent in the second in which all were due", sent)
 		}
 		remove(b.q, others...)

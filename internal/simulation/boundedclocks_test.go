@@ -178,7 +178,7 @@ func withEndsOfEveryVersion(body []byte) []byte {
 	return out
 }
 
-// claim makes each end in a reply name the version beside it.
+// claim makes each lease end in a reply name the version of the same item.
 func claim(v any) {
 	switch v := v.(type) {
 	case []any:

@@ -129,7 +129,7 @@ func (c *checker) believes(by *process, lock *leasehold.Lock) {
 // sent records a request when it is sent.
 func (c *checker) sent(r *request) {
 	if c.clocked {
-		return // a renewal in such a layout differs from a renewal in native
+		return // in a layout with expiry times, a renewal differs from a renewal in native
 	}
 	c.mu.Lock()
 	c.wrote(r)
@@ -143,7 +143,7 @@ func (c *checker) sent(r *request) {
 		err := b.lock.Err()
 		trusted := err == nil
 		switch {
-		case r.manner == renews && errors.Is(err, core.ErrDetached): // detached, to be resumed
+		case r.manner == renews && errors.Is(err, core.ErrDetached): // the grant was detached, to be resumed
 		case r.manner == renews && over[b]:
 			c.violated("9: process %d renews grant %s after its trust has ended: %v", r.by.id, b.grant, err)
 		case r.givesUp && trusted && !r.Guards(b.lock.Key().Partition):

@@ -6,9 +6,9 @@ import (
 )
 
 // clocks are the three clocks of one process. Two of them run at the rate of the process,
-// and one of these two almost stops while the machine is suspended. It stops only almost,
-// because the timers of a bubble continue: a timer that fires too early by that clock is
-// set again. The wall clock is set at random.
+// and one of these two almost stops while the machine is suspended. It never stops
+// entirely, because the timers of a bubble continue: a timer that fires too early by that
+// clock is set again. The wall clock is set at random.
 type clocks struct {
 	rate  float64
 	began time.Time

@@ -221,8 +221,8 @@ func (c *process) campaigns(r *worker) {
 	c.releases(r, term)
 }
 
-// pause pauses the process for up to d. To others it sends nothing, receives nothing and
-// takes no step. Requests in flight are sent after the pause.
+// pause pauses the process for up to d. As other processes see it, it sends nothing,
+// receives nothing and takes no step. Requests in flight are sent after the pause.
 func (c *process) pause(r *worker, d time.Duration) {
 	d = upTo(r, d)
 	if c.happens(pause, r.trouble()) {

@@ -43,9 +43,9 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 	}
 }
 
-// An operator breaks locks under shared leases, which their holders would hold until long
-// after the faults have stopped. Only the promises that breaking gives up are lost. Each
-// holder learns of the break through its session.
+// An operator breaks locks under shared leases. Without the breaks, the holders would hold
+// these locks until long after the faults have stopped. Only the promises that breaking
+// gives up are lost. Each holder learns of the break through its session.
 func TestSimulationOfBreakingUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
@@ -145,8 +145,8 @@ func (s *run) deleteNow(key string) {
 }
 
 // Rows of locks and of shared leases are damaged by hand, so that their leases cannot be
-// read. Seconds later they are repaired. All promises hold: the holder of an unreadable row
-// is not considered dead.
+// read. Several seconds later the rows are repaired. All promises hold: the holder of an
+// unreadable row is not considered dead.
 func TestSimulationOfDamage(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }

@@ -19,8 +19,8 @@ func (s *run) stale() time.Duration {
 	return 0
 }
 
-// lastArrival returns when a fault last affected a key. This is from, or later if a late
-// copy of a request has changed the key's record or renewed a session.
+// lastArrival returns when a fault last affected a key. It returns the time from, or a
+// later time if a late copy of a request has changed the key's record or renewed a session.
 func (s *run) lastArrival(key string, from time.Time) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -32,8 +32,8 @@ func (s *run) lastArrival(key string, from time.Time) time.Time {
 	return from
 }
 
-// checkLiveness acquires every key after the faults have stopped: a free lock within one
-// longest poll, and a dead holder's lock within its lease and a poll.
+// checkLiveness acquires every key after the faults have stopped. A free lock must be
+// granted within one longest poll, and a dead holder's lock within its lease and a poll.
 func (s *run) checkLiveness(t *testing.T, seed uint64) {
 	late := s.newClient(lastClient, rand.New(rand.NewPCG(seed, lastClient)))
 	for _, key := range keyNames {
@@ -46,7 +46,8 @@ func (s *run) checkLiveness(t *testing.T, seed uint64) {
 		over()
 		cancel()
 		took := time.Since(s.lastArrival(key, began))
-		// At most a lease by the observer's clock, two longest polls and a round trip.
+		// The time is at most a lease by the observer's clock, two longest polls and a
+		// round trip.
 		if most := time.Duration(float64(s.longest)/late.rate) + 2*time.Second + 100*time.Millisecond + s.stale(); err != nil || took > most {
 			s.violated("12: %s was granted after %v (at most %v): %v", key, took, most, err)
 		}

@@ -142,7 +142,7 @@ func (l *load) counts(r *request, f fault) {
 	}
 }
 
-// problem describes the first promise that was not kept; empty if all were kept.
+// problem describes the first promise that was not kept. It returns "" if all were kept.
 func (l *load) problem(locks []*leasehold.Lock) string {
 	lost, hanging, first := 0, 0, error(nil)
 	for _, lock := range locks {

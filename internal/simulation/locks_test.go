@@ -49,7 +49,7 @@ func (c *process) section(r *worker) {
 	for range r.IntN(3) {
 		c.rest(r, 3000)
 		change := r.IntN(7)
-		if c.shared && change == 2 { // it cannot be detached
+		if c.shared && change == 2 { // a lock under a shared lease cannot be detached
 			change = 0
 		}
 		switch change {

@@ -24,11 +24,11 @@ type troubles struct {
 	refusals bool          // some requests are denied, even some that were applied
 	noOld    bool          // a failed condition does not return the item
 	copies   time.Duration // greatest delay of late copies of requests
-	keys     bool          // writes of single keys are throttled for seconds
-	table    bool          // everything is throttled for seconds
+	keys     bool          // writes of single keys are throttled for several seconds
+	table    bool          // everything is throttled for several seconds
 	pauses   bool          // processes are paused at the moment at which they send something
 
-	credentials bool // some credentials are expired, and for seconds there are none
+	credentials bool // some credentials are expired, and for several seconds there are no credentials
 }
 
 // fate decides how the network treats one request.
@@ -257,8 +257,8 @@ func (c *process) window() time.Duration {
 	return time.Since(c.began) / lasts
 }
 
-// inTrouble reports whether something is in trouble now. On average this is so in one of n
-// windows.
+// inTrouble reports whether what is in trouble now. On average, it is in trouble in one of
+// n windows.
 func (c *process) inTrouble(what string, n int) bool {
 	return drawn(c.seed, "trouble of", what, c.window()).IntN(n) == 0
 }
@@ -266,7 +266,7 @@ func (c *process) inTrouble(what string, n int) bool {
 // wallet is the credential provider of a process.
 type wallet process
 
-// Retrieve returns credentials, but sometimes fails for seconds.
+// Retrieve returns credentials, but sometimes fails for several seconds.
 func (w *wallet) Retrieve(ctx context.Context) (aws.Credentials, error) {
 	c := (*process)(w)
 	who := fmt.Sprint("process ", c.id)

@@ -16,7 +16,7 @@ import (
 )
 
 // Work is done once for each label, or once in each period. Some of the work fails, and
-// some of its processes die in the middle.
+// some processes die in the middle of their work.
 func TestSimulationOfWorkDoneOnce(t *testing.T) { forSeeds(t, worldSeeds, likewise(once)) }
 
 func once(seed uint64) world { return onceBy(seed, (*process).doesOnce) }

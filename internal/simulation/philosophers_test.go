@@ -30,7 +30,7 @@ func simulatePhilosophers(t *testing.T, seed uint64, watched world) {
 	dine(t, seed, watched, acquireAll)
 }
 
-// manners are how a philosopher acquires several keys.
+// manners is a function with which a philosopher acquires several keys.
 type manners func(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error)
 
 func acquireAll(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, opts ...leasehold.AcquireOption) ([]*leasehold.Lock, func(context.Context) error, error) {

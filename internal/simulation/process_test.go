@@ -59,7 +59,7 @@ func (s *run) newClient(id int, rng *rand.Rand) *process {
 	cfg.ReleaseGrace = time.Second
 	cfg.SharedLease = s.plan.shared
 	if cfg.SharedLease && id != lastClient && id%2 == 1 {
-		cfg.PollMax = 2 * usualLease // so that a client may mark a session dead by as old a reading as possible
+		cfg.PollMax = 2 * usualLease // so that a client may mark a session dead because of a reading that is as old as possible
 	}
 	if cfg.DeleteOnRelease = id < operator && rng.IntN(4) == 0 && !s.plan.keeps; cfg.DeleteOnRelease {
 		s.mu.Lock()

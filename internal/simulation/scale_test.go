@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// worlds lists all simulations by the names of their tests. TestSimulationAtScale runs each
-// in one of every so many rounds, with the given number of seeds.
+// worlds lists all simulations by the names of their tests. The field every says in one of
+// how many rounds TestSimulationAtScale runs the simulation, and seeds with how many seeds.
 var worlds = []struct {
 	test         string
 	seeds, every uint64
@@ -59,8 +59,8 @@ var worlds = []struct {
 // TestSimulationAtScale runs rounds of all worlds: until LEASEHOLD_FAULTED operations have
 // met a fault, for LEASEHOLD_FOR, or until it is interrupted. The seeds start at
 // LEASEHOLD_FIRST. By default they start at the time of day, so that they are new. A seed
-// needs a thread to itself, so the test starts one process for each processor, called a
-// lane. The lanes share the rounds in turn.
+// needs a thread to itself, so the test starts one process, called a lane, for each
+// processor. The lanes take the rounds in turn.
 func TestSimulationAtScale(t *testing.T) {
 	if lane := os.Getenv("LEASEHOLD_LANE"); lane != "" {
 		runLane(t, lane)

@@ -84,7 +84,7 @@ func reportShrunk(t *testing.T, seed uint64, run simulation) {
 }
 
 // door returns the name of the test that runs a simulation: the last part of t's name that
-// is a test's.
+// names a test.
 func door(t *testing.T) string {
 	name := ""
 	for part := range strings.SplitSeq(t.Name(), "/") {

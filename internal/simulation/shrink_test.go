@@ -15,10 +15,10 @@ type shrunk struct {
 	history []string
 }
 
-// shrink leaves out faults of a seed as long as the seed breaks the same invariant. It
-// first leaves out halves, then smaller and smaller parts (Zeller and Hildebrandt,
-// "Simplifying and Isolating Failure-Inducing Input", 2002). The result fails, and would
-// not fail without any one of its faults.
+// shrink removes faults from a seed as long as the seed still breaks the same invariant. It
+// first removes halves, then smaller and smaller parts (Zeller and Hildebrandt,
+// "Simplifying and Isolating Failure-Inducing Input", 2002). The result fails, but would
+// not fail if any one of its faults were removed.
 func shrink(t *testing.T, seed uint64, run func(t *testing.T, seed uint64, plan world), plan world) shrunk {
 	try := func(only []string) (s shrunk) {
 		plan.only = only
@@ -86,7 +86,7 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 		s = shrink(t, seed, twice, world{})
 	}
 	t.Logf("seed %d: %d faults of %d: %v\n%s", seed, len(s.faults), s.before, s.faults, s.problem)
-	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 { // expected are one lost reply and a few faults that bring two processes together
+	if len(s.faults) == 0 || len(s.faults) > s.before/3 || s.before < 10 { // expected faults: one lost reply and a few faults that bring two processes together
 		t.Errorf("%d faults are left of %d", len(s.faults), s.before)
 	}
 	needed := idsOf(s.faults)

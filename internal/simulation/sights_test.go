@@ -16,8 +16,8 @@ func (c *checker) sees(by *process, version string) {
 	}
 }
 
-// watched returns for how long the sender of r had known a version when it sent r, by its
-// own clock. It returns false if the sender had not seen the version. The caller must hold
+// watched returns how long the sender of r, by its own clock, had known a version when it
+// sent r. It returns false if the sender had not seen the version. The caller must hold
 // c.mu.
 func (c *checker) watched(r *request, version string) (time.Duration, bool) {
 	first, ok := c.seen[seenBy{r.by.id, version}]

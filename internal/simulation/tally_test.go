@@ -25,8 +25,8 @@ func newTally() *tally {
 	return &tally{Operations: map[string]int{}, Faulted: map[string]int{}, Faults: map[fault]int{}, Seeds: map[string][2]uint64{}}
 }
 
-// operation is a call of a client, or an operation of the client itself. The latter lasts
-// until one of its requests meets no fault.
+// operation is a call to a client, or an operation that the client itself starts. An
+// operation that the client itself starts lasts until one of its requests meets no fault.
 type operation struct {
 	what          string
 	faulted, over bool
@@ -34,10 +34,10 @@ type operation struct {
 
 type operationKey struct{}
 
-// operation counts a call of the client with the returned context. The call lasts until
-// over is called. It begins at an instant of its own. Otherwise the end of one call could
-// coincide with an operation of the client itself, and no seed determines which of two
-// goroutines runs first.
+// operation counts a call to the client, made with the returned context. The call lasts
+// until over is called. It begins at an instant of its own. Otherwise the end of one call
+// could coincide with an operation that the client itself starts. The seed would then not
+// determine which of the two goroutines runs first.
 func (c *process) operation(ctx context.Context, what string) (of context.Context, over func()) {
 	who, _ := ctx.Value(workerKey{}).(string)
 	c.goesAbout(who)
@@ -93,8 +93,8 @@ func (t *tally) of(o *operation, f fault) {
 	}
 }
 
-// alone counts a request of the client itself. A request that repeats a faulted one belongs
-// to the same operation.
+// alone counts a request that the client itself starts. A request that repeats a faulted
+// request belongs to the same operation.
 func (t *tally) alone(open map[string]*operation, r *request, f fault) {
 	about := r.operation() + " " + strings.Join(r.keys, ", ")
 	o := open[about]

@@ -65,8 +65,8 @@ func guardedByNoSession(r *http.Request, body []byte) []byte {
 	return checking(r, body, func(key string) bool { return !strings.HasPrefix(key, "leasehold/session/") })
 }
 
-// checking removes the checks of keys from a transaction, except those for which keep
-// returns true.
+// checking removes the condition checks of keys from a transaction. It keeps the check of a
+// key if keep(key) is true.
 func checking(r *http.Request, body []byte, keep func(key string) bool) []byte {
 	var in map[string]any
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".TransactWriteItems") || json.Unmarshal(body, &in) != nil {
@@ -110,7 +110,8 @@ func namingOneAttempt(r *http.Request, body []byte) []byte {
 	})
 }
 
-// notLookingForItself makes a grant succeed on a record that shows its own grant id.
+// notLookingForItself makes a grant succeed even if the record already shows the id of this
+// grant.
 func notLookingForItself(r *http.Request, body []byte) []byte {
 	return respelled(r, body, lab.Call.Grants, func(condition string) string {
 		return regexp.MustCompile(`(#\w+) <> (:\w+)`).ReplaceAllString(condition, "($0 OR $1 = $2)")
@@ -124,7 +125,7 @@ func handedToAnybody(r *http.Request, body []byte) []byte {
 	})
 }
 
-// respelled changes the conditions of those updates for which is returns true.
+// respelled changes the condition of an update if is returns true for the update.
 func respelled(r *http.Request, body []byte, is func(lab.Call) bool, change func(condition string) string) []byte {
 	var in map[string]any
 	if !strings.HasSuffix(r.Header.Get("X-Amz-Target"), ".UpdateItem") || !is(lab.Call{Op: "UpdateItem", Body: body}) || json.Unmarshal(body, &in) != nil {

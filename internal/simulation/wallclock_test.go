@@ -18,9 +18,10 @@ import (
 // wallSkew is the bound that clients assume for the difference of their wall clocks.
 const wallSkew = 300 * time.Millisecond
 
-// Layouts with an expiry time are simulated on networks as bad as all others. No client
-// trusts its lock beyond the expiry less the declared skew, and no two clients trust it at
-// the same time. Free locks and the locks of dead holders are granted in time.
+// Layouts with an expiry time are simulated with networks as bad as in the other
+// simulations. No client trusts its lock beyond the expiry less the declared skew, and no
+// two clients trust it at the same time. Free locks and the locks of dead holders are
+// granted in time.
 func TestSimulationOfLayoutsWithExpiry(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateByTheClock)
 }
@@ -92,8 +93,8 @@ func skewedBy(skew time.Duration) simulation {
 	}
 }
 
-// mostSkew is how far the wall clocks of two processes may differ, unless a world says
-// otherwise.
+// mostSkew is the largest difference between the wall clocks of two processes, unless a
+// world says otherwise.
 const mostSkew = 100 * time.Millisecond
 
 // rightWall returns how far a wall clock is ahead, within the declared skew.
@@ -173,14 +174,14 @@ func (c *process) sectionByTheClock(r *worker) {
 	case err == nil:
 		c.releasedForGood(lock)
 	case errors.Is(err, leasehold.ErrLost), errors.Is(err, leasehold.ErrUnknownOutcome), ctx.Err() != nil:
-	case ended-began >= lock.Record().Lease: // after its lease a release is not repeated, because the machine may have been suspended
+	case ended-began >= lock.Record().Lease: // a release is not repeated once its lease has ended, because the machine may have been suspended
 	default:
 		c.violated("0: release: %v", err)
 	}
 }
 
-// changesByTheClock records until when a request supports trust in its grant. The caller
-// must hold c.mu.
+// changesByTheClock records the time until which a request justifies trust in its grant.
+// The caller must hold c.mu.
 func (c *checker) changesByTheClock(r *request, res *http.Response) {
 	item := attributes(res)
 	if r.Op != "UpdateItem" || item == nil {

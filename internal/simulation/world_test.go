@@ -22,7 +22,7 @@ type world struct {
 	shared        bool                                     // all clients, or some of them, have a shared lease
 	keeps         bool                                     // no client deletes records on release
 	leases        []time.Duration                          // leases of the clients by id; empty for usualLease
-	net           troubles                                 // faults besides those of every network
+	net           troubles                                 // faults in addition to the faults of every network
 	skew          time.Duration                            // greatest difference between two wall clocks
 	wall          func(*process, *rand.Rand) time.Duration // returns how far ahead a wall clock is; nil to use skew or a small default
 	refusalsAlone bool                                     // temporary refusals are the only faults
@@ -111,8 +111,9 @@ func simulate(t *testing.T, seed uint64, plan world) {
 			}
 		}
 		if plan.shared {
-			// A late grant under a live session blocks others for the hour in its record.
-			// Once the session's client is closed, it does not block them.
+			// A late grant under a live session blocks other clients for one hour, as its
+			// record says. Once the session's client is closed, the grant does not block
+			// them.
 			closeAll()
 		}
 		s.checkLiveness(t, seed)

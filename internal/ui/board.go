@@ -55,7 +55,7 @@ func newBoard(proto protocol.Protocol, by liveness.Rule) *board {
 	}
 }
 
-// see enters the item that a read has returned.
+// see records the item that a read has returned.
 func (b *board) see(item protocol.Item, look liveness.Reading) {
 	found := holders.Read(b.proto, item)
 	e := b.entries[found.Key]
@@ -66,7 +66,7 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 		b.entries[found.Key] = e
 	} else {
 		if look.Answered.Before(e.lock.Look.Asked) {
-			return // the result of a later read has been entered
+			return // the result of a later read has already been recorded
 		}
 		before = &e.lock
 	}
@@ -84,7 +84,7 @@ func (b *board) see(item protocol.Item, look liveness.Reading) {
 	}
 }
 
-// session returns the id of the lock's session; empty if it has none.
+// session returns the id of the lock's session, or "" if the lock has no session.
 func (l Lock) session() string {
 	if l.Holder == nil || l.Kind != holders.KindLock {
 		return ""
@@ -132,7 +132,7 @@ func (b *board) touch(id string) {
 	}
 }
 
-// sessionRow returns the row of a session; nil if none has been seen.
+// sessionRow returns the row of a session, or nil if no row has been seen.
 func (b *board) sessionRow(id string) *entry {
 	sharing, ok := b.proto.(protocol.Native)
 	if !ok || id == "" {
@@ -160,7 +160,7 @@ func (b *board) forget(e *entry) {
 	}
 }
 
-// finish enters that the table has been read to its end. A record that has not been read
+// finish records that the table has been read to its end. A record that has not been read
 // since the pass began is gone.
 func (b *board) finish(pass liveness.Reading) {
 	b.whole = true

@@ -36,7 +36,7 @@ type outcome struct {
 	Now     json.RawMessage `json:"now,omitempty"` // the key's current grant if it is not the requested one
 }
 
-// check describes the problem of a request; empty if the request is valid.
+// check returns a description of the problem with a request, or "" if the request is valid.
 func (b breakRequest) check() string {
 	switch {
 	case b.Key == "" || b.Grant == "" || b.Version == "":

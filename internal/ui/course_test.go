@@ -155,10 +155,11 @@ func (s *stage) damage(key protocol.Key) {
 // verdict is an observer's judgement of a holder.
 type verdict struct {
 	what string        // live, dead, free, damaged
-	at   time.Duration // time since which the holder is dead, from the beginning of the test
+	at   time.Duration // time from which the holder is dead, counted from the beginning of the test
 }
 
-// looksOn is an observer: it returns its verdict on the holder in a record.
+// looksOn is a function that acts as an observer. It returns its verdict on the holder in a
+// record.
 type looksOn func(s *stage, of leasehold.Record) verdict
 
 // told makes the errors of an observer.
@@ -279,7 +280,7 @@ func TestVerdictsOfWaiterCommandAndPageAgreeOnEachHolder(t *testing.T) {
 	for name, course := range map[string]struct {
 		layout layout.Layout
 		play   func(s *stage) (then func()) // plays records before the observers begin; the returned function plays records after that
-		want   []verdict                    // verdicts on the holders; at is the earliest time, two trips before the latest; zero allows any time
+		want   []verdict                    // expected verdicts on the holders; at is the earliest time allowed, and the latest is two trips later; zero allows any time
 	}{
 		"silence": {layout.Native{}, func(s *stage) func() { s.lock(); return func() {} }, []verdict{{"dead", trip + lease}}},
 		"silence after a renewal that nobody saw": {layout.Native{}, func(s *stage) func() {

@@ -33,7 +33,7 @@ type History struct {
 	Events []Event
 }
 
-// add enters the result of a read.
+// add records the result of a read.
 func (h *History) add(now Lock, events []Event) {
 	for _, e := range events {
 		h.Events = append(h.Events, e)
@@ -99,7 +99,7 @@ func (h *History) end(grant string, how EventKind, at time.Time) {
 	}
 }
 
-// span returns the grant's current span; nil if there is none.
+// span returns the grant's current span, or nil if there is none.
 func (h *History) span(grant string) *Span {
 	for i := len(h.Spans) - 1; i >= 0; i-- {
 		if s := &h.Spans[i]; s.Grant == grant && s.To.IsZero() {

@@ -76,7 +76,7 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 		h.Record = found.Record
 		h.Beat = by.Next(h.Beat, h.Record, look)
 		if found.Kind == holders.KindLock && h.Record.Session != "" {
-			h.Beat.Dead = wasDead // the session shows whether the holder is dead, the record does not
+			h.Beat.Dead = wasDead // only the session shows whether the holder is dead; the record does not
 		}
 		now.Holder = &h
 		switch {
@@ -92,7 +92,8 @@ func observe(before *Lock, found holders.Found, look liveness.Reading, by livene
 	return now, c.events
 }
 
-// problemOf describes the problem of a damaged item; empty for any other item.
+// problemOf returns a description of the problem of a damaged item, or "" for any other
+// item.
 func problemOf(l Lock) string {
 	if l.Damage == nil {
 		return ""

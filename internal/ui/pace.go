@@ -17,7 +17,7 @@ type spending struct {
 // meterFor is the period over which the displayed rate is measured.
 const meterFor = 10 * time.Second
 
-// spend enters the read units that a request has spent.
+// spend records the read units that a request has consumed.
 func (p *pace) spend(units float64, now time.Time) {
 	p.forget(now)
 	p.spent = append(p.spent, spending{now, units})

@@ -14,7 +14,7 @@ import (
 const (
 	mostSingles  = 25               // maximum number of reads of single keys between two pages
 	longestRetry = 10 * time.Second // longest pause after a request that failed
-	tick         = time.Second      // pause between two statuses
+	tick         = time.Second      // pause between two status messages
 	silence      = 3 * time.Second  // time without an answer that counts as trouble
 )
 

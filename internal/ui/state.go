@@ -8,8 +8,8 @@ import (
 )
 
 // under returns the beat of a lock whose holder renews a session instead of the lock, as
-// far as the session was observed. If no renewal of the session was seen, Since and Lease
-// stay the lock's own. This is so for an ended session.
+// far as the session was observed. If no renewal of the session was seen, as for an ended
+// session, Since and Lease keep the lock's own values.
 func under(b, session liveness.Beat) liveness.Beat {
 	b.Until, b.Dead = session.Until, session.Dead
 	if !session.Since.IsZero() {
@@ -18,8 +18,9 @@ func under(b, session liveness.Beat) liveness.Beat {
 	return b
 }
 
-// warnAt returns the time from which a holder is expiring: less than a third of its lease
-// is left. A holder that renews normally, four times a lease, never reaches it.
+// warnAt returns the time from which a holder counts as expiring, because less than a third
+// of its lease is left. A holder that renews normally, four times a lease, never reaches
+// that time.
 func warnAt(b liveness.Beat) time.Time { return b.Until.Add(-b.Lease / 3) }
 
 // State is the state of a key.

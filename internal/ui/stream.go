@@ -112,7 +112,7 @@ func (s *scanner) leave(l *listener) {
 }
 
 // show sends a page the lock that it wants to show. From then on it also sends the lock's
-// changes. The zero key ends that.
+// changes. The zero key stops these updates.
 func (s *scanner) show(page string, key protocol.Key) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -74,9 +74,9 @@ func (b *board) row(e *entry, c clock) rowView {
 }
 
 // heldFor returns how long a dead holder held its lock, from the grant to the end of its
-// lease. If the holder's last version has a time, both are by the holder's clock. Otherwise
-// the lease counts as ended when this server saw it end. That is too late if the server
-// started after the end.
+// lease. If the holder's last version has a time, both times are by the holder's clock.
+// Otherwise the lease counts as ended when this server saw it end. That is too late if the
+// server started after the end.
 func (b *board) heldFor(h Holder) time.Duration {
 	from, until, wrote := h.Record.GrantedAt, h.Beat.Until, h.Record
 	if row := b.sessionRow(h.Record.Session); row != nil {
@@ -254,7 +254,7 @@ func recordJSON(r protocol.Record) json.RawMessage {
 	return b
 }
 
-// textOf returns data as text; empty if data is not text.
+// textOf returns data as text, or "" if data is not text.
 func textOf(data []byte) string {
 	const longest = 200
 	if len(data) > longest || !utf8.Valid(data) {

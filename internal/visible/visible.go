@@ -15,8 +15,8 @@ import (
 // isShown reports whether r is visible as itself. This is so for the letters, marks,
 // digits, signs and symbols of every script, and for the space. Other characters act on a
 // terminal (control characters, also C1), change the direction of the text after them, end
-// a line, or are invisible. Invisible are characters without width, tags, variation
-// selectors, other spaces, and characters that Unicode has not assigned.
+// a line, or are invisible. The invisible characters are characters without width, tags,
+// variation selectors, other spaces, and characters that Unicode has not assigned.
 func isShown(r rune) bool {
 	if r < utf8.RuneSelf {
 		return ' ' <= r && r <= '~'

@@ -104,7 +104,7 @@ func OfAnyUser() Option { return func(f *file) { f.owner = plainfile.Anybody } }
 type file struct {
 	path     string
 	turn     chan struct{} // full while a goroutine of this process has its turn
-	place    *place        // place in the kernel's queue that an ended request has left, or nil; guarded by the turn
+	place    *place        // position in the kernel's queue that an ended request left behind, or nil; guarded by the turn
 	closed   atomic.Bool
 	owner    plainfile.Owner
 	patience time.Duration // the longest wait of a transaction whose context has no deadline
@@ -145,8 +145,9 @@ func (s *store) Update(fn func(localdynamo.Tx) error) error {
 	})
 }
 
-// in calls fn with our bucket. Make never leaves a file without this bucket. Such a file
-// would look like a store in which nothing is held.
+// in calls fn with our bucket. It fails if the bucket is missing. Make never leaves a file
+// without this bucket, because such a file would look like a store in which nothing is
+// held.
 func (s *store) in(tx *bbolt.Tx, fn func(*bbolt.Bucket) error) error {
 	if b := tx.Bucket(bucket); b != nil {
 		return fn(b)
@@ -161,9 +162,9 @@ func (s *store) damaged(why any) error {
 	return filefault.Lasting(fmt.Errorf("boltstore: %s is damaged: end what uses it, and put back a copy of it or move it away: %v", s.path, why))
 }
 
-// marked returns an error of the file, marked as lasting if it is lasting. Then no request
-// succeeds until an operator has repaired the file, its directory or the limits of the
-// process. Other errors are returned unchanged, also errors of the caller's own function.
+// marked marks an error of the file as lasting if no request can succeed until an operator
+// has repaired the file, its directory or the limits of the process. Other errors,
+// including errors of the caller's own function, are returned unchanged.
 func marked(err error) error {
 	fault, known := filefault.Of(err)
 	switch {
@@ -175,8 +176,8 @@ func marked(err error) error {
 	return err
 }
 
-// use waits for this goroutine's turn and opens the file. Then the function in begins a
-// transaction, which calls fn.
+// use waits for this goroutine's turn and opens the file. Then it calls in, which begins a
+// transaction and calls fn.
 //
 // If checkStructure does not find some damage, or damage happens after the check, bbolt
 // panics or reads beyond the end of its mapping. Either becomes an error. A panic of fn

@@ -15,9 +15,9 @@ import (
 var ErrEmpty = errors.New("the file is empty, and a store never is: it was truncated, by a full disk or a redirection (>): " +
 	"put back a copy, or end what uses it and remove it: then nothing is held, and the next command makes a new one")
 
-// Make creates a new store, unless the file exists. The file appears complete: a process
-// that opens it meanwhile finds a store, or no file. Before that, prepare may give the file
-// another mode than 0600. prepare may be nil.
+// Make creates a new store, unless the file exists. The file appears only once it is
+// complete: a process that opens it meanwhile finds a store, or no file. Before the file
+// appears, prepare may give it a mode other than 0600. prepare may be nil.
 func Make(path string, prepare func(*os.File) error) (made bool, err error) {
 	dir, err := plainfile.Dir(path)
 	if err != nil {

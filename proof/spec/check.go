@@ -53,8 +53,7 @@ type Result struct {
 	Err  error // nil if the verdict is the expected one
 }
 
-// All runs searches, the first ones first, and passes each result to done in the order of
-// the searches.
+// All starts searches in their order, and passes each result to done in the same order.
 func (c *Checker) All(ctx context.Context, searches []Search, done func(Result)) {
 	results := make([]chan Result, len(searches))
 	for i := range results {

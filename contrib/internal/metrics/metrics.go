@@ -17,9 +17,9 @@ type Metric struct {
 	Values           []string  // values of the label that exist from the beginning
 }
 
-// These are the histograms. A grant takes one request, or a wait for another holder's work.
-// A lock may be held for one request or for a night. A renewal is one request with a
-// deadline of seconds.
+// These are the histograms. Their buckets suit the usual times. A grant takes one request,
+// or a wait for another holder's work. A lock may be held for one request or for a night. A
+// renewal is one request with a deadline of seconds.
 var (
 	Acquire = &Metric{Name: "leasehold.acquire_seconds", Unit: "s", Help: "Time from the call to the grant, or to giving up, waiting included.",
 		Buckets: []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600}}

@@ -1,6 +1,6 @@
 // Package arguments parses the arguments and the flags that several commands have. It
-// refuses mistakes in the same words for all commands. A flag's value knows whether the flag
-// was given (Text, Duration): package store asks that before it reads the variable that
+// refuses mistakes in the same words for all commands. Text and Duration record whether
+// their flag was given. Package store checks this before it reads the variable that
 // replaces the flag.
 //
 // The package opens nothing and prints nothing.
@@ -62,7 +62,7 @@ func Subcommand(cmd *cobra.Command, args []string) error {
 
 // Suggestion returns the subcommand of cmd that arg may be a typo for.
 func Suggestion(cmd *cobra.Command, arg string) string {
-	cmd.SuggestionsMinimumDistance = 2 // differing letters
+	cmd.SuggestionsMinimumDistance = 2 // maximum number of letters that differ
 	names := cmd.SuggestionsFor(arg)
 	if len(names) == 0 {
 		return ""
@@ -79,7 +79,7 @@ const (
 	UnlessWatch = "unless --watch"
 )
 
-// Text is the value of a flag with a text, and whether the flag was given.
+// Text holds the value of a text flag, and whether the flag was given.
 type Text struct {
 	Value string // the default unless Given is set
 	Given bool
@@ -126,8 +126,9 @@ func (d *Data) Option(stdin io.Reader) (leasehold.RecordOption, error) {
 	return leasehold.WithData(b), nil
 }
 
-// Duration is the value of a flag, and whether it was given. It accepts the format of
-// time.ParseDuration, and a bare number of seconds as timeout(1) and flock(1) do.
+// Duration holds the value of a duration flag, and whether the flag was given. It accepts
+// the format of time.ParseDuration, and a bare number of seconds as timeout(1) and flock(1)
+// do.
 type Duration struct {
 	time.Duration               // the default unless Given is set
 	Min           time.Duration // the least value that is accepted
@@ -184,7 +185,7 @@ func StoreArgs(cmd *cobra.Command) []string {
 	return args
 }
 
-// StoreFlags returns StoreArgs as words of a shell, for commands in messages.
+// StoreFlags returns StoreArgs, quoted for a shell. Messages use them in commands.
 func StoreFlags(cmd *cobra.Command) string {
 	var words strings.Builder
 	for _, arg := range StoreArgs(cmd) {

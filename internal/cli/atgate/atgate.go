@@ -37,8 +37,8 @@ func init() {
 func execWhenOpen(fd int, path string, args []string) {
 	syscall.CloseOnExec(fd)
 	// The death signal belongs to one thread, and execve(2) keeps the calling thread's
-	// signal. It must be set before the gate is read: if the parent has died by then, the
-	// gate is closed.
+	// signal. The signal must be set before the gate is read. If the parent died before the
+	// signal was set, the gate is closed.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	dieWithParent()

@@ -1,4 +1,5 @@
 //go:build !unix
 
-// Package atgate is empty here: no process can become another.
+// Package atgate is empty on this system, where a process cannot execute another program in
+// its own place.
 package atgate

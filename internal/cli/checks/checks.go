@@ -171,9 +171,9 @@ func (r *Report) Verdict(ctx context.Context) error {
 	return nil
 }
 
-// These file systems may not exclude processes by a file lock. Other machines serve the
-// first group. A program, or the host of a virtual machine, serves the second group, with
-// unknown behaviour.
+// On these file systems, a file lock may fail to exclude other processes. The first group
+// is served by other machines. The second group is served by a program, or by the host of a
+// virtual machine, with unknown behaviour.
 var (
 	remoteFileSystems = []string{"nfs", "smb", "smbfs", "smb2", "cifs", "afs", "afpfs", "webdav", "coda", "ceph", "lustre", "gpfs", "gfs2", "ocfs2"}
 	servedFileSystems = []string{"fuse", "macfuse", "osxfuse", "9p", "vboxsf"}

@@ -59,8 +59,8 @@ func (p *probe) see(r requests.Request) {
 	}
 }
 
-// timed sends requests one after another, for some seconds at most. It returns the sorted
-// times of the answered requests, and the error that ended it early.
+// timed sends requests one after another, for a few seconds at most. It returns the sorted
+// times of the answered requests, and the error that ended the series early.
 func (p *probe) timed(send func() error) ([]time.Duration, error) {
 	var err error
 	before := len(p.seen().took)
@@ -159,8 +159,9 @@ func percentile(values []time.Duration, p float64) time.Duration {
 // clockTolerance is how much the clocks may differ if only displayed times depend on it.
 const clockTolerance = 30 * time.Second
 
-// narrow reads at the times when the server's clock is expected to begin a second: each such
-// reply halves the uncertainty. A nearby table answers all of these within one second.
+// narrow sends reads at the times when the server's clock is expected to begin a second.
+// Each reply at such a time halves the uncertainty. A nearby table answers all these reads
+// within one second.
 func (t *Subject) narrow(ctx context.Context) {
 	const reads, enough = 4, 200 * time.Millisecond
 	for range reads {
@@ -240,7 +241,7 @@ func (c *clockRange) add(date, sent, received time.Time) {
 	from, to := date.Sub(received), date.Add(time.Second).Sub(sent)
 	if c.known {
 		from, to = max(from, c.from), min(to, c.to)
-		if from > to { // several servers, or a clock that was set meanwhile
+		if from > to { // several servers replied, or a clock was set between the replies
 			from, to = to, from
 		}
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/attempts"
 )
 
-// regions reports which Regions serve. Only a strongly consistent read or a write shows
-// that: a Region that is cut off from the others may still answer anything else.
+// regions reports which Regions serve requests. Only a strongly consistent read or a write
+// shows that: a Region that is cut off from the others may still answer all other requests.
 func (t *Subject) regions(ctx context.Context) (found []Finding) {
 	for _, client := range t.Regions() {
 		name := client.Options().Region
@@ -43,7 +43,7 @@ func (t *Subject) replicas(d *types.TableDescription) (found []Finding) {
 		if r.ReplicaStatus == types.ReplicaStatusActive {
 			active = append(active, name)
 		}
-		if name != active[0] { // a Region may show its own replica
+		if name != active[0] { // the list of replicas may include the described Region itself
 			others = append(others, fmt.Sprintf("%s (%s)", name, r.ReplicaStatus))
 		}
 	}

@@ -71,7 +71,7 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 			continue
 		case p.Fatal:
 			f.State, f.Last, fits = Fatal, true, false
-		case p.About == "ttl" && (known.noTTL || !fits): // its advice would concern a table of another layout
+		case p.About == "ttl" && (known.noTTL || !fits): // the advice about TTL would apply to a table of another layout
 			continue
 		}
 		found = append(found, f)
@@ -223,8 +223,8 @@ type Subject struct {
 	isStrong bool // the table is strongly consistent across Regions
 }
 
-// New returns the subject. key is the prefix of the key of a lock for trials. New observes
-// the requests of the store.
+// New returns the subject. key is the prefix of the key of a trial lock. New observes the
+// requests of the store.
 func New(s *store.Store, lease time.Duration, key string) (*Subject, error) {
 	t := &Subject{Store: s, Lease: lease, key: s.TrialKey(store.Unused(key), "doctor"), probe: &probe{}}
 	var err error

@@ -28,7 +28,7 @@ const (
 	CodeNotRun     = ownrights.NotRun // 125: leasehold failed, CMD was not run
 	CodeNotExec    = 126              // CMD is not executable
 	CodeNoCommand  = 127              // CMD was not found
-	CodeSignal     = 128              // plus the signal's number
+	CodeSignal     = 128              // a signal ended the command; the signal's number is added to this code
 )
 
 // ExitError ends the command with a code. If err is nil, nothing more is

@@ -236,8 +236,8 @@ func ofFile(api smithy.APIError) (text string, is bool) {
 // FindLocker is the advice about a local store that does not answer.
 const FindLocker = "find the process that keeps the file locked: fuser(1) names it"
 
-// Remedy returns the advice if no reply came from where, as in Text. It is empty if the reason
-// has its own advice.
+// Remedy returns the advice about an error without a reply. where names the store, as in
+// Text. Remedy returns "" if the reason in the error has its own advice.
 func Remedy(err error, where string) string {
 	var address *net.OpError
 	isTable := where == "" || strings.HasPrefix(where, "table ")

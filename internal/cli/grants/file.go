@@ -32,8 +32,8 @@ type File struct {
 	Grant  Grant  // set by Read
 }
 
-// Open prepares to write a grant to path, and refuses a file with any other content. It is
-// called before any request is sent.
+// Open prepares to write a grant to path. It refuses a file with content other than a
+// grant. It is called before any request is sent.
 func Open(path string) (*File, error) {
 	g := &File{path: path}
 	if path == Standard {

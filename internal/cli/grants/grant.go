@@ -179,8 +179,8 @@ const maxRenewalsFollowed = 5
 
 // ResumeToRelease is Resume for a grant that is to be released. A copy of the grant from
 // before a renewal suffices: the output of the renewal may have been lost, and grant, token
-// and owner are the same. It renews for at least least, since a short lease would be
-// refused. The release ends that lease.
+// and owner are the same. ResumeToRelease renews for at least the duration least, since a
+// shorter lease would be refused. The release then ends the lease.
 func (g Grant) ResumeToRelease(ctx context.Context, locks *leasehold.Client, here Place, least time.Duration) (*leasehold.Lock, error) {
 	if g.Lease != 0 { // a zero lease means that the grant is damaged
 		g.Lease = max(g.Lease, least)

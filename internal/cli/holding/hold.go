@@ -87,8 +87,9 @@ func (h *Hold) TakeBack(ctx context.Context, g leasehold.Grant) error {
 	return lock.Release(ctx)
 }
 
-// Run runs CMD under the hold until it has ended. Finish must be called unless Run returns an
-// error: CMD did not run then, and the hold is released. The error carries the exit code.
+// Run runs CMD under the hold until it has ended. If Run returns an error, CMD did not run,
+// and the hold is released. The error carries the exit code. Otherwise the caller must call
+// Finish.
 func (h *Hold) Run(j process.Job) (process.Ended, error) {
 	outer := h.outerValue()
 	cmd := *j.Cmd // a copy, as elect runs the command again
@@ -190,8 +191,8 @@ const (
 	releaseUnsaid = time.Second
 )
 
-// releaseLimit returns how long to wait for the release after CMD. If the release stores
-// that the work is done, the limit lasts as long as no other client can do the work.
+// releaseLimit returns how long to wait for the release after CMD has ended. If the release
+// stores that the work is done, the limit lasts as long as no other client can do the work.
 func (h *Hold) releaseLimit(ended process.Ended, lost error, done bool) time.Duration {
 	lease := h.seeker.wanted.Lease
 	switch {

@@ -101,8 +101,8 @@ func (s *Seeker) isHere(h outerKey) bool {
 }
 
 // heldByOuter reports whether an outer run still holds key. The run may have ended and left
-// this process running. The id of the run's grant in the record shows that, whatever the
-// name of the table.
+// this process running. The record shows whether the run still holds the key, because it
+// contains the id of the run's grant. This works whatever the name of the table.
 func (s *Seeker) heldByOuter(ctx context.Context, key leasehold.Key) bool {
 	outer := s.outerRuns(key)
 	if len(outer) == 0 {

@@ -63,7 +63,7 @@ func (s *Seeker) closeLocks() {
 }
 
 // openLocks opens a lock client unless the client of the previous term is open. That client
-// recognizes records that the term has left in the table.
+// recognizes records that the previous term left in the table.
 func (s *Seeker) openLocks() (err error) {
 	if s.locks != nil {
 		return nil

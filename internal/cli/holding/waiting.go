@@ -298,7 +298,7 @@ func (w Wanted) afterWait(err error, took time.Duration) error {
 
 // afterSilence returns err, which has ended a wait, if requests were answered during the
 // wait. If no request was answered, it is unknown whether the key is held. A script that
-// skips work of another process must not treat that as an answer.
+// skips work while another process does it must not treat an unknown state as an answer.
 func afterSilence(err error, answers int, table string, key leasehold.Key) error {
 	var waited *failure.WaitedError
 	if answers > 0 || !errors.As(err, &waited) || !failure.NotGranted(err) || errors.Is(err, leasehold.ErrHeld) {

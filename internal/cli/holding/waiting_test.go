@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// userAt returns a user who reads w, and whose clock reads now.
+// userAt returns a User with messages that go to w, and with the clock now.
 func userAt(w io.Writer, now func() time.Time) User {
 	return User{Say: say.NewMessages(&say.Output{To: w}), Now: now}
 }

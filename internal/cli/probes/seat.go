@@ -35,7 +35,7 @@ func NewSeat(now func() time.Time, overdue time.Duration) *Seat {
 }
 
 // Saw records the leader while this process campaigns. It ignores events that arrive after
-// the process has won, since they describe the time before.
+// the process has won, since they describe the time before it won.
 func (s *Seat) Saw(leader election.Leader) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -28,9 +28,9 @@ var BackgroundModes = []string{BackgroundWait, BackgroundStop, BackgroundKeep}
 
 // These are the pauses before leasehold reads the list of processes that outlive CMD.
 const (
-	lookAfterEnd = 20 * time.Millisecond // after a process has ended: others often end with it
-	lookEvery    = time.Second           // if no signal has arrived
-	lookOften    = 50 * time.Millisecond // on systems without a signal for the end of orphans
+	lookAfterEnd = 20 * time.Millisecond // pause after a process has ended: others often end with it
+	lookEvery    = time.Second           // pause if no signal has arrived
+	lookOften    = 50 * time.Millisecond // pause on systems without a signal for the end of orphans
 )
 
 // Processes may outlive CMD by sayAfter before leasehold reports that it waits for them. It
@@ -78,8 +78,8 @@ func (b *background) lookIn(d time.Duration) {
 	}
 }
 
-// began begins to wait for the processes that outlive CMD. CMD has ended. If the user has
-// ended CMD, BackgroundStop replaces BackgroundWait.
+// began is called when CMD has ended. It begins to wait for the processes that outlive CMD.
+// If the user has ended CMD, BackgroundStop replaces BackgroundWait.
 func (b *background) began(c *Child, byUser bool) {
 	b.since = time.Now()
 	if byUser && b.mode == BackgroundWait {

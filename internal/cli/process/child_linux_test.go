@@ -45,7 +45,7 @@ func TestMain(m *testing.M) {
 }
 
 // standAtGate starts CMD as run does, but hangs before CMD's group reaches a watchdog. It
-// prints the order to the watchdog, and waits to be killed.
+// prints the order that is meant for the watchdog, and waits to be killed.
 func standAtGate() {
 	self, err := ThisProgram()
 	if err != nil {

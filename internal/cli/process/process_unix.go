@@ -65,13 +65,13 @@ func startAtGate(self string, cmd *exec.Cmd) (*Child, *gate, error) {
 	return c, g, nil
 }
 
-// gateEnds returns the supervisor's end and the waiting process's end. The waiting process
-// inherits its end under the same number. That number was free in this process, so no file
-// meant for CMD can have it. exec.Cmd.ExtraFiles would use 3. A process that the SDK starts
-// at that moment to get credentials also inherits that end. This only delays the signals
-// for CMD until that process ends.
+// gateEnds returns the two ends of the gate: the supervisor's and the waiting process's.
+// The waiting process inherits its end under the same number. That number was free in this
+// process, so no file meant for CMD can have it. exec.Cmd.ExtraFiles would use 3. A process
+// that the SDK starts at that moment to get credentials also inherits that end. This only
+// delays the signals for CMD until that process ends.
 func gateEnds() (here, there int, err error) {
-	syscall.ForkLock.RLock() // a process started meanwhile must not inherit our end
+	syscall.ForkLock.RLock() // a process started meanwhile must not inherit the supervisor's end
 	defer syscall.ForkLock.RUnlock()
 	ends, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM, 0)
 	if err != nil {

@@ -51,7 +51,7 @@ type supervision struct {
 	Ended   // the end of CMD, as far as it is known
 	lock    Lock
 	signals *Signals
-	renewed <-chan struct{} // receives after each successful renewal
+	renewed <-chan struct{} // receives a value after each successful renewal
 	say     *say.Messages
 
 	self     string // path of this program; empty if it cannot be started

@@ -11,8 +11,8 @@ import (
 	"github.com/leasehold-go/leasehold/internal/cli/say"
 )
 
-// several is a Lock of several keys. until is the first end of trust, including that of a
-// lost lock.
+// several is a Lock of several keys. until is the earliest time at which trust in one of
+// the locks ends, including a lost lock.
 type several struct {
 	until time.Time
 	lost  error

@@ -108,13 +108,13 @@ type News struct {
 	Lasting        bool   // waiting will probably not end the trouble
 }
 
-// Telling reports trouble that has lasted for some seconds. It reports trouble at once if
+// Telling reports trouble that has lasted for a few seconds. It reports trouble at once if
 // waiting will probably not end it. It reports at most once a minute, and nothing while it
 // is paused. It also reports the end of trouble that it has reported.
 type Telling struct {
 	mu     sync.Mutex // held during a report
 	paused bool
-	told   Trouble   // the reported trouble; no trouble if its lasts is zero
+	told   Trouble   // the reported trouble; its field lasts is zero if there is none
 	at     time.Time // when trouble was last reported; zero if never
 	stop   func()
 }

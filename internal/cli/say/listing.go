@@ -167,7 +167,7 @@ func tabs(cells []cell) string {
 	return strings.Join(texts, "\t")
 }
 
-// colour marks a dead holder.
+// colour returns Red for a dead holder, and no colour otherwise.
 func (r Record) colour() Colour {
 	if r.Holder == holders.Dead {
 		return Red

@@ -121,9 +121,9 @@ func isAddressHere(ctx context.Context, ip string) bool {
 	return true
 }
 
-// ForProbes listens for probes and load balancers. addr is the value of --http. Without a
-// host it listens on this machine only. To make the probes reachable from elsewhere, the
-// user must name an address.
+// ForProbes listens for probes and load balancers. addr is the value of --http. If addr has
+// no host, ForProbes listens on this machine only. To make the probes reachable from
+// elsewhere, the user must name an address.
 func ForProbes(ctx context.Context, addr string) (net.Listener, error) {
 	host, port, err := net.SplitHostPort(addr)
 	switch {
@@ -203,8 +203,8 @@ type Key struct {
 }
 
 // KeyIn returns the credentials of the environment, so that programs with the same
-// credentials can continue after a restart. Without them it makes a pair that is valid
-// until this server ends.
+// credentials can continue after the server restarts. If the environment has no
+// credentials, KeyIn makes a pair that is valid until this server ends.
 func KeyIn(get func(string) string) Key {
 	if id, secret := get("AWS_ACCESS_KEY_ID"), get("AWS_SECRET_ACCESS_KEY"); id != "" && secret != "" {
 		return Key{ID: id, Secret: secret}

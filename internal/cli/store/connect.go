@@ -275,7 +275,8 @@ func (s *Settings) RefuseFailover() error {
 	return misuse.Errorf("table create makes no table in several Regions: see docs/regions.md, or leave out %s", by)
 }
 
-// Regions returns a client for each Region, home first; for a local store the only one.
+// Regions returns a client for each Region, home first. For a local store, it returns the
+// only client.
 func (s *Store) Regions() []*dynamodb.Client {
 	all := []*dynamodb.Client{s.Home}
 	for _, name := range s.failover {
@@ -284,8 +285,9 @@ func (s *Store) Regions() []*dynamodb.Client {
 	return all
 }
 
-// Requests returns the DB for all requests about records. It is Home or, with --failover, a
-// DB that leaves a Region that does not serve. Home is not replaced after the first call.
+// Requests returns the DB for all requests about records. Without --failover, the DB is
+// Home. With --failover, the DB leaves a Region that does not serve requests. Home is not
+// replaced after the first call.
 func (s *Store) Requests() leasehold.DB {
 	if len(s.failover) == 0 {
 		return s.Home

@@ -42,10 +42,10 @@ type Settings struct {
 	OnTrial    func() bool                   // reports whether leasehold runs from its own source
 }
 
-// Place returns the place of the locks, from a flag or else from LEASEHOLD_*. A flag
-// overrides both variables. Without either it returns the default store. It returns an
-// error instead if a setting points to AWS, unless leasehold is on trial and that setting
-// is for other work. granted is the table of a grant, if there is one.
+// Place returns where the locks are stored, as a flag or else LEASEHOLD_* names it. A flag
+// overrides both variables. Without a flag or a variable, Place returns the default store.
+// If a setting points to AWS, Place returns an error instead, unless leasehold is on trial
+// and that setting is for other work. granted is the table of a grant, if there is one.
 func (s *Settings) Place(granted string) (Place, error) {
 	p := Place{Table: s.Table, File: s.File}
 	required, err := s.requiresTable()
@@ -89,8 +89,8 @@ func (s *Settings) Place(granted string) (Place, error) {
 }
 
 // placeInEnvironment returns the values of LEASEHOLD_TABLE and LEASEHOLD_FILE. If both are
-// set, it returns an error. One of them may be left over, and a lock in the wrong store
-// would be worse. Only an outer leasehold run may set both.
+// set, it returns an error: one of them may be left over, and a lock in the wrong store
+// would be worse than an error. Only an outer leasehold run may set both.
 func (s *Settings) placeInEnvironment(required bool) (table, file string, err error) {
 	if table, _, err = s.Variable("LEASEHOLD_TABLE"); err != nil {
 		return "", "", err

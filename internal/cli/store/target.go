@@ -29,12 +29,12 @@ type Target struct {
 	Location string // region, URL or file, as shown in messages
 }
 
-// Server returns the server of the table, as far as it is known.
+// Server returns what is known about the server of the table.
 func (t Target) Server() requests.Server {
 	return requests.Server{Location: t.Location, IsFile: t.File != ""}
 }
 
-// At returns the table's place: the file, the endpoint or the region.
+// At returns where the table is: the file, the endpoint or the region.
 func (t Target) At() string {
 	if t.File != "" {
 		return t.File
@@ -50,7 +50,7 @@ func (t Target) Name() string {
 	return t.Table
 }
 
-// Where returns the file, or the table with its place.
+// Where returns the file or, for a DynamoDB table, its name and where it is.
 func (t Target) Where() string {
 	if t.File != "" {
 		return t.Location
@@ -72,13 +72,13 @@ func (t Target) IsSession(key leasehold.Key) bool {
 	return protocol.IsSessionKey(t.Proto, key)
 }
 
-// Place is the place of the locks: a DynamoDB table, or a local store.
+// Place says where the locks are stored: in a DynamoDB table, or in a local store.
 type Place struct {
 	Table   string
 	File    string // the local store; empty for DynamoDB
 	Unnamed bool   // the store is the default: neither flag nor variable named it
 	Machine bool   // the store is shared by all users of the machine
-	Despite string // a setting that points to AWS, which a leasehold on trial ignores; empty if there is none
+	Despite string // a setting that points to AWS but is ignored by a leasehold on trial; empty if there is no such setting
 }
 
 // Scope describes the processes that share the locks of a default store.
@@ -95,7 +95,7 @@ type Records struct {
 	Layout  layout.Layout
 	Proto   protocol.Protocol // protocol of Layout
 	MaxSkew time.Duration     // error bound of this machine's clock; zero if none is set or Layout contains it
-	skewSet bool              // the bound is LEASEHOLD_MAX_SKEW's rather than Layout's own
+	skewSet bool              // the bound comes from LEASEHOLD_MAX_SKEW, and is not Layout's own
 }
 
 // Key returns a key as records contain it, with the layout's default sort key.
@@ -122,8 +122,8 @@ func (r Records) RefuseShortLease(cmd *cobra.Command, length time.Duration) erro
 		wording.Duration(length), r.Layout.Name(), wording.Duration(skew), wording.Duration(least), instead)
 }
 
-// attributeRoles are the roles of the attributes that --attr names, each with the field of a
-// layout whose users may choose the name.
+// attributeRoles are the roles of the attributes that --attr names. Each role has the field
+// that contains the attribute's name, in layouts that let users choose this name.
 var attributeRoles = []struct{ role, field string }{{"key", "PartitionKey"}, {"sort", "SortKey"}, {"ttl", "TTL"}}
 
 // Attributes contains the attribute names given by --attr, by role. It is the value of that
@@ -188,13 +188,14 @@ func (n Attributes) apply(l layout.Layout) (layout.Layout, error) {
 // layout.Native.
 const noAttribute = "-"
 
-// settingOf matches package table's advice to a Go program about a table that does not fit.
+// settingOf matches the advice that package table gives to a Go program if a table does not
+// fit.
 var settingOf = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`of layout (\S+): set Layout to it|set Layout to one of them|set (PartitionKey|SortKey|TTL) of the layout to ("(?:[^"\\]|\\.)*")|leave SortKey of the layout unset`)
 })
 
-// ByFlags replaces the fields of a layout in advice of package table by the command's
-// flags.
+// ByFlags rewrites advice from package table so that it names the command's flags instead
+// of a layout's fields.
 func ByFlags(problem string) string {
 	return settingOf().ReplaceAllStringFunc(problem, func(set string) string {
 		part := settingOf().FindStringSubmatch(set)

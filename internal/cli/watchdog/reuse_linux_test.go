@@ -86,7 +86,7 @@ func TestKillSparesProcessWithReusedNumber(t *testing.T) {
 }
 
 func TestDescentOmitsChildrenOfReusedSupervisorNumber(t *testing.T) {
-	another := startEcho(t, "sh", "-c", "setsid cat; :") // neither this process nor its parent
+	another := startEcho(t, "sh", "-c", "setsid cat; :") // a process that is neither this process nor its parent
 	if !another.lives() {                                // once the process answers, it has a child in another group
 		t.Fatal("it does not answer")
 	}

@@ -44,7 +44,7 @@ type watchdog struct {
 
 	descent   Descent
 	group     int
-	until     time.Duration // end of trust, by clock; zero if unknown
+	until     time.Duration // end of trust, as a reading of clock; zero if unknown
 	signalled bool
 	killAt    time.Duration
 	killed    bool

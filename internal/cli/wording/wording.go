@@ -70,7 +70,7 @@ func OwnerWithoutID(owner string) string {
 	return owner[:strings.LastIndexByte(owner, '/')]
 }
 
-// Cell returns a name for a cell of a table; empty if there is none.
+// Cell formats a name for a cell of a table. It returns "" if there is no name.
 func Cell(name string) string {
 	if name == "" {
 		return ""
@@ -169,7 +169,7 @@ func Plural(n int, one, many string) string {
 // Count returns a number with its word: 1 request, 2 requests.
 func Count(n int, one, many string) string { return fmt.Sprintf("%d %s", n, Plural(n, one, many)) }
 
-// Token formats a fencing token; empty if there is none.
+// Token formats a fencing token. It returns "" if there is no token.
 func Token(n int64) string {
 	if n == 0 {
 		return ""

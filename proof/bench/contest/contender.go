@@ -146,7 +146,7 @@ func withoutRenewal(lease, share time.Duration) func(Scenario) peers.Settings {
 	}
 }
 
-// These functions are reasons that exclude contenders from scenarios.
+// These functions return the reasons for which contenders are excluded from scenarios.
 
 func either(reasons ...func(Scenario) string) func(Scenario) string {
 	return func(s Scenario) string {

@@ -173,7 +173,7 @@ func arrivals(began, end time.Time, clients, round int) (due [][]time.Time) {
 }
 
 // comeWhenDue begins each section of a client when it is due, or as soon as the previous
-// section has ended. Sections without time left are recorded as waiting.
+// section has ended. A section for which no time is left is recorded as waiting.
 func comeWhenDue(ctx context.Context, i int, c *client, key string, due []time.Time, end time.Time, note func(section)) error {
 	granted := true
 	for _, at := range due {

@@ -141,9 +141,9 @@ func (c Contender) reason(s Scenario) string {
 	return c.absent(s)
 }
 
-// batches groups the contenders that play at once. These are all contenders if they do
-// almost nothing, and otherwise the quiet contenders. Any other contender plays alone on
-// the machine.
+// batches groups the contenders that play at once. If all contenders in the scenario do
+// almost nothing, they all play at once. Otherwise the quiet contenders play at once if the
+// scenario consists mostly of waiting. Every other contender plays alone on the machine.
 func batches(s Scenario, there []Contender) (all [][]Contender) {
 	if s.together {
 		return [][]Contender{there}

@@ -24,7 +24,7 @@ type client struct {
 	reuses bool // acquires a key again with the same object
 
 	mu      sync.Mutex
-	objects map[string]int64 // objects by key: the ID of the acquire request that made each
+	objects map[string]int64 // by key: the ID of the acquire request that created the object for the key
 }
 
 // grant is a granted key.

@@ -11,10 +11,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-// longHold plays a key that is held for seconds, first while one client waits for it, and
-// then while 16 clients wait. The fraction of a second differs in each round. Otherwise a
-// client whose pauses divide the hold would always poll just before, or just after, the
-// release.
+// longHold plays a key that is held for several seconds, first while one client waits for
+// it, and then while 16 clients wait. The fraction of a second differs in each round.
+// Otherwise a client whose pauses divide the hold would always poll just before, or just
+// after, the release.
 func longHold() Scenario {
 	const least, most = 4 * time.Second, 5 * time.Second
 	held := func(round int) time.Duration {

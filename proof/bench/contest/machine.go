@@ -29,7 +29,7 @@ func thisMachine() Machine {
 }
 
 func procField(path, name string) string {
-	content, _ := os.ReadFile(path) // empty if unknown
+	content, _ := os.ReadFile(path) // content is empty if the file cannot be read
 	for line := range strings.Lines(string(content)) {
 		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
 			return strings.TrimSpace(value)
@@ -39,7 +39,7 @@ func procField(path, name string) string {
 }
 
 func firstLine(path string) string {
-	content, _ := os.ReadFile(path) // empty if unknown
+	content, _ := os.ReadFile(path) // content is empty if the file cannot be read
 	line, _, _ := strings.Cut(string(content), "\n")
 	return line
 }
@@ -76,7 +76,7 @@ const ticksPerSecond = 100
 
 // processorTime returns the processor time of a process.
 func processorTime(pid int) time.Duration {
-	const user, system = 11, 12 // fields after the name, which may contain any character
+	const user, system = 11, 12 // indexes of fields after the name; the name may contain any character
 	stat := firstLine(fmt.Sprintf("/proc/%d/stat", pid))
 	fields := strings.Fields(stat[strings.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= system {

@@ -37,8 +37,8 @@ type Meter struct {
 	used Usage
 }
 
-// Start starts a meter in front of the server at endpoint. A request and its reply together
-// take longer by distance.
+// Start starts a meter in front of the server at endpoint. The meter delays a request and
+// its reply by distance in total.
 func Start(endpoint string, distance time.Duration) (*Meter, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

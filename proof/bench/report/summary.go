@@ -10,9 +10,10 @@ import (
 	"github.com/leasehold-go/leasehold/proof/bench/stats"
 )
 
-// Summary returns the first table of the page. It has a column for each contender with its
-// defaults, or tuned if it has none. The rows are the medians of the duration and the cost of a
-// section, and of the longest wait, for several numbers of clients in closed loops.
+// Summary returns the first table of the page. It has a column for each contender: with its
+// defaults or, if these were not measured, with its tuned settings. The rows are the
+// medians of the duration and the cost of a section, and of the longest wait, for several
+// numbers of clients in closed loops.
 func Summary(r *contest.Results) string {
 	rows := []struct {
 		name    string

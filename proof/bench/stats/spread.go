@@ -11,8 +11,8 @@ type Spread struct {
 	Runs              int
 }
 
-// Of returns the spread of the measurements, and the zero Spread for none. The median of an
-// even number of values is the mean of the middle two.
+// Of returns the spread of the measurements, or the zero Spread if there are none. The
+// median of an even number of values is the mean of the middle two.
 func Of(measured []float64) Spread {
 	if len(measured) == 0 {
 		return Spread{}
@@ -22,8 +22,8 @@ func Of(measured []float64) Spread {
 	return Spread{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Low: sorted[0], High: sorted[n-1], Runs: n}
 }
 
-// Quantile returns the smallest of the values that at least a share q of them does not
-// exceed (the nearest rank). It returns 0 if there are none.
+// Quantile returns the smallest of the values for which at least a share q of all values is
+// no greater (the nearest rank). It returns 0 if there are no values.
 func Quantile(values []float64, q float64) float64 {
 	if len(values) == 0 {
 		return 0

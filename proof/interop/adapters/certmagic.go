@@ -15,10 +15,10 @@ type Storage struct {
 	*byname.Locker
 }
 
-// Lock is Locker's, as both have one.
+// Lock calls the Lock method of Locker, because both embedded types have one.
 func (s Storage) Lock(ctx context.Context, name string) error { return s.Locker.Lock(ctx, name) }
 
-// Unlock is Locker's, as both have one.
+// Unlock calls the Unlock method of Locker, because both embedded types have one.
 func (s Storage) Unlock(ctx context.Context, name string) error { return s.Locker.Unlock(ctx, name) }
 
 // Storage implements the interfaces of certmagic's storage.

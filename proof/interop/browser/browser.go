@@ -125,7 +125,7 @@ func open(in context.Context, t testing.TB, options ...chromedp.ContextOption) *
 	return p
 }
 
-// hear keeps the page's complaints: exceptions, and violations of its policy.
+// hear keeps the page's complaints: exceptions, logged errors and security violations.
 func (p *Page) hear(event any) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

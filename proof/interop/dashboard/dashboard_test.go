@@ -67,7 +67,7 @@ func readDashboard(t *testing.T) dashboard {
 }
 
 // exported returns the labels of each series of a registry in which all metrics have a
-// sample. The keys are the names that queries use: a histogram has three.
+// sample. The keys are the names that queries use. A histogram has three such names.
 func exported(t *testing.T) map[string][]string {
 	t.Helper()
 	names := map[string][]string{}

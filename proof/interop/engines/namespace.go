@@ -26,7 +26,7 @@ import (
 // A socket stays in the namespace it was made in, so the inherited listener is
 // outside's and the connections to the server are the namespace's.
 const (
-	// namespaceName is the argument zero that makes this program the process in the
+	// namespaceName is the value of argv[0] that makes this program the process in the
 	// namespace.
 	namespaceName = "leasehold-engine-namespace"
 	// namespacePort can be fixed: the namespace has all ports to itself.

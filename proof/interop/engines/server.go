@@ -69,7 +69,7 @@ func (s *Server) Stop() error {
 
 type command struct {
 	path      string
-	name      string // argument zero; path if empty
+	name      string // argv[0] of the process; empty to use path
 	args      []string
 	namespace bool // whether the process gets its own network namespace
 	files     []*os.File
@@ -86,7 +86,7 @@ func launch(c command) (*Server, error) {
 	cmd.ExtraFiles = c.files
 	if c.namespace {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNET}
-		if uid := os.Getuid(); uid != 0 { // without root, the process needs a user namespace for the right to do this
+		if uid := os.Getuid(); uid != 0 { // without root, creating a network namespace needs a user namespace
 			cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
 			cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: uid, Size: 1}}
 			cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}

@@ -19,8 +19,8 @@ const Prices = `CREATE TABLE prices (
 )`
 
 // SetPrice changes a price under lock. ErrLost means that a later holder has written the
-// row, or that the row does not exist. In a transaction above READ COMMITTED, a stale
-// writer that meets a current one gets a serialization failure instead.
+// row, or that the row does not exist. In a transaction with an isolation level above READ
+// COMMITTED, a stale writer that meets a current one gets a serialization failure instead.
 func SetPrice(ctx context.Context, pool *pgxpool.Pool, lock *leasehold.Lock, id, price int64) error {
 	const update = `UPDATE prices SET price = $2, fence = $3 WHERE id = $1 AND fence <= $3`
 	tag, err := pool.Exec(ctx, update, id, price, lock.Token())

@@ -65,7 +65,8 @@ func Run(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// Require returns an error that says how to get a program, if it is not on PATH.
+// Require returns an error if program is not on PATH. The error says how to get the
+// program.
 func Require(program, how string) error {
 	if _, err := exec.LookPath(program); err != nil {
 		return fmt.Errorf("%s is not on PATH: %s", program, how)

@@ -157,7 +157,8 @@ func (d *Driver) send(do string, line func(id int64) any) *Call {
 	return c
 }
 
-// readAnswers gives each call its answer. When the driver ends, the other calls end without one.
+// readAnswers gives each call its answer. When the driver ends, the calls that are still
+// open end without an answer.
 func (d *Driver) readAnswers(answers io.ReadCloser) {
 	defer close(d.read)
 	defer answers.Close()
@@ -199,7 +200,8 @@ func (d *Driver) answer(r Reply) {
 	close(c.done)
 }
 
-// environment returns the variables that every AWS SDK reads, without the user's own.
+// environment returns the environment of a driver, with the variables that every AWS SDK
+// reads. The user's own AWS variables are left out.
 func environment(endpoint string) []string {
 	env := slices.DeleteFunc(os.Environ(), func(v string) bool { return strings.HasPrefix(v, "AWS_") })
 	return append(env,

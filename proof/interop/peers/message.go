@@ -36,7 +36,7 @@ type Request struct {
 	ID int64  `json:"id"` // set by Send
 	Do string `json:"do"` // acquire, heartbeat, release, get, list, held, with
 
-	// Client is the client that the request is for, as Open returned it; 0 for the first.
+	// Client is the number that Open returned for the client; 0 for the first client.
 	Client int64 `json:"client,omitempty"`
 
 	// Fields of acquire and get. For list, they select one partition.

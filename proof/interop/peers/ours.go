@@ -25,7 +25,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-// oursName is the argument zero that makes this program leasehold's driver.
+// oursName is the value of argv[0] that makes this program leasehold's driver.
 const oursName = "leasehold-interop-ours"
 
 // Any program that imports this package, test binaries included, can be leasehold's driver. So

@@ -1,7 +1,7 @@
 //go:build linux
 
-// Package proxy stands between one process and a server of the DynamoDB API,
-// to count what the process asks for and to answer in the server's place.
+// Package proxy runs a proxy between one process and a server of the DynamoDB API. The
+// proxy counts the requests of the process, and can answer them in the server's place.
 package proxy
 
 import (

@@ -135,7 +135,7 @@ func TestDynamoDLMShortensLeaseAndLeaseholdDoesNot(t *testing.T) {
 }
 
 // python_dynamodb_lock fails on a record that lacks one of its attributes. If a release
-// left a record with a lease, it would wait for that lease.
+// left a record with a lease, the library would wait for that lease.
 func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 	with(t, peers.PythonDynamoDBLock, 6*time.Second, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -15,8 +15,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	// A match mostly waits for leases to expire, so twice as many run at once as go test
-	// would run on two cores.
+	// A match mostly waits for leases to expire. So four matches run at once, twice as many
+	// as go test would run on two cores.
 	flag.Parse()
 	if err := flag.Set("test.parallel", "4"); err != nil {
 		fmt.Fprintln(os.Stderr, err)

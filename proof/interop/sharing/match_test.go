@@ -57,7 +57,8 @@ func (m match) bothWays(t *testing.T, scenario func(t *testing.T, first, second 
 	t.Run("ours first", func(t *testing.T) { t.Parallel(); scenario(t, m.ours, m.peer, "ours first") })
 }
 
-// run starts a process of p. If p has heartbeats, the process renews six times a lease.
+// run starts a process of p. If p has heartbeats, the process renews six times in each
+// lease.
 func (m match) run(t *testing.T, p peers.Peer) *peers.Driver {
 	t.Helper()
 	return m.runAt(t, p, m.server.Endpoint)

@@ -86,7 +86,7 @@ func (s *scene) write(t *testing.T, name string) {
 	}
 }
 
-// calm asserts that no text of another user was run.
+// calm asserts that the shell has run no text that another user wrote.
 func (s *scene) calm(t *testing.T, line string) {
 	t.Helper()
 	if _, err := os.Stat(s.intruded); err == nil {

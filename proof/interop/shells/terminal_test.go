@@ -43,7 +43,7 @@ type terminal struct {
 }
 
 // newTerminal starts a shell in dir. The shell prompts with prompt1>, prompt2>, … and
-// writes edited lines to the pipe that LINES_TO names. It ends with the test.
+// writes edited lines to the pipe that LINES_TO names. The shell ends with the test.
 func newTerminal(t *testing.T, dir string, env, command []string) *terminal {
 	t.Helper()
 	pipe := filepath.Join(t.TempDir(), "lines")
@@ -136,7 +136,8 @@ func (s *screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// shows waits until want has been written.
+// shows waits until want has been written. It returns false if that takes longer than
+// patience.
 func (s *screen) shows(want string) bool {
 	for late := time.After(patience); ; {
 		s.mu.Lock()

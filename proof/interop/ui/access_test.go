@@ -56,8 +56,8 @@ func TestWrongTokensNamesAndOriginsAreRefused(t *testing.T) {
 	rebound := "http://" + browser.ForeignName + ":" + u.Port()
 	shows(stranger, rebound+"/#"+u.Fragment, "This is not the name of this server")
 
-	// The pages come from another site, or from another port of this host, which is the
-	// same site.
+	// One page comes from another site. The other page comes from another port of this
+	// host, which is the same site.
 	for _, name := range []string{"localhost", "127.0.0.1"} {
 		t.Run("from a page of "+name, func(t *testing.T) {
 			evil := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

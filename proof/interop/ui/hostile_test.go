@@ -17,7 +17,8 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// attacker is a server of another user of the machine. It records everything that it receives.
+// attacker is a server that another user of the machine runs. It records everything that it
+// receives.
 type attacker struct {
 	t       testing.TB
 	servers []*http.Server
@@ -37,7 +38,7 @@ func attack(t testing.TB, port string, a *attacker) *attacker {
 	for _, host := range []string{"127.0.0.1", "::1"} {
 		l, err := net.Listen("tcp", net.JoinHostPort(host, a.port))
 		if err != nil && host == "::1" {
-			continue // ::1 is missing, or its port is taken; then no client asks there
+			continue // ::1 is missing, or its port is taken; in both cases no client sends requests there
 		}
 		if err != nil {
 			t.Fatal(err)

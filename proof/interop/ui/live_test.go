@@ -13,8 +13,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-// every is the time between two reads of the table in tests that measure time in reads. A
-// busy machine needs the time of two reads, polls, to draw the result of a read.
+// every is the time between two reads of the table in tests whose limits are numbers of
+// reads. polls is the time of two reads: a busy machine needs that long to draw the result
+// of one read.
 const (
 	every = "3s"
 	polls = 2 * 3 * time.Second

@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// command is the command, built once.
+// command is the result of building the leasehold command, which is built once.
 var command struct {
 	once sync.Once
 	dir  string
@@ -108,8 +108,8 @@ func (s *scene) run(args ...string) string {
 	return string(out)
 }
 
-// command returns the command with these arguments. Arguments that begin with LEASEHOLD_
-// are variables for its environment instead.
+// command returns a leasehold command with the given arguments. Arguments that begin with
+// LEASEHOLD_ become variables of its environment instead.
 func (s *scene) command(args ...string) *exec.Cmd {
 	s.t.Helper()
 	cmd := exec.Command(leasehold(s.t))
@@ -124,7 +124,7 @@ func (s *scene) command(args ...string) *exec.Cmd {
 	return cmd
 }
 
-// running is the command while it runs.
+// running is a leasehold command while it runs.
 type running struct {
 	t       testing.TB
 	args    string
@@ -218,8 +218,9 @@ func (s *scene) wait(key string, flags ...string) *running {
 	return s.start(append(args, "--", "sh", "-c", "echo $LEASEHOLD_TOKEN; exec sleep 600")...)
 }
 
-// short makes leases of two seconds, long of five: for states that the page can detect only
-// if it polls several times in a lease, however busy the machine is.
+// short sets leases of two seconds, and long sets leases of five. Tests use long for states
+// that the page can detect only if it polls several times in a lease, however busy the
+// machine is.
 var (
 	short = []string{"-l", "2s", "-g", "200ms"}
 	long  = []string{"-l", "5s"}

@@ -11,9 +11,9 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-// eachHolder runs a test for a lock with each way to renew, in every trouble that its
-// renewals meet. The test begins one and a half renewal periods after the grant. Function
-// seek acquires the lock's key with another client.
+// eachHolder runs a test for each way to renew a lock, in each trouble. The trouble begins
+// one and a half renewal periods after the grant, and then the test begins. Function seek
+// acquires the lock's key with another client.
 func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error))) {
 	for kind, config := range configs {
 		t.Run(kind, func(t *testing.T) {

@@ -65,8 +65,8 @@ func (w *worker) waits() (context.Context, context.CancelFunc) {
 	return context.WithTimeout(onBehalf(w.name), upTo(w.Rand, 3*lease))
 }
 
-// forSeeds plays and checks histories: the number of all histories, divided by oneOf. A
-// thousand histories together show everything in wanted.
+// forSeeds plays and checks histories. Their number is the number of all histories, divided
+// by oneOf. A thousand or more histories must together show everything in wanted.
 func forSeeds(t *testing.T, oneOf uint64, how sharing, model porcupine.Model, wanted ...string) {
 	first, count := uint64(1), mustCount(t, "LEASEHOLD_HISTORIES", usually())/oneOf
 	if seed := mustCount(t, "LEASEHOLD_HISTORY", 0); seed > 0 {

@@ -22,11 +22,11 @@ import (
 
 const lease = 3 * time.Second
 
-// sharing is how processes share a lock.
+// sharing describes how processes share a lock.
 type sharing struct {
 	key     string
 	acquire func(p *process, w *worker, opts ...leasehold.AcquireOption) (*leasehold.Lock, asked, error)
-	permits bool                                // the key is a semaphore's
+	permits bool                                // the key belongs to a semaphore
 	tamper  func(op string, body []byte) []byte // changes requests on their way
 	slowest float64                             // the rate of the slowest clock; 0 if all have rate 1
 }
@@ -214,7 +214,7 @@ func (p *process) hold(w *worker) {
 	}
 }
 
-// endsWith records the end of trust in the lock when it comes.
+// endsWith makes the history record the end of trust in the lock when trust ends.
 func (p *process) endsWith(lock *leasehold.Lock, in asked) {
 	in.verb = end
 	line := p.line()

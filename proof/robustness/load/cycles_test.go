@@ -134,7 +134,8 @@ type footprint struct {
 	memory     uint64
 }
 
-// settled waits until abandoned requests can no longer land, and takes stock.
+// settled waits until abandoned requests can no longer land, and returns the footprint of
+// the process.
 func settled(wire *lab.Wire) footprint {
 	lab.Elapse(20 * time.Minute)
 	wire.Sent()

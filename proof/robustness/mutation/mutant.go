@@ -173,8 +173,8 @@ func isBlank(all []ast.Expr) bool {
 	})
 }
 
-// isHeader reports whether a statement belongs to the head of an if, for, switch or select,
-// where it cannot be replaced by nothing.
+// isHeader reports whether a statement belongs to the header of an if, for, switch or
+// select. Such a statement cannot be removed.
 func isHeader(stack []ast.Node, n ast.Stmt) bool {
 	switch parent := stack[len(stack)-1].(type) {
 	case *ast.IfStmt:

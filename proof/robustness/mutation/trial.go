@@ -26,8 +26,8 @@ const (
 	killed   outcome = "killed"
 	timedOut outcome = "timed out" // killed, too: a test did not end
 	survived outcome = "survived"
-	unseen   outcome = "unseen"   // no test reaches it
-	invalid  outcome = "no Go"    // it does not compile
+	unseen   outcome = "unseen"   // no test reaches the mutant
+	invalid  outcome = "no Go"    // the mutant does not compile
 	known    outcome = "harmless" // survived, and listed with its reason
 )
 
@@ -141,7 +141,7 @@ func (t *trial) run(ctx context.Context, bin, dir string, tests []witness) (outc
 	return killed, "a panic in " + dir, nil
 }
 
-// parallel calls do for each of all, on as many goroutines as there are processors.
+// parallel calls do for each element of all, on as many goroutines as there are processors.
 func parallel[T any](all []T, do func(i int, one T)) {
 	next := make(chan int)
 	var wg sync.WaitGroup

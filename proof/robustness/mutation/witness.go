@@ -163,7 +163,7 @@ func (w witnesses) read(profile string, by witness) error {
 	lines := bufio.NewScanner(f)
 	for lines.Scan() {
 		path, rest, ok := strings.Cut(lines.Text(), ".go:")
-		if !ok { // the line contains the mode
+		if !ok { // the line contains the mode of the profile, not a block
 			continue
 		}
 		var b block

@@ -20,7 +20,7 @@ type grant struct {
 	handed bool          // handed over under a longer lease, which lasts until the worker sends its first renewal
 	from   time.Duration // start of the worker's belief; 0 if it never believed
 	last   time.Duration // last time at which the worker was seen to believe
-	until  time.Duration // last end of trust that the worker recorded; after a hand-over, as if its first renewal had been sent at once
+	until  time.Duration // last recorded end of trust; after a hand-over, at most one lease of the worker after the event that recorded it
 	over   time.Duration // when the worker decided to release; 0 if it did not
 	lost   time.Duration // when the worker learned of the loss; 0 if it did not
 }
@@ -48,8 +48,8 @@ type grantID struct {
 	number int
 }
 
-// grantsOf gathers the grants in events, which are in the order of time. The
-// result is in the order in which beliefs began.
+// grantsOf gathers the grants in events. The events are in chronological order. The result
+// is in the order in which beliefs began.
 func grantsOf(events []Event) (grants []*grant, found []Violation) {
 	byID := map[grantID]*grant{}
 	bad := func(e Event, why string) {

@@ -48,7 +48,8 @@ func BeCommand() {
 	os.Exit(0)
 }
 
-// run believes for a while without checking the lock, as CMD does. A signal ends it at once.
+// run does what CMD does: for a while it believes that the lock is held, without checking
+// the lock. A signal ends it at once.
 func (e errand) run() error {
 	key := os.Getenv("LEASEHOLD_KEY")
 	token, err := strconv.ParseInt(os.Getenv("LEASEHOLD_TOKEN"), 10, 64)

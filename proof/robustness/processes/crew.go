@@ -256,14 +256,14 @@ func (c *crew) killOne(chance *rand.Rand) {
 		wait(time.Duration(chance.Int64N(int64(20 * time.Millisecond))))
 		head := c.heads()[who] != ""
 		c.mu.Lock()
-		alive := s.who == who && s.process == p && !s.fault // otherwise another fault has killed it
+		alive := s.who == who && s.process == p && !s.fault // false if another fault has killed the process
 		s.killed, s.fault, s.head = s.killed || alive, s.fault || alive, s.head || alive && head
 		c.mu.Unlock()
 		if alive {
 			if err := p.Kill(); err != nil {
 				c.t.Errorf("kill %s: %v", who, err)
 			}
-			alive = signalOf(p.Err()) == syscall.SIGKILL // otherwise it had just ended by itself
+			alive = signalOf(p.Err()) == syscall.SIGKILL // false if the process had just ended by itself
 		}
 		c.spare(s)
 		if alive {

@@ -11,9 +11,9 @@ import (
 // Kind is a kind of event.
 type Kind string
 
-// These are events of workers. Each event has a time at which it is true. A belief has a
-// time before the check of the lock. The end of a belief by the worker's own decision has a
-// time before the release is sent.
+// These are events of workers. Each event is true at its time. For a belief, the worker
+// takes the time before it checks the lock. If the worker decides to stop believing, it
+// takes the time before it sends the release.
 const (
 	Asked    Kind = "asked"    // the worker asks for a key
 	Denied   Kind = "denied"   // a call failed, with this error

@@ -24,7 +24,7 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 		{"slow_close", "downstream", map[string]int{"delay": 1500}},
 		{"latency", "upstream", map[string]int{"latency": 300, "jitter": 250}},
 		{"latency", "downstream", map[string]int{"latency": 300, "jitter": 250}},
-		{"bandwidth", "upstream", map[string]int{"rate": 2}}, // kilobytes a second
+		{"bandwidth", "upstream", map[string]int{"rate": 2}}, // 2 kilobytes a second
 		{"bandwidth", "downstream", map[string]int{"rate": 1}},
 		{"slicer", "downstream", map[string]int{"average_size": 40, "size_variation": 30, "delay": 5000}},
 	}
@@ -59,8 +59,8 @@ func TestNetworkFaultsDoNotBreakLocks(t *testing.T) {
 			for range 3 {
 				meets("down", some(), (*network).down, (*network).up)
 			}
-			// Requests of one half of the workers arrive after the other half has been
-			// granted their keys.
+			// The requests of one half of the workers arrive after the other half has been
+			// granted the first half's keys.
 			for i := range 6 {
 				meets("late", networks[i%2:][:1], func(n *network) { n.add(late) }, func(n *network) {
 					wait(lease)

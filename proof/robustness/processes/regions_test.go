@@ -259,7 +259,7 @@ func (c *crew) endRegions() regionFigures {
 			granted[id] = e.Until
 		case Believes:
 			least := &f.trust
-			if e.Until < granted[id]+100*time.Millisecond { // two readings of the same trust differ by less
+			if e.Until < granted[id]+100*time.Millisecond { // two readings of the same end of trust differ by less than this
 				least = &f.first
 			}
 			*least = min(*least, e.Until-e.At)

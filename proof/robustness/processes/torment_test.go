@@ -12,7 +12,7 @@ import (
 // keysOf returns the first n keys of a crew.
 func keysOf(n int) []string { return []string{"a", "b", "c", "d", "e", "f", "g", "h"}[:n] }
 
-// share returns the share of n for the i-th scene, if so many scenes divide n.
+// share divides n among as many scenes as of says, and returns the share of scene i.
 func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 // Processes are killed and paused while they wait in the record's queue. Heads of the queue

@@ -66,7 +66,7 @@ func TestWorkerMayWorkUntilLastReportedTrustEnds(t *testing.T) {
 				es = slices.DeleteFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Believes })
 			}
 			i := slices.IndexFunc(es, func(e Event) bool { return e.Who == "a" && e.Kind == Granted })
-			es[i].Until = 1500 * ms // the worker begins to trust at 960
+			es[i].Until = 1500 * ms // the next Believes event, if there is one, sets the end of trust to 960 ms
 			if found := Verify(es, time.Second); found != nil {
 				t.Error(found)
 			}
@@ -94,7 +94,7 @@ func TestVerifyNamesBrokenPromise(t *testing.T) {
 		spoil func(events []Event) []Event
 	}{
 		{"granted while the dead one's trust lasted", TwoBelieve, func(es []Event) []Event {
-			at(es, "b", Granted, "").At = 959 * ms // a's trust ends at 960
+			at(es, "b", Granted, "").At = 959 * ms // a's trust ends at 960 ms
 			return es
 		}},
 		{"granted while the own lease of one who was handed the key lasted", TwoBelieve, func(es []Event) []Event {

@@ -43,7 +43,7 @@ func (w *watcher) run() {
 		case <-again.C:
 		}
 		for {
-			n, _ := w.file.Read(buf) // zero bytes at the current end of the file
+			n, _ := w.file.Read(buf) // n is 0 at the current end of the file
 			if n == 0 {
 				break
 			}

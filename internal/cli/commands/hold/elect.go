@@ -118,7 +118,7 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 	f.Keys = []string{key}
 	f.Saw = func(holder leasehold.Record) { place.Saw(leaderOf(holder)) }
 	return c.seeking(cmd, &f.wantedFlags, func(s *store.Store, seeker *holding.Seeker) error {
-		answer() // signals are already caught: a client that gets an answer may send one
+		answer() // signals are already caught: a client that gets an answer may send a signal
 		for {
 			h, err := seeker.Acquire(cmd.Context())
 			if err != nil {
@@ -145,10 +145,10 @@ func (c *Commands) elect(cmd *cobra.Command, f *electFlags, key string, command 
 }
 
 // listenForProbes returns the seat that elect campaigns for. It listens at the address of
-// --http. answer begins to serve the seat there, and stop ends that.
+// --http. answer begins to serve the seat at that address, and stop ends the server.
 func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time.Duration) (seat *probes.Seat, answer, stop func(), err error) {
-	// Renewals that are on time leave two thirds of a lease. CMD is stopped a grace before
-	// trust ends.
+	// A renewal that is on time leaves two thirds of a lease. CMD is stopped one grace
+	// period before trust ends.
 	seat = probes.NewSeat(c.Now, max(durations.Less(f.Lease, f.records.Proto.Skew())/3, grace))
 	if f.http == "" {
 		return seat, func() {}, func() {}, nil
@@ -159,12 +159,12 @@ func (c *Commands) listenForProbes(cmd *cobra.Command, f *electFlags, grace time
 	}
 	server := serve.Probes(seat.Handler(), listener)
 	answer = func() {
-		go func() { _ = server.Serve(listener) }() // returns after Close; temporary errors do not end it
+		go func() { _ = server.Serve(listener) }() // Serve returns after Close; temporary errors do not end it
 		c.Say.Note("answering http://%s/leader and /live", listener.Addr())
 	}
 	stop = func() {
 		_ = server.Close()
-		_ = listener.Close() // needed if the server has not begun
+		_ = listener.Close() // needed if the server has not begun to serve
 	}
 	return seat, answer, stop, nil
 }
@@ -196,9 +196,10 @@ func (c *Commands) stepDown(cmd *cobra.Command, key string) error {
 	})
 }
 
-// waitFor reports the leader while it may resign, until end is called: on a terminal each
-// second, elsewhere once the leader has had a lease to read the request. It reports nothing
-// for a damaged record: the request to the leader meets that error too.
+// waitFor reports the leader while it may resign, until end is called. On a terminal it
+// reports each second. Elsewhere it reports once, after the leader has had one lease of
+// time to read the request. It reports nothing for a damaged record, because the request to
+// the leader fails with the same error.
 func (c *Commands) waitFor(ctx context.Context, t *store.Table, key string) (end func()) {
 	r, err := t.Locks.Get(ctx, key)
 	if err != nil || r.Released {

@@ -56,9 +56,9 @@ func (c *Commands) requireStdout(path string) error {
 	return nil
 }
 
-// inStoreOf calls fn with a lock client on the store of a grant, and the store's place. A
-// signal ends fn's context. If data is to be stored, it first refuses a layout without data,
-// because a grant can be resumed only once.
+// inStoreOf calls fn with a lock client for the store of a grant, and with the store's
+// place. A signal ends fn's context. If data is to be stored, inStoreOf first refuses a
+// layout without data, because a grant can be resumed only once.
 func (c *Commands) inStoreOf(cmd *cobra.Command, g grants.Grant, data leasehold.RecordOption, fn func(context.Context, *leasehold.Client, grants.Place) error) error {
 	if err := g.UseStore(&c.Settings); err != nil {
 		return err

@@ -255,7 +255,7 @@ func (c *Commands) seeking(cmd *cobra.Command, f *wantedFlags, fn func(*store.St
 	if f.Data, err = f.data.Option(c.Stdin); err != nil { // data is read here, where a signal can still end the wait for it
 		return err
 	}
-	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows the data
+	if f.Data == nil && f.Permits > 0 && s.Layout.Capabilities().Data { // ls shows this data
 		f.Data = leasehold.WithData(fmt.Appendf(nil, "one of %s", wording.Count(f.Permits, "permit", "permits")))
 	}
 	seeker := holding.Seek(holding.User{Settings: &c.Settings, Environ: c.Environ, Say: c.Say, Now: c.Now, Orphaned: f.orphaned}, s, f.Wanted)
@@ -336,9 +336,10 @@ func (c *Commands) newJob(cmd *cobra.Command, f *runFlags, command []string) (pr
 	}, err
 }
 
-// graceWithin returns the time that CMD has to stop. A lease is renewed each third of its
-// trust. With a grace of all the remaining trust, CMD would be stopped while a renewal is in
-// flight. In layouts that do not rely on clocks, the longest grace is half the lease.
+// graceWithin returns the time that CMD has to stop. A lease is renewed after each third of
+// its trusted time. If the grace were all of the remaining trust, CMD would be stopped
+// while a renewal is in flight. In layouts that do not rely on clocks, the longest grace is
+// half the lease.
 func (f *runFlags) graceWithin(cmd *cobra.Command) (time.Duration, error) {
 	skew := f.records.Proto.Skew()
 	trust := lease.Usual(f.Lease, skew).Trust()

@@ -44,7 +44,8 @@ seconds and needs no AWS.`,
 	return cmd
 }
 
-// demo runs on the table that flags name, or on a store of its own without such flags.
+// demo runs on the table that flags name. Without such flags, it runs on a store of its
+// own.
 func (c *Commands) demo(cmd *cobra.Command, length arguments.Duration) error {
 	r, err := c.Settings.Records()
 	if err != nil {

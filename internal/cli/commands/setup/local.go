@@ -77,7 +77,7 @@ func (c *Commands) local(ctx context.Context, addr string, command []string) err
 	if err != nil {
 		return err
 	}
-	if file != "" { // Opened before listening: the error of a used address would hide a problem of the file.
+	if file != "" { // The file is opened before the server listens: the error of an address in use would hide a problem of the file.
 		if err := c.MakeFile(file); err != nil {
 			return err
 		}

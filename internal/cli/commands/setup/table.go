@@ -215,8 +215,8 @@ was restored: see docs/table.md. No AWS settings are needed.`,
 	}
 }
 
-// tableSpec returns the table that flags and environment name. named is the user's name or
-// ARN for it.
+// tableSpec returns the table that flags and environment name. named is the name or ARN
+// that the user gave for the table.
 func (c *Commands) tableSpec(cmd *cobra.Command) (spec table.Spec, named string, err error) {
 	l, err := c.Settings.RecordLayout()
 	if err != nil {

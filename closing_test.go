@@ -100,7 +100,7 @@ func TestSharedCommitDuringCloseReturnsErrClosed(t *testing.T) {
 
 // Ending a lock ends its lease first, and then the contexts of its handles. On a busy
 // machine much time may pass between the two, and another goroutine may read the lock then.
-func TestReadWhileLockIsEndingReportsItsEnd(t *testing.T) {
+func TestReadAfterLeaseEndReportsEndOfLock(t *testing.T) {
 	for name, look := range map[string]func(lock *leasehold.Lock, bound context.Context) error{
 		"Err":           func(lock *leasehold.Lock, _ context.Context) error { return lock.Err() },
 		"Context":       func(lock *leasehold.Lock, _ context.Context) error { return lock.Context().Err() },

@@ -260,7 +260,7 @@ func hostAndPid() string {
 const atMost = 3 * 300
 
 // Users copy examples: a lasting error must not turn an example into a busy loop.
-func TestExampleWorkerLoopsNeverSpin(t *testing.T) {
+func TestWorkerLoopsInExamplesNeverSpin(t *testing.T) {
 	for name, tc := range map[string]struct {
 		table string
 		fault lab.Fault

@@ -38,7 +38,7 @@ func TestLeadResignsAndReturnsErrorOfFunction(t *testing.T) {
 	})
 }
 
-func TestLeadAppliesItsOptionsToEachTerm(t *testing.T) {
+func TestLeadAppliesOptionsToEachTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		var leases []time.Duration
@@ -59,7 +59,7 @@ func TestLeadAppliesItsOptionsToEachTerm(t *testing.T) {
 	})
 }
 
-func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
+func TestLeadCampaignsAgainAfterLossOfTerm(t *testing.T) {
 	for name, answer := range map[string]func(context.Context) error{
 		"and its function says so":              context.Cause,
 		"and its function says nothing":         func(context.Context) error { return nil },
@@ -93,7 +93,7 @@ func TestLeadCampaignsAgainWhenItsTermIsLost(t *testing.T) {
 	}
 }
 
-func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
+func TestLeadCampaignsAgainIfTermWasBrokenBeforeRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -111,7 +111,7 @@ func TestLeadCampaignsAgainIfReleaseFindsTermBroken(t *testing.T) {
 	})
 }
 
-func TestLeadEndsWithItsContext(t *testing.T) {
+func TestLeadReturnsWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := elects(w, lab.Config())
 		b, _, _ := elects(w, lab.Config())
@@ -158,7 +158,7 @@ func TestLeadEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsCauseOfItsContext(t *testing.T) {
+func TestLeadReturnsCauseOfContextEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		for _, obeys := range []func(context.Context) error{context.Cause, func(context.Context) error { return nil }} {
@@ -175,7 +175,7 @@ func TestLeadReturnsCauseOfItsContext(t *testing.T) {
 	})
 }
 
-func TestLeadEndsWithClosedClient(t *testing.T) {
+func TestLeadReturnsWhenClientCloses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, leader, _ := elects(w, lab.Config())
 		b, candidate, _ := elects(w, lab.Config())
@@ -264,7 +264,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 	})
 }
 
-func TestLeadReturnsLastingErrors(t *testing.T) {
+func TestLeadReturnsPermanentErrors(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		lead := func(ctx context.Context, _ *leasehold.Lock) error {
@@ -309,7 +309,7 @@ func TestLeadReturnsIfClientClosesBeforeTermBegins(t *testing.T) {
 
 // After an outage the record contains a grant of the leader itself, although nobody holds
 // the key by this grant.
-func TestLeadAfterOutageDoesNotWaitForItself(t *testing.T) {
+func TestLeadAfterOutageReplacesItsOwnOldTermAtOnce(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"its own lease": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -78,7 +78,7 @@ func TestObserveYieldsNewTermOfSameLeader(t *testing.T) {
 	})
 }
 
-func TestObserveWaitsForDynamoDB(t *testing.T) {
+func TestObserveRetriesUntilDynamoDBAnswers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())
@@ -114,7 +114,7 @@ func TestObserveWaitsForDynamoDB(t *testing.T) {
 	})
 }
 
-func TestObserveEndsWithLastingError(t *testing.T) {
+func TestObserveReturnsPermanentError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		o := observe(t, e)
@@ -157,7 +157,7 @@ func TestObserveEndsWithLastingError(t *testing.T) {
 }
 
 // After an observer has left the loop, no goroutine or request remains.
-func TestObserveEndsWhenItsLoopBreaks(t *testing.T) {
+func TestObserveStopsReadingWhenLoopBreaks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		for _, err := range e.Observe(t.Context()) {
@@ -174,7 +174,7 @@ func TestObserveEndsWhenItsLoopBreaks(t *testing.T) {
 	})
 }
 
-func TestObserveReadsOldTermTwiceASecond(t *testing.T) {
+func TestObserveReadsTwiceASecondDuringOldTerm(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		watching, _, wire := elects(w, lab.Config())

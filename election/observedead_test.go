@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
+func TestObserveDetectsDeadLeaderAfterLease(t *testing.T) {
 	short := lab.Config()
 	short.Lease = 4 * time.Second
 	shared := short
@@ -44,7 +44,7 @@ func TestDeadLeaderIsFoundAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestLeaderOfEndedSessionIsNotYielded(t *testing.T) {
+func TestObserveOmitsLeaderWhoseSessionHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -68,7 +68,7 @@ func TestLeaderOfEndedSessionIsNotYielded(t *testing.T) {
 	})
 }
 
-func TestLeaderWithExpiryIsDeadByWallClock(t *testing.T) {
+func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
 	lab.InLayout(t, layout.DynamoDLM{MaxSkew: 2 * time.Second}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		e, _, wire := elects(w, cfg)
 		term := campaign(w, e, "")
@@ -99,7 +99,7 @@ func TestLeaderWithExpiryIsDeadByWallClock(t *testing.T) {
 	})
 }
 
-func TestLeaderFoundDeadThatRenewsIsYieldedAgain(t *testing.T) {
+func TestObserveYieldsLeaderAgainIfItRenewsAfterPresumedDeath(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		term := campaign(w, e, "a")
@@ -164,7 +164,7 @@ func TestLateReplyDoesNotMakeLeaderDead(t *testing.T) {
 	})
 }
 
-func TestLeaderWhoseTermIsUntrustedIsNotYielded(t *testing.T) {
+func TestObserveOmitsLeaderWhoseTermIsNotTrusted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -190,7 +190,7 @@ func TestLeaderWhoseTermIsUntrustedIsNotYielded(t *testing.T) {
 	})
 }
 
-func TestLeaderWithUnchangedRecordLeadsWhileSessionIsLive(t *testing.T) {
+func TestLeaderStaysLeaderWhileItsSessionIsRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.SharedConfig())
 		cfg := lab.Config()

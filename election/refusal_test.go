@@ -17,7 +17,7 @@ func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
 
-func TestLeadCampaignsAgainAfterLossByRefusal(t *testing.T) {
+func TestLeadCampaignsAgainIfTermWasLostByRefusedRenewals(t *testing.T) {
 	for _, code := range []string{"ExpiredTokenException", "UnrecognizedClientException", "AccessDeniedException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -60,7 +60,7 @@ func TestLeadCampaignsAgainAfterLossByRefusal(t *testing.T) {
 	}
 }
 
-func TestLeadEndsIfItsFirstCampaignIsDenied(t *testing.T) {
+func TestLeadReturnsErrorIfFirstCampaignIsDenied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, wire := elects(w, lab.Config())
 		other, err := election.New(c, "other")

@@ -29,7 +29,7 @@ func works(ends time.Duration, why chan<- error) func(context.Context, *leasehol
 	}
 }
 
-func TestStepDownEndsWorkAndResigns(t *testing.T) {
+func TestStepDownStopsFunctionOfLeaderAndResigns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())
@@ -124,7 +124,7 @@ func TestStepDownWithoutOtherCandidateElectsSameLeader(t *testing.T) {
 	})
 }
 
-func TestOnStepDownReportsEarlierRequest(t *testing.T) {
+func TestOnStepDownReportsRequestMadeBeforeRegistration(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -144,7 +144,7 @@ func TestOnStepDownReportsEarlierRequest(t *testing.T) {
 	})
 }
 
-func TestStepDownWithoutLiveLeaderIsError(t *testing.T) {
+func TestStepDownReturnsErrorWithoutLiveLeader(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -212,7 +212,7 @@ func TestLateStepDownDoesNotAffectNextLeader(t *testing.T) {
 	})
 }
 
-func TestStepDownWithoutAnswerIsRepeated(t *testing.T) {
+func TestStepDownRetriesUnansweredRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, _ := elects(w, lab.Config())
 		operator, _, asking := elects(w, lab.Config())
@@ -256,7 +256,7 @@ func TestStepDownWithoutAnswerIsRepeated(t *testing.T) {
 	})
 }
 
-func TestStepDownRefusesUnsupportedLeaders(t *testing.T) {
+func TestStepDownRejectsLeadersThatCannotBeAsked(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.DynamoDLM{}} {
 		lab.InLayout(t, l, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 			e, _, wire := elects(w, cfg)
@@ -377,7 +377,7 @@ func TestStepDownDoesNotAskNextTermOfSameClient(t *testing.T) {
 	})
 }
 
-func TestStepDownReachesLeaderGrantedWithoutReply(t *testing.T) {
+func TestStepDownReachesLeaderWhoseGrantReplyWasLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, _, wire := elects(w, lab.Config())
 		operator, _, _ := elects(w, lab.Config())
@@ -428,7 +428,7 @@ func TestLeadCallsEveryStepDownListener(t *testing.T) {
 
 // A release does not see a candidate that joined the queue after the leader's last renewal.
 // Such a candidate reads four times a second, even if the pauses of others are shorter.
-func TestStepDownLetsQueuedWaitersRead(t *testing.T) {
+func TestStepDownWaitsUntilQueuedCandidateHasRead(t *testing.T) {
 	cfg := lab.Config()
 	cfg.PollMax = 50 * time.Millisecond
 	for ends := 2 * time.Second; ends < 2250*time.Millisecond; ends += 20 * time.Millisecond { // covers each moment at which the waiter may read
@@ -466,7 +466,7 @@ func TestStepDownLetsQueuedWaitersRead(t *testing.T) {
 	}
 }
 
-func TestOnStepDownRefusesForeignTermAndNil(t *testing.T) {
+func TestOnStepDownRejectsNilAndLockOfAnotherElection(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		e, c, _ := elects(w, lab.Config())
 		other, _, _ := elects(w, lab.Config())

@@ -24,7 +24,7 @@ var typed = regexp.MustCompile(`(?m)^//\t(go run .*)$`)
 // signal until the process handles it.
 var endless = map[string][]string{"election": {"north sees that ", "south sees that "}}
 
-func TestCommandsOfProgramsRunAsPrinted(t *testing.T) {
+func TestExampleProgramsRunWithDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	programs, err := filepath.Glob("*/main.go")
 	if err != nil || len(programs) < 6 {

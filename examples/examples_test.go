@@ -144,7 +144,7 @@ func local(t *testing.T) (env []string, url string) {
 	return append(env, "AWS_ENDPOINT_URL_DYNAMODB="+url), url
 }
 
-func TestHelloRunsUnderLock(t *testing.T) {
+func TestHelloExampleRunsUnderLock(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	for _, when := range []string{"without a table", "again"} {
@@ -154,7 +154,7 @@ func TestHelloRunsUnderLock(t *testing.T) {
 	}
 }
 
-func TestCronDoesWorkOfPeriodOnce(t *testing.T) {
+func TestCronExampleRunsJobOncePerPeriod(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	// The period is a century, as a day might end while the test runs.
@@ -164,7 +164,7 @@ func TestCronDoesWorkOfPeriodOnce(t *testing.T) {
 	}
 }
 
-func TestCustomersPaysEachInvoiceOnce(t *testing.T) {
+func TestCustomersExamplePaysEachInvoiceOnce(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	var want []string
@@ -178,7 +178,7 @@ func TestCustomersPaysEachInvoiceOnce(t *testing.T) {
 	}
 }
 
-func TestElectionReplacesKilledLeader(t *testing.T) {
+func TestElectionExampleReplacesKilledLeader(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	north := start(t, env, "election", "north")
@@ -191,7 +191,7 @@ func TestElectionReplacesKilledLeader(t *testing.T) {
 	south.until(t, "south leads, term ")
 }
 
-func TestProcessesTakeOverFromKilledHolder(t *testing.T) {
+func TestProcessesExampleTakesOverFromKilledHolder(t *testing.T) {
 	t.Parallel()
 	env, _ := local(t)
 	killed, heir := "", ""
@@ -216,7 +216,7 @@ func TestProcessesTakeOverFromKilledHolder(t *testing.T) {
 	}
 }
 
-func TestDynamolockTakesOverFromTheOldLibrary(t *testing.T) {
+func TestDynamolockExampleTakesOverLockOfDeadDynamolockHolder(t *testing.T) {
 	t.Parallel()
 	env, url := local(t)
 	db := dynamodb.New(dynamodb.Options{

@@ -30,7 +30,7 @@ func guarded(t *testing.T) string {
 	return server.URL
 }
 
-func TestServerWithAccessKeyAnswersOnlyItsClients(t *testing.T) {
+func TestServerWithAccessKeyRefusesOtherCredentials(t *testing.T) {
 	url := guarded(t)
 	for name, tc := range map[string]struct {
 		credentials aws.CredentialsProvider
@@ -138,7 +138,7 @@ func (b noBody) Read([]byte) (int, error) {
 
 func (noBody) Close() error { return nil }
 
-func TestBodyOfRequestWithoutAccessKeyIsNotRead(t *testing.T) {
+func TestBodyOfUnsignedRequestIsNotRead(t *testing.T) {
 	e := New(WithAccessKey(theID, theSecret))
 	defer e.Close()
 	r := httptest.NewRequest(http.MethodPost, "/", noBody{t})

@@ -86,7 +86,7 @@ func withRoom(t *testing.T, most int64) (*Engine, *underWay) {
 	return e, &underWay{}
 }
 
-func TestBytesOfBodiesInFlightAreBounded(t *testing.T) {
+func TestTotalSizeOfBodiesInFlightIsBounded(t *testing.T) {
 	if maxLarge < maxBody {
 		t.Fatal("no room for the largest body")
 	}
@@ -147,7 +147,7 @@ func TestSlowLargeRequestsDoNotDelaySmallOne(t *testing.T) {
 	})
 }
 
-func TestLargeBodyWithoutRoomIsRejectedAsRetryable(t *testing.T) {
+func TestLargeBodyOverTotalLimitIsRejectedAsRetryable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, fourRoom)
 		if err := e.bodies.room.Acquire(t.Context(), fourRoom); err != nil {
@@ -162,7 +162,7 @@ func TestLargeBodyWithoutRoomIsRejectedAsRetryable(t *testing.T) {
 }
 
 // A request that ends early gives its room back. In the end all room is free again.
-func TestDisconnectedClientFreesItsBodyBytes(t *testing.T) {
+func TestDisconnectOfClientFreesReservedBodyBytes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e, u := withRoom(t, 2*maxBody)
 		var all sync.WaitGroup

@@ -131,7 +131,7 @@ func TestUpdateExpressionsChangeNamedAttributes(t *testing.T) {
 	}
 }
 
-func TestListUpdateUsesIndexesFromBeforeUpdate(t *testing.T) {
+func TestListUpdateUsesIndexesOfOldList(t *testing.T) {
 	for _, test := range []struct{ update, list string }{
 		{"REMOVE l[0], l[1]", `[{"S":"3"}]`},
 		{"REMOVE l[1], l[0]", `[{"S":"3"}]`},
@@ -256,7 +256,7 @@ func TestInvalidRequestsAreRefused(t *testing.T) {
 	}
 }
 
-func TestWrongKeyCancelsTransaction(t *testing.T) {
+func TestTransactionWithInvalidKeyIsCancelled(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "TransactWriteItems", `{"TransactItems":[{"Put":{"TableName":"locks","Item":{"id":{"S":"b"}}}},{"Delete":{"TableName":"locks","Key":{"id":{"N":"1"}}}}]}`,
 		`{"__type":"com.amazonaws.dynamodb.v20120810#TransactionCanceledException",
@@ -265,7 +265,7 @@ func TestWrongKeyCancelsTransaction(t *testing.T) {
 	want(t, e, "GetItem", `{"TableName":"locks","Key":{"id":{"S":"b"}}}`, `{}`)
 }
 
-func TestConsumedCapacityIsCountedAsAWSCountsIt(t *testing.T) {
+func TestConsumedCapacityMatchesDynamoDB(t *testing.T) {
 	kilobytes := func(n string) string { return strings.Repeat(n, 3000) }
 	for _, test := range []struct{ operation, body, reply string }{
 		{"GetItem", `{"TableName":"locks","Key":{"id":{"S":"a"}},"ReturnConsumedCapacity":"TOTAL"}`, `"ConsumedCapacity":{"TableName":"locks","CapacityUnits":0.5}`},
@@ -284,7 +284,7 @@ func TestConsumedCapacityIsCountedAsAWSCountsIt(t *testing.T) {
 	}
 }
 
-func TestBatchesReadAndWriteSeveralItems(t *testing.T) {
+func TestBatchRequestsReadAndWriteMultipleItems(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		newTable(t, e)
 		want(t, e, "BatchWriteItem", `{"RequestItems":{"locks":[{"PutRequest":{"Item":{"id":{"S":"a"},"x":{"S":"1"}}}},{"PutRequest":{"Item":{"id":{"S":"b"}}}}]}}`, `{"UnprocessedItems":{}}`)
@@ -294,13 +294,13 @@ func TestBatchesReadAndWriteSeveralItems(t *testing.T) {
 	})
 }
 
-func TestTransactionReadsOneState(t *testing.T) {
+func TestTransactGetItemsReturnsProjectedItems(t *testing.T) {
 	e := newSeeded(t)
 	want(t, e, "TransactGetItems", `{"TransactItems":[{"Get":{"TableName":"locks","Key":{"id":{"S":"a"}},"ProjectionExpression":"m.y[1], n"}},{"Get":{"TableName":"locks","Key":{"id":{"S":"z"}}}}]}`,
 		`{"Responses":[{"Item":{"m":{"M":{"y":{"L":[{"N":"2"}]}}},"n":{"N":"5"}}},{}]}`)
 }
 
-func TestReturnValuesReturnsRequestedImage(t *testing.T) {
+func TestReturnValuesSelectsOldOrNewAttributes(t *testing.T) {
 	for returned, attributes := range map[string]string{
 		"NONE":        ``,
 		"ALL_OLD":     `"Attributes":{"id":{"S":"r"},"a":{"N":"1"},"b":{"N":"2"}}`,

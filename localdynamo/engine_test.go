@@ -40,7 +40,7 @@ func TestCounterStaysExactWithSixtyFourGoroutines(t *testing.T) {
 	})
 }
 
-func TestSDKRecognizesFailedCondition(t *testing.T) {
+func TestSDKReturnsConditionalCheckFailedException(t *testing.T) {
 	client := newTable(t, localdynamo.New())
 	if err := increment(t.Context(), client, "k"); err != nil {
 		t.Fatal(err)
@@ -87,7 +87,7 @@ func TestEngineWorksInSynctestBubble(t *testing.T) {
 	})
 }
 
-func TestEndedContextSendsNothing(t *testing.T) {
+func TestCallWithEndedContextSendsNothing(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		ctx, cancel := context.WithCancel(t.Context())

@@ -74,7 +74,7 @@ func TestUpdateIsAtomic(t *testing.T) {
 	})
 }
 
-func TestPanicUndoesUpdate(t *testing.T) {
+func TestPanicRollsBackUpdate(t *testing.T) {
 	m := newMemory()
 	func() {
 		defer func() {
@@ -99,7 +99,7 @@ func TestPanicUndoesUpdate(t *testing.T) {
 	}
 }
 
-func TestRangeIsHalfOpen(t *testing.T) {
+func TestRangeExcludesUpperBound(t *testing.T) {
 	m := newMemory()
 	if err := m.Update(func(tx Tx) error {
 		for _, key := range []string{"a", "b", "ba", "c"} {

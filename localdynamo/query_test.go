@@ -55,7 +55,7 @@ func TestScanPagesAndSegmentsReturnEveryItemOnce(t *testing.T) {
 	}
 }
 
-func TestPageEndsAtAMegabyte(t *testing.T) {
+func TestScanPageEndsAtOneMegabyte(t *testing.T) {
 	e := localdynamo.New()
 	client := newTable(t, e)
 	for i := range 12 {
@@ -71,7 +71,7 @@ func TestPageEndsAtAMegabyte(t *testing.T) {
 	}
 }
 
-func TestFilterOmitsItemsButCountsTheirReads(t *testing.T) {
+func TestFilteredItemsStillCountAsRead(t *testing.T) {
 	_, client := newScanned(t)
 	out, err := client.Scan(t.Context(), &dynamodb.ScanInput{
 		TableName: aws.String("locks"), FilterExpression: aws.String("n < :n"), ProjectionExpression: aws.String("n"),

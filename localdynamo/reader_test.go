@@ -55,7 +55,7 @@ func TestStringsAreDecodedLikeEncodingJSON(t *testing.T) {
 	}
 }
 
-func TestLastOfDuplicateJSONMembersCounts(t *testing.T) {
+func TestLastDuplicateJSONMemberWins(t *testing.T) {
 	it := parseItem(t, `{"b":{"S":"1"},"a":{"S":"2"},"b":{"S":"3"}}`)
 	if len(it) != 2 || it.get("b").text != "3" || it.get("a").text != "2" {
 		t.Errorf("%v", it)

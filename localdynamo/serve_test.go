@@ -66,7 +66,7 @@ func TestPanicInStoreIsReportedAsInternalServerError(t *testing.T) {
 	}
 }
 
-func TestBrowserPageCannotCallEngine(t *testing.T) {
+func TestEngineRefusesRequestsOfBrowserPages(t *testing.T) {
 	const put = `{"TableName":"locks","Item":{"id":{"S":"evil"}}}`
 	const allow = "Access-Control-Allow-Origin"
 	for name, change := range map[string]func(*http.Request){

@@ -61,7 +61,7 @@ func reads(t *testing.T, b []byte, want item) {
 }
 
 // A damaged file may nest values as deep as it is long.
-func TestDamagedItemIsErrorAtAnyDepth(t *testing.T) {
+func TestDamagedStoredItemReturnsErrorAtAnyDepth(t *testing.T) {
 	deep := append([]byte("\x01\x01a"), bytes.Repeat([]byte{byte(kindL), 1}, 1<<22)...)
 	if _, err := readItem(deep); !errors.Is(err, errDamaged) {
 		t.Errorf("error %v", err)

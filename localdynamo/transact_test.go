@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestSDKRecognizesCancelledTransaction(t *testing.T) {
+func TestSDKReturnsTransactionCanceledException(t *testing.T) {
 	client := newTable(t, localdynamo.New())
 	if err := increment(t.Context(), client, "taken"); err != nil {
 		t.Fatal(err)
@@ -37,7 +37,7 @@ func TestSDKRecognizesCancelledTransaction(t *testing.T) {
 	}
 }
 
-func TestClientRequestTokenWritesOnce(t *testing.T) {
+func TestRepeatedClientRequestTokenWritesOnce(t *testing.T) {
 	eachStore(t, func(t *testing.T, e *localdynamo.Engine) {
 		client := newTable(t, e)
 		write := func(token, id string) error {

@@ -62,7 +62,7 @@ func TestTTLDeletesItemHourAfterExpiry(t *testing.T) {
 	})
 }
 
-func TestSweepDeletesExpiredItemButNotItsReplacement(t *testing.T) {
+func TestTTLSweepKeepsItemThatReplacedExpiredItem(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		client := newTable(t, localdynamo.New())
 		if _, err := client.UpdateTimeToLive(t.Context(), &dynamodb.UpdateTimeToLiveInput{

@@ -18,7 +18,7 @@ func closeMonth(ctx context.Context, locks *leasehold.Client, month string, step
 	return locks.Do(ctx, "close/"+month, func(ctx context.Context, _ *leasehold.Lock) error { return step(ctx) })
 }
 
-func TestMonthIsClosedByOneProcessAtATime(t *testing.T) {
+func TestCloseMonthRunsInOneProcessAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		var now, most int // calls of step in progress: now, and the most at any time
@@ -50,7 +50,7 @@ func TestMonthIsClosedByOneProcessAtATime(t *testing.T) {
 	})
 }
 
-func TestWaitForMonthEndsWithContext(t *testing.T) {
+func TestCloseMonthStopsWaitingWhenContextEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})
@@ -68,7 +68,7 @@ func TestWaitForMonthEndsWithContext(t *testing.T) {
 	})
 }
 
-func TestClosingMonthStopsWhenLockIsStolen(t *testing.T) {
+func TestCloseMonthStopsWhenLockIsStolen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		locks := env.Client(leasehold.Config{})
@@ -83,7 +83,7 @@ func TestClosingMonthStopsWhenLockIsStolen(t *testing.T) {
 	})
 }
 
-func TestMonthOfDeadProcessIsClosedByAnother(t *testing.T) {
+func TestCloseMonthTakesOverFromDeadProcess(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		env := locktest.New(t)
 		first, second := env.Client(leasehold.Config{}), env.Client(leasehold.Config{})

@@ -46,7 +46,7 @@ func release(t *testing.T, lock *leasehold.Lock) {
 	}
 }
 
-func TestLockLeftHeldIsReportedByName(t *testing.T) {
+func TestEnvReportsKeyOfLockLeftHeld(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -69,7 +69,7 @@ func TestLockLeftHeldIsReportedByName(t *testing.T) {
 	})
 }
 
-func TestReleasedLockIsNotLeak(t *testing.T) {
+func TestEnvDoesNotReportReleasedLock(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, env *locktest.Env, locks *leasehold.Client, lock *leasehold.Lock){
 		"released": func(t *testing.T, _ *locktest.Env, _ *leasehold.Client, lock *leasehold.Lock) { release(t, lock) },
 		"closed": func(t *testing.T, _ *locktest.Env, locks *leasehold.Client, _ *leasehold.Lock) {
@@ -100,7 +100,7 @@ func TestReleasedLockIsNotLeak(t *testing.T) {
 	}
 }
 
-func TestLocksHeldByEnvAreNotLeaks(t *testing.T) {
+func TestEnvDoesNotReportLocksOfHold(t *testing.T) {
 	inBubble(t, func(_ *testing.T, env *locktest.Env) {
 		env.Hold("held")
 		env.Steal("stolen")
@@ -108,7 +108,7 @@ func TestLocksHeldByEnvAreNotLeaks(t *testing.T) {
 	})
 }
 
-func TestWaiterLeftBehindIsNotGrantedKeyAtEnd(t *testing.T) {
+func TestWaiterLeftAtEndOfTestIsNotGrantedKey(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -137,7 +137,7 @@ func TestWaiterLeftBehindIsNotGrantedKeyAtEnd(t *testing.T) {
 	})
 }
 
-func TestHeldKeyIsNotGrantedToWaitersLeftBehind(t *testing.T) {
+func TestHeldKeyIsNotGrantedToWaitersLeftAtEndOfTest(t *testing.T) {
 	// This uses real time: in a bubble no client polls while others close.
 	p := newProbe(t.Context())
 	env := locktest.New(p)
@@ -208,7 +208,7 @@ func TestLogIsSilentAfterTestEnds(t *testing.T) {
 	})
 }
 
-func TestConfigKeepsItsOwnLoggerAndOwner(t *testing.T) {
+func TestEnvClientKeepsConfiguredLoggerAndOwner(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		var log bytes.Buffer
 		locks := env.Client(leasehold.Config{Table: "prod", Owner: "billing", Logger: slog.New(slog.NewTextHandler(&log, nil))})
@@ -225,7 +225,7 @@ func TestConfigKeepsItsOwnLoggerAndOwner(t *testing.T) {
 	})
 }
 
-func TestDBHasLockTableAndTablesOfCaller(t *testing.T) {
+func TestEnvDBHasLockTableAndTablesOfCaller(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		problems, err := table.Check(t.Context(), env.DB(), table.Spec{Name: "locks"})
 		if err != nil || len(problems) > 0 {
@@ -282,7 +282,7 @@ func TestEnvWorksInEveryLayout(t *testing.T) {
 	}
 }
 
-func TestSecondLayoutIsRefused(t *testing.T) {
+func TestEnvRefusesClientWithSecondLayout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)

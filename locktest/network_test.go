@@ -44,7 +44,7 @@ func TestDisconnectedClientLosesItsLocksWhenTrustEnds(t *testing.T) {
 	})
 }
 
-func TestShortDisconnectIsSurvived(t *testing.T) {
+func TestLockSurvivesShortDisconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k")
@@ -75,7 +75,7 @@ func TestRequestOfDisconnectedClientIsNeverDelivered(t *testing.T) {
 	})
 }
 
-func TestReconnectContinuesWaiterAtOnce(t *testing.T) {
+func TestWaiterContinuesAtOnceAfterReconnect(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		env.Disconnect(locks)
@@ -96,7 +96,7 @@ func TestReconnectContinuesWaiterAtOnce(t *testing.T) {
 	})
 }
 
-func TestDisconnectWithoutClientsAffectsAll(t *testing.T) {
+func TestDisconnectWithoutArgumentsAffectsAllClients(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		before := env.Client(leasehold.Config{})
 		lock, held := acquire(t, before, "k"), env.Hold("held")
@@ -144,7 +144,7 @@ func TestDisconnectAffectsOnlyNamedClients(t *testing.T) {
 	})
 }
 
-func TestForeignClientIsRefused(t *testing.T) {
+func TestClientOfAnotherEnvIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env, other := locktest.New(p), locktest.New(t)

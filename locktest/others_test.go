@@ -43,7 +43,7 @@ func TestHoldWithoutRenewalExpires(t *testing.T) {
 	})
 }
 
-func TestHoldDoesNotWait(t *testing.T) {
+func TestHoldOfHeldKeyFailsTestAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)
@@ -63,7 +63,7 @@ func TestHoldDoesNotWait(t *testing.T) {
 	})
 }
 
-func TestStolenLockIsTrustedUntilNextRenewal(t *testing.T) {
+func TestHolderTrustsStolenLockUntilNextRenewal(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		lock := acquire(t, locks, "k", leasehold.WithData([]byte("half done")))
@@ -91,7 +91,7 @@ func TestStolenLockIsTrustedUntilNextRenewal(t *testing.T) {
 	})
 }
 
-func TestStolenLockCommitsNothing(t *testing.T) {
+func TestCommitUnderStolenLockIsRejected(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		lock := acquire(t, env.Client(leasehold.Config{}), "k")
 		env.Steal("k")
@@ -157,7 +157,7 @@ func TestStealTakesOneLockOfSharedLease(t *testing.T) {
 	})
 }
 
-func TestStealSucceedsDespiteInterference(t *testing.T) {
+func TestStealSucceedsDespiteConcurrentRenewals(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		for range 20 {
@@ -184,7 +184,7 @@ func TestStealSucceedsDespiteInterference(t *testing.T) {
 	})
 }
 
-func TestDamagedRecordCannotBeStolen(t *testing.T) {
+func TestStealRefusesDamagedRecord(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		p := newProbe(t.Context())
 		env := locktest.New(p)

@@ -23,7 +23,7 @@ type wrongClockError struct{ error }
 func (e wrongClockError) Unwrap() error        { return e.error }
 func (e wrongClockError) RetryableError() bool { return true }
 
-func TestExchangeShowsWhetherRegionServes(t *testing.T) {
+func TestRequestOutcomeShowsWhetherRegionServes(t *testing.T) {
 	const at = time.Minute
 	for name, c := range map[string]struct {
 		err   error
@@ -58,8 +58,8 @@ func TestExchangeShowsWhetherRegionServes(t *testing.T) {
 	}
 }
 
-// TestCourseChoosesRegionByOutcomes runs timed scripts of events in three Regions, and checks which Region is used.
-func TestCourseChoosesRegionByOutcomes(t *testing.T) {
+// TestRegionIsChosenByRequestOutcomes runs timed scripts of events in three Regions, and checks which Region is used.
+func TestRegionIsChosenByRequestOutcomes(t *testing.T) {
 	type step func(*course)
 	fails := func(at time.Duration) step {
 		return func(c *course) {
@@ -118,7 +118,7 @@ func TestCourseChoosesRegionByOutcomes(t *testing.T) {
 	}
 }
 
-func TestRequestFromBeforeMoveDoesNotCauseMove(t *testing.T) {
+func TestRequestSentBeforeRegionMoveDoesNotCauseAnother(t *testing.T) {
 	c := course{regions: 3}
 	before := exchange{sent: 1, ended: 2, err: errReset}
 	c.note(before, true)
@@ -139,14 +139,14 @@ func TestRequestFromBeforeMoveDoesNotCauseMove(t *testing.T) {
 	}
 }
 
-func TestCourseStaysHomeForUnprovenTable(t *testing.T) {
+func TestRequestsStayInHomeRegionForUnprovenTable(t *testing.T) {
 	c := course{regions: 3}
 	if c.note(exchange{ended: 1, err: errReset}, false); c.at != 0 {
 		t.Errorf("at %d", c.at)
 	}
 }
 
-func TestReturnHomeAfterRelapsesWaitsAtMostEightMinutes(t *testing.T) {
+func TestReturnToFlappingHomeRegionWaitsAtMostEightMinutes(t *testing.T) {
 	c := course{regions: 2}
 	now := time.Second
 	for range 10 {

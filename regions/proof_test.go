@@ -18,7 +18,7 @@ func global(mode types.MultiRegionConsistency, others ...string) *types.TableDes
 	return d
 }
 
-func TestProofNeedsStrongTableInEveryRegion(t *testing.T) {
+func TestFailoverRequiresStrongTableInEveryRegion(t *testing.T) {
 	strong := types.MultiRegionConsistencyStrong
 	creating := global(strong, "b", "c")
 	creating.Replicas[1].ReplicaStatus = types.ReplicaStatusCreating

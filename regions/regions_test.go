@@ -157,7 +157,7 @@ func TestLocksSurviveOutageOfHomeRegion(t *testing.T) {
 	}
 }
 
-func TestRequestsStayHomeOnEventualTable(t *testing.T) {
+func TestRequestsStayInHomeRegionOnEventualTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		_, client := w.process(0, lab.Config())
@@ -180,7 +180,7 @@ func TestRequestsStayHomeOnEventualTable(t *testing.T) {
 	})
 }
 
-func TestProcessThatStartsInOutageAcquires(t *testing.T) {
+func TestProcessStartedDuringHomeRegionOutageAcquires(t *testing.T) {
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -198,7 +198,7 @@ func TestProcessThatStartsInOutageAcquires(t *testing.T) {
 	}
 }
 
-func TestRegionThatServesIsNotLeft(t *testing.T) {
+func TestRequestsStayInRegionThatServes(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -218,9 +218,9 @@ func TestRegionThatServesIsNotLeft(t *testing.T) {
 	})
 }
 
-// TestLocksSurviveRegionsThatFailInTurn has one Region dark nearly always, while processes with
+// TestLocksSurviveFailureOfRegionsInTurn has one Region dark nearly always, while processes with
 // different homes contend for two keys.
-func TestLocksSurviveRegionsThatFailInTurn(t *testing.T) {
+func TestLocksSurviveFailureOfRegionsInTurn(t *testing.T) {
 	for seed := range uint64(4) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {
@@ -274,7 +274,7 @@ func TestLocksSurviveRegionsThatFailInTurn(t *testing.T) {
 	}
 }
 
-func TestUnprovenTableStaysHomeBesideProvenTable(t *testing.T) {
+func TestUnprovenTableStaysInHomeRegionBesideProvenTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -290,7 +290,7 @@ func TestUnprovenTableStaysHomeBesideProvenTable(t *testing.T) {
 	})
 }
 
-func TestSlowRegionIsNotLeftBeforeItHasBeenQuick(t *testing.T) {
+func TestRequestsStayInRegionThatWasAlwaysSlow(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.darken(0, lab.Slow(2*time.Second))
 		db, client := w.process(0, lab.Config())
@@ -304,7 +304,7 @@ func TestSlowRegionIsNotLeftBeforeItHasBeenQuick(t *testing.T) {
 	})
 }
 
-func TestHomeThatAnswersSlowlyIsNotReturnedTo(t *testing.T) {
+func TestRequestsDoNotReturnToSlowHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -346,7 +346,7 @@ func TestProbeIsAStronglyConsistentRead(t *testing.T) {
 	})
 }
 
-func TestDBOfOneRegionDoesNotDescribeTable(t *testing.T) {
+func TestDBWithOneRegionDoesNotDescribeTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		wire := w.Wire()
 		home := w.Connect(nil, func(o *dynamodb.Options) { o.HTTPClient, o.Region = wire, names[0] }).Client
@@ -375,7 +375,7 @@ func TestNewPanicsIfTwoClientsShareARegion(t *testing.T) {
 }
 
 // A proxy's answer to DescribeTable is no proof, whatever it says.
-func TestAnswerOfProxyToDescribeTableProvesNothing(t *testing.T) {
+func TestDescribeTableReplyOfProxyIsIgnored(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, func(r *lab.Request) (*http.Response, error) {
@@ -399,7 +399,7 @@ func TestAnswerOfProxyToDescribeTableProvesNothing(t *testing.T) {
 	})
 }
 
-func TestTableNamedByARNStaysHome(t *testing.T) {
+func TestTableNamedByARNStaysInHomeRegion(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, _ := w.process(0, lab.Config())
 		w.darken(0, ways["no connection"])
@@ -417,7 +417,7 @@ func TestTableNamedByARNStaysHome(t *testing.T) {
 	})
 }
 
-func TestTableIsDescribedOnceASecondUntilRegionAnswers(t *testing.T) {
+func TestDescribeTableIsRepeatedEverySecondUntilAnswered(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		for n := range names {
 			w.darken(n, ways["no connection"])
@@ -434,7 +434,7 @@ func TestTableIsDescribedOnceASecondUntilRegionAnswers(t *testing.T) {
 	})
 }
 
-func TestScanMayTakeLongerThanASecond(t *testing.T) {
+func TestScanIsNotLimitedToOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		w.Release(w.Acquire(client, "a"))
@@ -447,7 +447,7 @@ func TestScanMayTakeLongerThanASecond(t *testing.T) {
 
 // A Region that has answered before counts as silent after one second, not after the three
 // seconds of an attempt.
-func TestUnansweredRequestMovesAfterOneSecond(t *testing.T) {
+func TestUnansweredRequestMovesToNextRegionAfterOneSecond(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		db, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")

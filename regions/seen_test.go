@@ -54,7 +54,7 @@ func (s *seen) lines(level string) []string {
 	return lines
 }
 
-func TestMoveIsReportedOnceEachWay(t *testing.T) {
+func TestRegionMoveIsReportedOnceInEachDirection(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		db, client := w.process(0, s.config())
@@ -88,7 +88,7 @@ func TestMoveIsReportedOnceEachWay(t *testing.T) {
 	})
 }
 
-func TestStayingHomeIsLoggedOnce(t *testing.T) {
+func TestUnavailableFailoverIsLoggedOnce(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		w.mode = "EVENTUAL"
 		var s seen
@@ -107,7 +107,7 @@ func TestStayingHomeIsLoggedOnce(t *testing.T) {
 	})
 }
 
-func TestClientOfOneRegionHasNoRegion(t *testing.T) {
+func TestStatsRegionIsEmptyWithoutFailover(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		client, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(client, "a"))
@@ -117,7 +117,7 @@ func TestClientOfOneRegionHasNoRegion(t *testing.T) {
 	})
 }
 
-func TestTransactionIsUnsupportedOnStrongTable(t *testing.T) {
+func TestTransactionIsUnsupportedOnStronglyConsistentTable(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		_, client := w.process(0, lab.Config())
 		lock := w.Acquire(client, "a")
@@ -202,7 +202,7 @@ func TestTransactionIsSentIfNoRegionDescribesTable(t *testing.T) {
 	})
 }
 
-func TestNewRefusesHoldThroughOutageInSeveralRegions(t *testing.T) {
+func TestNewRefusesHoldThroughOutageWithMultipleRegions(t *testing.T) {
 	db := regions.New(dynamodb.New(dynamodb.Options{Region: names[0]}), dynamodb.New(dynamodb.Options{Region: names[1]}))
 	_, err := leasehold.New(db, leasehold.Config{Table: "locks", Layout: layout.AWSLabs{HoldThroughOutage: true}})
 	if err == nil || !strings.Contains(err.Error(), "HoldThroughOutage of the layout, and other Regions grant during an outage of one: leave it out") {
@@ -210,7 +210,7 @@ func TestNewRefusesHoldThroughOutageInSeveralRegions(t *testing.T) {
 	}
 }
 
-func TestMovesInTotalOutageAreLoggedOnceAMinute(t *testing.T) {
+func TestRegionMovesInTotalOutageAreLoggedOncePerMinute(t *testing.T) {
 	inRegions(t, func(t *testing.T, w *world) {
 		var s seen
 		_, client := w.process(0, s.config())

@@ -124,7 +124,7 @@ var verbs = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	},
 }
 
-func TestLockUsesWorkInHomeRegionAndElsewhere(t *testing.T) {
+func TestLockCallsWorkInHomeAndFailoverRegions(t *testing.T) {
 	configs := map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()}
 	for name, verb := range verbs {
 		for leases, cfg := range configs {
@@ -166,7 +166,7 @@ func (p pool) GetTransport() *http.Transport {
 	return awshttp.NewBuildableClient().WithTransportOptions(func(tr *http.Transport) { tr.MaxIdleConnsPerHost = p.idle }).GetTransport()
 }
 
-func TestFewIdleConnectionsOfAnyRegionAreLogged(t *testing.T) {
+func TestTooFewIdleConnectionsToRegionAreLogged(t *testing.T) {
 	for few := range names {
 		t.Run(names[few], func(t *testing.T) {
 			inRegions(t, func(t *testing.T, w *world) {

@@ -47,7 +47,7 @@ func write(t *testing.T, l *rwlock.RWLock) *leasehold.Group {
 	return group
 }
 
-func TestReadersHoldTogetherUpToLimit(t *testing.T) {
+func TestReadersShareLockUpToLimit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var held []*leasehold.Lock
 		for range readers {
@@ -85,7 +85,7 @@ func TestWriterExcludesReadersAndWriters(t *testing.T) {
 }
 
 // Two readers alternate without end, so that at every moment at least one of them reads.
-func TestWriterIsGrantedWhileReadersComeAndGo(t *testing.T) {
+func TestWriterIsNotStarvedByReaders(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var done sync.WaitGroup
@@ -134,7 +134,7 @@ func TestWriterTakesOverDeadReader(t *testing.T) {
 	})
 }
 
-func TestWriteLockInsideReadLockIsDeadlock(t *testing.T) {
+func TestWriteLockInsideReadLockReturnsErrDeadlock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := newLock(t, w)
 		err := l.DoRead(t.Context(), func(ctx context.Context, _ *leasehold.Lock) error {
@@ -147,7 +147,7 @@ func TestWriteLockInsideReadLockIsDeadlock(t *testing.T) {
 	})
 }
 
-func TestDoReadAndDoWriteHoldLocks(t *testing.T) {
+func TestDoReadAndDoWriteHoldLockWhileFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, b := newLock(t, w), newLock(t, w)
 		failed := errors.New("no paper")

@@ -46,7 +46,7 @@ func closed(t *testing.T, clients ...*leasehold.Client) {
 	}
 }
 
-func TestSemaphoreIsHeldByAtMostN(t *testing.T) {
+func TestSemaphoreGrantsAtMostNPermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const n = 3
 		var mu sync.Mutex
@@ -84,7 +84,7 @@ func TestSemaphoreIsHeldByAtMostN(t *testing.T) {
 	})
 }
 
-func TestSemaphoresOfDifferentSizesShareFirstPermits(t *testing.T) {
+func TestSemaphoresOfSameNameAndDifferentSizesSharePermits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -111,7 +111,7 @@ func TestSemaphoresOfDifferentSizesShareFirstPermits(t *testing.T) {
 	})
 }
 
-func TestSemaphoreGrantsPermitsToOtherProcesses(t *testing.T) {
+func TestSemaphoreSharesPermitsBetweenProcesses(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -185,7 +185,7 @@ func TestSemaphoreTakesOverPermitOfDeadHolder(t *testing.T) {
 	})
 }
 
-func TestSemaphoreGrantsSecondPermitInContextOfFirst(t *testing.T) {
+func TestSemaphoreGrantsSecondPermitToHolderOfFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		s := newSemaphore(w, c, 2)

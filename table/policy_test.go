@@ -512,7 +512,7 @@ func TestUnknownAccessAllowsNothing(t *testing.T) {
 	}
 }
 
-func TestPageListsActionsOfEveryPolicy(t *testing.T) {
+func TestTablePageListsActionsOfEveryPolicy(t *testing.T) {
 	page, err := os.ReadFile("../docs/table.md")
 	if err != nil {
 		t.Fatal(err)

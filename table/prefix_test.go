@@ -236,7 +236,7 @@ func TestPolicyForPrefixDeniesActionsWithoutKey(t *testing.T) {
 	}
 }
 
-func TestPrefixIsLiteralInPolicy(t *testing.T) {
+func TestPolicyMatchesPrefixLiterally(t *testing.T) {
 	for _, prefix := range []string{"a*b?/", "${aws:username}/", "$", "${*}", "*", "?"} {
 		d := policy(t, table.Spec{}, arn, table.Use, prefix)
 		if d.denies(access{"dynamodb:GetItem", []string{prefix + "7"}}) {

@@ -66,7 +66,7 @@ func TestLockIsGrantedInNewlyCreatedTable(t *testing.T) {
 	}
 }
 
-func TestCreateTurnsOnTTLAndPaysPerRequest(t *testing.T) {
+func TestCreateEnablesTTLAndOnDemandBilling(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks"}); err != nil {
 		t.Fatal(err)
@@ -100,7 +100,7 @@ func TestCreateAllowsManyCallersAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestCreateRejectsUnsuitableTableUnchanged(t *testing.T) {
+func TestCreateRejectsExistingTableWithOtherKeySchema(t *testing.T) {
 	db, ctx := newDB(t), t.Context()
 	if err := table.Create(ctx, db, table.Spec{Name: "locks", Layout: layout.Native{PartitionKey: "id", TTL: "-"}}); err != nil {
 		t.Fatal(err)
@@ -249,7 +249,7 @@ func TestCheckOfMissingTableReturnsErrTableNotFound(t *testing.T) {
 	}
 }
 
-func TestCheckNamesLayoutOfTable(t *testing.T) {
+func TestCheckReportsLayoutOfTable(t *testing.T) {
 	db := localdynamo.New().Client()
 	sharing := map[string]string{"native": "native or awslabs or dynamolock", "awslabs": "native or awslabs or dynamolock", "dynamolock": "native or awslabs or dynamolock"}
 	for _, is := range layout.Names() {
@@ -326,7 +326,7 @@ func TestServerTextAboutTableIsEscaped(t *testing.T) {
 	}
 }
 
-func TestEndlessReplyIsNotReadWhole(t *testing.T) {
+func TestEndlessReplyIsCutOffWithError(t *testing.T) {
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		_, err := io.WriteString(w, `{"Table":{"TableName":"`)

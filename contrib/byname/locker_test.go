@@ -57,7 +57,7 @@ func pending(t *testing.T, done <-chan error, why string) {
 	}
 }
 
-func TestLockExcludesInEveryLayout(t *testing.T) {
+func TestLockExcludesOtherProcessesInEveryLayout(t *testing.T) {
 	layouts := []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}}
 	for _, l := range layouts {
 		t.Run(l.Name(), func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestUnlockReportsLoss(t *testing.T) {
 	})
 }
 
-func TestSectionWithUnnoticedLossExcludesOwnProcessOnly(t *testing.T) {
+func TestUnnoticedLossExcludesGoroutinesOfSameProcessOnly(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, c, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -178,7 +178,7 @@ func TestSectionWithUnnoticedLossExcludesOwnProcessOnly(t *testing.T) {
 	})
 }
 
-func TestLockAfterLostSectionEndsWithContext(t *testing.T) {
+func TestLockAfterLossWaitsUntilContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		must(t, names.Lock(t.Context(), issue))
@@ -193,7 +193,7 @@ func TestLockAfterLostSectionEndsWithContext(t *testing.T) {
 	})
 }
 
-func TestUnlockReleasesAfterEndOfContext(t *testing.T) {
+func TestUnlockReleasesDespiteEndedContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -206,7 +206,7 @@ func TestUnlockReleasesAfterEndOfContext(t *testing.T) {
 	})
 }
 
-func TestRenewLockLeaseReportsLossAndKeepsLease(t *testing.T) {
+func TestRenewLockLeaseIgnoresDurationAndReportsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, _, _ := namesOf(w, lab.Config())
 		must(t, names.Lock(t.Context(), issue))
@@ -254,7 +254,7 @@ func TestUnlockAndRenewRefuseUnlockedName(t *testing.T) {
 	})
 }
 
-func TestTryLockEndedByContextReturnsError(t *testing.T) {
+func TestTryLockReturnsErrorWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, wire := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())
@@ -270,7 +270,7 @@ func TestTryLockEndedByContextReturnsError(t *testing.T) {
 	})
 }
 
-func TestFailedTryLockReturnsError(t *testing.T) {
+func TestTryLockReturnsErrorIfRequestsFail(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		names, c, wire := namesOf(w, lab.Config())
 		wire.SetFault(lab.Cut)
@@ -298,7 +298,7 @@ func TestNewRefusesNilClientAndBadPrefix(t *testing.T) {
 	})
 }
 
-func TestDatabaseIsLockedByNameEitherWay(t *testing.T) {
+func TestLockAndSessionLockOfSameDatabaseExcludeEachOther(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _, _ := namesOf(w, lab.Config())
 		b, _, _ := namesOf(w, lab.Config())

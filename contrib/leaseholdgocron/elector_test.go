@@ -32,7 +32,7 @@ func candidate(t *testing.T, locks *leasehold.Client) (*leaseholdgocron.Elector,
 	}
 }
 
-func TestJobsRunWhereTheirProcessLeads(t *testing.T) {
+func TestJobsRunOnlyInLeaderProcess(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		clients := []*leasehold.Client{env.Client(leasehold.Config{}), env.Client(leasehold.Config{})}
 		var runs [2]atomic.Int32
@@ -60,7 +60,7 @@ func TestJobsRunWhereTheirProcessLeads(t *testing.T) {
 	})
 }
 
-func TestProcessLeadsFromElectionUntilTrustEnds(t *testing.T) {
+func TestElectorReportsLeaderFromElectionUntilTrustEnds(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		e, err := leaseholdgocron.NewElector(locks, "scheduler", "")

@@ -132,7 +132,7 @@ func TestUnlockReportsLoss(t *testing.T) {
 	})
 }
 
-func TestTaskWithOwnLockNoticesLoss(t *testing.T) {
+func TestTaskContextEndsWhenLockIsLost(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		locks := env.Client(leasehold.Config{})
 		failed := make(chan error, 1)

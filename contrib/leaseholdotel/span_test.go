@@ -34,7 +34,7 @@ func value(s tracetest.SpanStub, key string) string {
 	return ""
 }
 
-func TestSpansShowEvents(t *testing.T) {
+func TestSpansRecordEventsOfOperations(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		ctx, caller := rig.tracer.Tracer("test").Start(t.Context(), "caller")
@@ -104,7 +104,7 @@ func TestSpansShowEvents(t *testing.T) {
 	})
 }
 
-func TestSpanHasTimesAndCallerOfOperation(t *testing.T) {
+func TestSpanHasParentAndTimesOfOperation(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -200,7 +200,7 @@ func TestFailedCommitShowsItsError(t *testing.T) {
 	})
 }
 
-func TestReleaseOfLostLockDoesNotCountHoldTwice(t *testing.T) {
+func TestHeldTimeOfLostLockIsCountedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)
@@ -219,7 +219,7 @@ func TestReleaseOfLostLockDoesNotCountHoldTwice(t *testing.T) {
 	})
 }
 
-func TestKeysAreAttributesOfSpansOnly(t *testing.T) {
+func TestKeysAppearInSpansButNotInMetrics(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		rig.OnEvent(t.Context(), leasehold.Event{

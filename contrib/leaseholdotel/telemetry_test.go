@@ -230,7 +230,7 @@ var early = sync.OnceValues(func() (*rig, error) {
 	return r, err
 })
 
-func TestNilProviderIsGlobalEvenIfSetLater(t *testing.T) {
+func TestNilProviderUsesGlobalProviderThatIsSetLater(t *testing.T) {
 	rig, err := early()
 	if err != nil {
 		t.Fatal(err)
@@ -308,7 +308,7 @@ func TestGaugesCoverAllWatchedClients(t *testing.T) {
 	})
 }
 
-func TestUnusedClientIsForgotten(t *testing.T) {
+func TestUnusedWatchedClientIsGarbageCollected(t *testing.T) {
 	rig := newRig(t)
 	w := eventtest.New(t)
 	var client weak.Pointer[leasehold.Client]
@@ -354,7 +354,7 @@ func TestWatchIsSafeDuringCollection(t *testing.T) {
 	}
 }
 
-func TestWaitForDeadEndpointIsCounted(t *testing.T) {
+func TestWaitWithUnreachableEndpointIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rig := newRig(t)
 		w := eventtest.New(t)

@@ -112,7 +112,7 @@ func TestMetricsCountEvents(t *testing.T) {
 	})
 }
 
-func TestKeysOfOneGroupShareSeries(t *testing.T) {
+func TestKeysOfSameGroupShareMetricSeries(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		m := leaseholdprom.New(reg, func(k leasehold.Key) string {
@@ -188,7 +188,7 @@ func TestCommitsAreCountedByOutcome(t *testing.T) {
 	}
 }
 
-func TestMoveBetweenRegionsIsCounted(t *testing.T) {
+func TestRegionMoveEventsAreCounted(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventRegion, Region: "us-east-2", Err: errors.New("no such host")})
@@ -196,7 +196,7 @@ func TestMoveBetweenRegionsIsCounted(t *testing.T) {
 	want(t, samples(t, reg), map[string]sample{"leasehold_region_moves_total": {value: 2}})
 }
 
-func TestGroupWithInvalidTextDoesNotPanic(t *testing.T) {
+func TestMetricGroupWithInvalidUTF8DoesNotPanic(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, func(k leasehold.Key) string { return k.Partition[:4] })
 	m.OnEvent(t.Context(), leasehold.Event{Kind: leasehold.EventGranted, Key: leasehold.Key{Partition: "Müü"}})
@@ -205,7 +205,7 @@ func TestGroupWithInvalidTextDoesNotPanic(t *testing.T) {
 	}
 }
 
-func TestUnknownEventCountsOnlyItsRequests(t *testing.T) {
+func TestUnknownEventKindChangesOnlyRequestCount(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	before := samples(t, reg)
@@ -214,7 +214,7 @@ func TestUnknownEventCountsOnlyItsRequests(t *testing.T) {
 	want(t, samples(t, reg), before)
 }
 
-func TestNewPanicsIfMetricsExist(t *testing.T) {
+func TestNewPanicsIfMetricsAreAlreadyRegistered(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	leaseholdprom.New(reg, nil)
 	var recovered any
@@ -246,7 +246,7 @@ func TestMetricsAreRegisteredTogetherOrNotAtAll(t *testing.T) {
 	leaseholdprom.New(reg, nil)
 }
 
-func TestNamesFollowPrometheus(t *testing.T) {
+func TestMetricNamesFollowPrometheusConventions(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	c, _ := eventtest.New(t).Client(m.OnEvent)
@@ -307,7 +307,7 @@ func TestScrapeIsSafeWhileClientsWork(t *testing.T) {
 	}
 }
 
-func TestWaitForDeadEndpointIsCounted(t *testing.T) {
+func TestWaitWithUnreachableEndpointIsCounted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		reg := prometheus.NewPedanticRegistry()
 		w := eventtest.New(t)

@@ -65,7 +65,7 @@ func TestGaugesCoverAllWatchedClients(t *testing.T) {
 	})
 }
 
-func TestUnusedClientIsForgotten(t *testing.T) {
+func TestUnusedWatchedClientIsGarbageCollected(t *testing.T) {
 	reg := prometheus.NewPedanticRegistry()
 	m := leaseholdprom.New(reg, nil)
 	w := eventtest.New(t)

@@ -30,7 +30,7 @@ func (w *world) owners(keys ...string) []string {
 	return owners
 }
 
-func TestAcquireAllTakesKeysInOrderByOneWriteEach(t *testing.T) {
+func TestAcquireAllWritesOncePerKeyInOrder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		found, err := c.All(t.Context(), c.wants("a", "b", "c"))
@@ -97,7 +97,7 @@ func TestAcquireAllReadsRemainingKeysOnceBeforeItWaits(t *testing.T) {
 	})
 }
 
-func TestAcquireAllObservesDeadHoldersTogether(t *testing.T) {
+func TestAcquireAllObservesAllDeadHoldersDuringOneLease(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		dies := w.client("dies")
 		dies.one("a")
@@ -134,7 +134,7 @@ func TestAcquireAllNoWaitIsRefusedByFirstHeldKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAwaitsDeadHolderWhileItHoldsOthers(t *testing.T) {
+func TestAcquireAllWaitsForDeadHolderWhileHoldingOtherKeys(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -174,7 +174,7 @@ func TestAcquireAllAcquiresLostKeyAgain(t *testing.T) {
 	})
 }
 
-func TestAcquireAllForCallerThatLeftReleasesAllKeys(t *testing.T) {
+func TestAcquireAllReleasesAllKeysIfContextEnds(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		ctx, leave := context.WithCancel(t.Context())
@@ -195,7 +195,7 @@ func TestAcquireAllForCallerThatLeftReleasesAllKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAllTakesLocalTurnsOfReachedKeysOnly(t *testing.T) {
+func TestAcquireAllQueuesLocallyOnlyForKeysItHasReached(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		other := w.client("other").one("a")
@@ -220,7 +220,7 @@ func TestAcquireAllTakesLocalTurnsOfReachedKeysOnly(t *testing.T) {
 	})
 }
 
-func TestAcquireAllPassesEachTurnOnOnce(t *testing.T) {
+func TestAcquireAllPassesLocalTurnOfEachKeyOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		w.client("other").one("a")

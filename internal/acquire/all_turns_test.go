@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAcquireAllLeavesHigherKeysToOthersWhileItWaits(t *testing.T) {
+func TestAcquireAllDoesNotBlockHigherKeysWhileItWaits(t *testing.T) {
 	for name, elsewhere := range map[string]bool{"held by another goroutine": false, "held by another process": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -60,7 +60,7 @@ func TestAcquireAllLeavesHigherKeysToOthersWhileItWaits(t *testing.T) {
 	}
 }
 
-func TestAcquireAllIsNotOvertakenForever(t *testing.T) {
+func TestAcquireAllIsNotStarvedBySingleKeyWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -100,7 +100,7 @@ func TestAcquireAllIsNotOvertakenForever(t *testing.T) {
 	})
 }
 
-func TestAcquireAllThatGivesUpNamesLocalHolder(t *testing.T) {
+func TestAcquireAllTimeoutErrorNamesHolderInSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "b")
@@ -115,7 +115,7 @@ func TestAcquireAllThatGivesUpNamesLocalHolder(t *testing.T) {
 	})
 }
 
-func TestGoroutinesAcquireSeveralKeysInTurn(t *testing.T) {
+func TestGoroutinesWithOverlappingKeysNeverHoldSameKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		inside := map[string]int{}
@@ -155,7 +155,7 @@ func TestGoroutinesAcquireSeveralKeysInTurn(t *testing.T) {
 	})
 }
 
-func TestTryBehindAcquireAllReturnsAtOnce(t *testing.T) {
+func TestTryAcquireReturnsAtOnceWhileAcquireAllHoldsKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

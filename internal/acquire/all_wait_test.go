@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestAcquireAllTrustsEachKeyFromItsOwnGrant(t *testing.T) {
+func TestAcquireAllCountsTrustOfEachKeyFromGrantOfThatKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -29,7 +29,7 @@ func TestAcquireAllTrustsEachKeyFromItsOwnGrant(t *testing.T) {
 	})
 }
 
-func TestAcquireAllWithUnansweredGrantLeavesNothingHeld(t *testing.T) {
+func TestAcquireAllHoldsNoKeyAfterUnansweredGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -56,7 +56,7 @@ func TestAcquireAllWithUnansweredGrantLeavesNothingHeld(t *testing.T) {
 	})
 }
 
-func TestAcquireAllAndAnyGrantUnderSharedLease(t *testing.T) {
+func TestAcquireAllAndAcquireAnyGrantUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		g := w.AcquireAll(holder, leasehold.Keys("x", "y"))

@@ -63,7 +63,7 @@ func TestTryObservesApparentlyDeadHolderAndTakesOver(t *testing.T) {
 	}
 }
 
-func TestObservedHolderIsNotObservedAgain(t *testing.T) {
+func TestTakeoverDoesNotObserveSameDeadHolderTwice(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		c, _ := w.Client(lab.Config())
@@ -135,7 +135,7 @@ func TestWrongClockMayRefuseTryButNeverLosesLock(t *testing.T) {
 
 // To a clock that is always ahead, every version looks old. So a waiter recognizes a holder
 // that renews by its new version, and not by the time in the record.
-func TestOneOfThreeTriesTakesDeadHolderOver(t *testing.T) {
+func TestOneOfThreeConcurrentTriesTakesOverDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "job")
 		ahead := &lab.Jumps{}
@@ -175,7 +175,7 @@ func TestOneOfThreeTriesTakesDeadHolderOver(t *testing.T) {
 	})
 }
 
-func TestLiveHolderOfOneKeyRefusesTryAtOnce(t *testing.T) {
+func TestNoWaitAcquireAllFailsAtOnceIfAnyHolderIsLive(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "a", "b")
 		a, _ := w.Client(lab.Config())
@@ -199,7 +199,7 @@ func TestLiveHolderOfOneKeyRefusesTryAtOnce(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyTakesOverDeadKey(t *testing.T) {
+func TestAcquireAnyTakesOverLockOfDeadHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), night, "dead")
 		a, _ := w.Client(lab.Config())
@@ -219,7 +219,7 @@ func TestAcquireAnyTakesOverDeadKey(t *testing.T) {
 	})
 }
 
-func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
+func TestLockHeldDuringOutageIsNotTakenOverBySameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.OutageConfig())
 		grant, err := w.Acquire(a, "job").Detach()
@@ -247,7 +247,7 @@ func TestLockHeldThroughOutageDoesNotLookDeadToItsClient(t *testing.T) {
 }
 
 // A wait for a dead holder ends even if requests fail meanwhile.
-func TestTryWithFailingReadsEndsTenSecondsAfterLease(t *testing.T) {
+func TestTryWithFailingReadsGivesUpTenSecondsAfterLease(t *testing.T) {
 	for name, fails := range map[string]func(*lab.Request) bool{
 		"all":    func(*lab.Request) bool { return true },
 		"reads":  func(r *lab.Request) bool { return r.Reads() },
@@ -282,7 +282,7 @@ func TestTryWithFailingReadsEndsTenSecondsAfterLease(t *testing.T) {
 	}
 }
 
-func TestTryTakesOverDeadHolderNextNightInAnyLayout(t *testing.T) {
+func TestTryTakesOverHolderThatDiedADayAgoInEveryLayout(t *testing.T) {
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
 			l, err := layout.Parse(name)
@@ -308,7 +308,7 @@ func TestTryTakesOverDeadHolderNextNightInAnyLayout(t *testing.T) {
 	}
 }
 
-func TestTryDoesNotWaitForHolderWithoutVersionTime(t *testing.T) {
+func TestTryReturnsAtOnceIfRecordHasNoVersionTime(t *testing.T) {
 	lab.InLayout(t, layout.AWSLabs{}, func(t *testing.T, w *lab.World, cfg leasehold.Config) {
 		a, _ := w.Client(cfg)
 		w.Release(w.Acquire(a, "job"))
@@ -322,7 +322,7 @@ func TestTryDoesNotWaitForHolderWithoutVersionTime(t *testing.T) {
 	})
 }
 
-func TestTryTakesOverLockOfSessionWithoutRow(t *testing.T) {
+func TestTryTakesOverLockIfSessionRowIsMissing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.SharedConfig(), night, "job")
 		w.Delete(w.Sessions()[0])

@@ -76,7 +76,7 @@ func TestDelayBetweenClockReadsOnlyDelaysTakeover(t *testing.T) {
 	})
 }
 
-func TestWaiterWithoutPauseReadsInsteadOfWriting(t *testing.T) {
+func TestWaiterWithZeroPauseReadsInsteadOfWriting(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, pauses := w.client("b"), 0
@@ -94,7 +94,7 @@ func TestWaiterWithoutPauseReadsInsteadOfWriting(t *testing.T) {
 	})
 }
 
-func TestPausesStartAgainAfterAnsweredGrant(t *testing.T) {
+func TestRetryPausesStartAgainAfterAnsweredGrant(t *testing.T) {
 	for name, fails := range map[string]string{"grants have failed": "update", "reads have failed": "get"} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -151,7 +151,7 @@ func TestHolderThatRenewsIsNeverTakenOver(t *testing.T) {
 	})
 }
 
-func TestNoWaitReturnsHolder(t *testing.T) {
+func TestNoWaitErrorNamesHolder(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job")
 		c, began := w.client("b"), time.Now()
@@ -163,7 +163,7 @@ func TestNoWaitReturnsHolder(t *testing.T) {
 	})
 }
 
-func TestNoWaitWithoutAnswersGivesUpAfterTenSeconds(t *testing.T) {
+func TestNoWaitGivesUpAfterTenSecondsWithoutAnswers(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c, began := w.client("a"), time.Now()
 		c.wire.fate = func(int, string, func()) error { return errReset }
@@ -178,7 +178,7 @@ func TestNoWaitWithoutAnswersGivesUpAfterTenSeconds(t *testing.T) {
 	})
 }
 
-func TestGrantWithoutReplyIsReplacedByNext(t *testing.T) {
+func TestGrantWithoutReplyIsReplacedByNextAttempt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -203,7 +203,7 @@ func TestGrantWithoutReplyIsReplacedByNext(t *testing.T) {
 	})
 }
 
-func TestGrantDeliveredTwiceCountsAsOneGrant(t *testing.T) {
+func TestGrantRequestDeliveredTwiceCountsOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(_ int, _ string, deliver func()) error {
@@ -218,7 +218,7 @@ func TestGrantDeliveredTwiceCountsAsOneGrant(t *testing.T) {
 	})
 }
 
-func TestGrantFoundWithLittleTrustLeftIsReplaced(t *testing.T) {
+func TestOwnGrantFoundWithLittleTrustLeftIsReplaced(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		c.wire.fate = func(n int, _ string, deliver func()) error {
@@ -236,7 +236,7 @@ func TestGrantFoundWithLittleTrustLeftIsReplaced(t *testing.T) {
 	})
 }
 
-func TestRefusedGrantEndsCall(t *testing.T) {
+func TestDeniedGrantRequestEndsAcquire(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		denied := &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}
@@ -266,7 +266,7 @@ func TestThrottlingIsReportedEachTimeAndRetried(t *testing.T) {
 	})
 }
 
-func TestGrantForCallerThatLeftIsReleased(t *testing.T) {
+func TestGrantThatLandsAfterContextEndIsReleased(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -286,7 +286,7 @@ func TestGrantForCallerThatLeftIsReleased(t *testing.T) {
 	})
 }
 
-func TestUnansweredAttemptOfGoneCallerIsFreedAndInDoubt(t *testing.T) {
+func TestUnansweredGrantOfCancelledCallIsFreedAndInDoubt(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		var late func()
@@ -320,7 +320,7 @@ func TestUnansweredAttemptOfGoneCallerIsFreedAndInDoubt(t *testing.T) {
 	})
 }
 
-func TestGrantCountsIfCallerLeavesDuringUndoOfOthers(t *testing.T) {
+func TestAcquireAnyGrantStandsIfContextEndsDuringCleanup(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder, _ := w.client("other").one("a"), w.client("other").one("b")
 		c := w.client("me")
@@ -345,7 +345,7 @@ func TestGrantCountsIfCallerLeavesDuringUndoOfOthers(t *testing.T) {
 	})
 }
 
-func TestClosingEndsEveryWait(t *testing.T) {
+func TestCloseEndsEveryWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("a").one("job")
 		c := w.client("b")
@@ -407,7 +407,7 @@ func TestAcquireAnyGrantsFirstFreeKey(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyResolvesUnansweredGrantBeforeOthers(t *testing.T) {
+func TestAcquireAnySettlesUnansweredGrantBeforeTryingNextKey(t *testing.T) {
 	for name, then := range map[string]error{"at once": nil, "through throttling": &types.ProvisionedThroughputExceededException{}} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -448,7 +448,7 @@ func (w *world) underSession(key string) (row string) {
 	return at.Partition
 }
 
-func TestUnreadableSessionDoesNotBlockOtherKeys(t *testing.T) {
+func TestAcquireAnyGrantsOtherKeysIfSessionIsUnreadable(t *testing.T) {
 	for _, keys := range [][]string{{"a", "b"}, {"b", "a"}} {
 		inWorld(t, func(t *testing.T, w *world) {
 			w.underSession("a")
@@ -475,7 +475,7 @@ func TestUnreadableSessionDoesNotBlockOtherKeys(t *testing.T) {
 	}
 }
 
-func TestMissingRecordOfSeveralIsNotReportedAsDamaged(t *testing.T) {
+func TestAcquireAnyDoesNotReportMissingRecordAsDamaged(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -491,7 +491,7 @@ func TestMissingRecordOfSeveralIsNotReportedAsDamaged(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsKeyOfDamagedSessionOnce(t *testing.T) {
+func TestAcquireAnyReportsKeyOfDamagedSessionOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("a")
 		c := w.client("me")
@@ -512,7 +512,7 @@ func TestAcquireAnySkipsKeyOfDamagedSessionOnce(t *testing.T) {
 	})
 }
 
-func TestTryReturnsKnownHolderDespiteFailedRead(t *testing.T) {
+func TestTryNamesKnownHolderDespiteFailedRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		other.one("a")
@@ -538,7 +538,7 @@ func TestTryReturnsKnownHolderDespiteFailedRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyCountsItsBatchReads(t *testing.T) {
+func TestAcquireAnyCountsBatchReadsAsRequests(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		other := w.client("other")
 		a := other.one("a")
@@ -576,7 +576,7 @@ func TestThrottledBatchReadIsReportedOnce(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWithLocalTurnDoesNotReadAllKeys(t *testing.T) {
+func TestAcquireAnyDoesNotReadKeysItWaitsForLocally(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("a")
 		c := w.client("me")
@@ -592,7 +592,7 @@ func TestAcquireAnyWithLocalTurnDoesNotReadAllKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireOfDamagedKeyReturnsOneError(t *testing.T) {
+func TestAcquireOfDamagedRecordReturnsError(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("job")
 		c := w.client("a")
@@ -603,7 +603,7 @@ func TestAcquireOfDamagedKeyReturnsOneError(t *testing.T) {
 	})
 }
 
-func TestQueuedGoroutinesOfOneClientSendNothing(t *testing.T) {
+func TestWaitersBehindHolderOfSameClientSendNoRequests(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		h := c.one("job")

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestEndedAcquireAnyLeavesNothingHeld(t *testing.T) {
+func TestCancelledAcquireAnyLeavesNoKeyHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -53,7 +53,7 @@ func TestEndedAcquireAnyLeavesNothingHeld(t *testing.T) {
 	})
 }
 
-func TestEndedAcquireAnyNamesHolderInItsOwnClient(t *testing.T) {
+func TestCancelledAcquireAnyErrorNamesHolderOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		held := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -74,7 +74,7 @@ func TestEndedAcquireAnyNamesHolderInItsOwnClient(t *testing.T) {
 	})
 }
 
-func TestGoroutinesShareKeysOfAcquireAny(t *testing.T) {
+func TestAcquireAnySpreadsGoroutinesOverAllKeys(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -112,7 +112,7 @@ func TestGoroutinesShareKeysOfAcquireAny(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWaitsWhileSessionMayNotBeRead(t *testing.T) {
+func TestAcquireAnyWaitsIfReadOfSessionIsDenied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "a")
@@ -134,7 +134,7 @@ func TestAcquireAnyWaitsWhileSessionMayNotBeRead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyWithoutRenewalLeavesNothingToUndo(t *testing.T) {
+func TestAcquireAnyWithoutRenewalSendsNothingAfterReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -156,7 +156,7 @@ func TestAcquireAnyWithoutRenewalLeavesNothingToUndo(t *testing.T) {
 	})
 }
 
-func TestPassedTurnStillWaitsForOtherProcesses(t *testing.T) {
+func TestWaiterWithPassedTurnStillLetsOtherProcessesAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.AWSLabs{}) // a layout without a queue
 		cfg.PollMax = time.Second
@@ -198,7 +198,7 @@ func TestPassedTurnStillWaitsForOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestGrantAfterEndOfWaitIsReleasedFirst(t *testing.T) {
+func TestWaitReleasesLateGrantBeforeItReturns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")
@@ -228,7 +228,7 @@ func TestGrantAfterEndOfWaitIsReleasedFirst(t *testing.T) {
 	})
 }
 
-func TestHeldKeyAfterLostReplyDoesNotBlockOtherKeys(t *testing.T) {
+func TestAcquireAnyGrantsFreeKeyAfterLostReplyForHeldKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		other := w.Acquire(holder, "b")
@@ -259,7 +259,7 @@ func TestHeldKeyAfterLostReplyDoesNotBlockOtherKeys(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitNamesUnansweredKeyFirst(t *testing.T) {
+func TestAcquireAnyNoWaitErrorNamesUnansweredKeyFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		w.Acquire(holder, "b")
@@ -279,7 +279,7 @@ func TestAcquireAnyNoWaitNamesUnansweredKeyFirst(t *testing.T) {
 	})
 }
 
-func TestThrottledKeyDoesNotBlockOtherKeys(t *testing.T) {
+func TestAcquireAnyGrantsOtherKeysIfOneKeyIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -297,7 +297,7 @@ func TestThrottledKeyDoesNotBlockOtherKeys(t *testing.T) {
 	})
 }
 
-func TestFailingKeyDoesNotCauseMoreReadsOfOthers(t *testing.T) {
+func TestAcquireAnyReadsOtherKeysNoMoreOftenIfOneKeyFails(t *testing.T) {
 	for name, fails := range map[string]func(r *lab.Request) bool{
 		"a session cannot be read":        func(r *lab.Request) bool { return r.Op == "GetItem" }, // only a session's row is read by GetItem: keys are read together
 		"a session cannot be marked dead": func(r *lab.Request) bool { return r.Op == "UpdateItem" && strings.Contains(string(r.Body), "dead") },

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestTryDoesNotTrustFormerLivenessOfSession(t *testing.T) {
+func TestTryReadsSessionAgainInsteadOfTrustingOldRead(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		row := w.underSession("job")
 		c := w.client("me")
@@ -30,7 +30,7 @@ func TestTryDoesNotTrustFormerLivenessOfSession(t *testing.T) {
 	})
 }
 
-func TestGrantRequestIsGivenUpWhenGrantWouldBeUntrusted(t *testing.T) {
+func TestGrantRequestIsAbandonedOnceGrantWouldBeUntrusted(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Cut))
@@ -77,7 +77,7 @@ func TestGrantIsRequestedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestLateAttemptTooOldToBeNamedIsTakenOverAtOnce(t *testing.T) {
+func TestOwnLateAttemptOutsideConditionIsTakenOverAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var asked atomic.Int32

@@ -37,7 +37,7 @@ func (c *client) beginSession() acquire.Session {
 	return next
 }
 
-func TestAttemptUnderEndedSessionIsFreed(t *testing.T) {
+func TestGrantAttemptUnderEndedSessionIsFreed(t *testing.T) {
 	for name, applied := range map[string]int{"the attempt before": 1, "the last attempt": 2} {
 		t.Run(name, func(t *testing.T) {
 			inWorld(t, func(t *testing.T, w *world) {
@@ -70,7 +70,7 @@ func TestAttemptUnderEndedSessionIsFreed(t *testing.T) {
 	}
 }
 
-func TestAttemptInDoubtIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
+func TestAttemptInDoubtIsTakenOverAtOnceBySameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(r *lab.Request) (*http.Response, error) {
@@ -100,7 +100,7 @@ func TestAttemptInDoubtIsTakenOverAtOnceByItsOwnClient(t *testing.T) {
 	})
 }
 
-func TestUnreadableGrantIsUndone(t *testing.T) {
+func TestGrantWithUnreadableRecordIsReleased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))
@@ -115,7 +115,7 @@ func TestUnreadableGrantIsUndone(t *testing.T) {
 	})
 }
 
-func TestAttemptAppliedAfterReleaseDoesNotBlockItsClient(t *testing.T) {
+func TestGrantAppliedAfterReleaseDoesNotBlockSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job"))

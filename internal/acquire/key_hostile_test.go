@@ -15,7 +15,7 @@ import (
 )
 
 // A client that may write one key could store something there that keeps the key's waiters busy.
-func TestWaiterReadsAtMostEvery25msOnAnyRecord(t *testing.T) {
+func TestWaiterReadsAtMostEvery25msForEveryRecord(t *testing.T) {
 	base := func(more map[string]types.AttributeValue) map[string]types.AttributeValue {
 		item := map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("1"), "recordVersionNumber": lab.Str("v"),

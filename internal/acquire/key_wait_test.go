@@ -29,7 +29,7 @@ func TestWaiterPausesBetweenReads(t *testing.T) { // dynamo-dlm never pauses
 	})
 }
 
-func TestDeletedRecordOfObservedHolderIsFree(t *testing.T) { // dynamolock panics here
+func TestKeyIsFreeOnceRecordOfObservedHolderIsDeleted(t *testing.T) { // dynamolock panics here
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		dead := w.Acquire(a, "job")
@@ -49,7 +49,7 @@ func TestDeletedRecordOfObservedHolderIsFree(t *testing.T) { // dynamolock panic
 	})
 }
 
-func TestTryTakesOverHolderObservedForLease(t *testing.T) { // in other libraries, each try-lock starts the wait again
+func TestTryTakesOverHolderObservedForFullLease(t *testing.T) { // in other libraries, each try-lock starts the wait again
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -74,7 +74,7 @@ func TestTryTakesOverHolderObservedForLease(t *testing.T) { // in other librarie
 	})
 }
 
-func TestForeignHolderWithCopiedTokenIsWaitedFor(t *testing.T) {
+func TestWaiterWaitsForHolderThatCopiedItsToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(a, "job"))
@@ -109,7 +109,7 @@ func TestWallClockStepDoesNotCauseTakeover(t *testing.T) {
 	})
 }
 
-func TestTryGivesUpBehindUnansweredCall(t *testing.T) {
+func TestTryGivesUpBehindUnansweredCallOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Cut)
@@ -127,7 +127,7 @@ func TestTryGivesUpBehindUnansweredCall(t *testing.T) {
 	})
 }
 
-func TestQueuedTryReturnsOnceHolderIsKnown(t *testing.T) {
+func TestTryInLocalQueueReturnsOnceHolderIsKnown(t *testing.T) {
 	for name, foreign := range map[string]bool{"here": false, "elsewhere": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -162,7 +162,7 @@ func TestQueuedTryReturnsOnceHolderIsKnown(t *testing.T) {
 	}
 }
 
-func TestWithoutRenewalEndedCallCleansUpBeforeReturn(t *testing.T) {
+func TestCancelledCallWithoutRenewalCleansUpBeforeReturn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(time.Second)))

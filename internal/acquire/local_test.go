@@ -29,7 +29,7 @@ func (l leaving) Err() error {
 	return context.Canceled
 }
 
-func TestKeyHandedToGoneCallerWithoutRenewalIsFreed(t *testing.T) {
+func TestKeyHandedToCancelledCallWithoutRenewalIsFreed(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		h := c.one("job")
@@ -49,7 +49,7 @@ func TestKeyHandedToGoneCallerWithoutRenewalIsFreed(t *testing.T) {
 	})
 }
 
-func TestTurnOfCallerThatLeavesGoesToNext(t *testing.T) {
+func TestLocalTurnOfCancelledCallGoesToNextWaiter(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		h := c.one("job")
@@ -78,7 +78,7 @@ func (c *client) join(key string) (turn func() bool) {
 	}
 }
 
-func TestDroppedKeyPassesItsTurnOnOnce(t *testing.T) {
+func TestAcquireAnyPassesLocalTurnOfDamagedKeyOnce(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.damage("a")
 		other := w.client("other").one("b")
@@ -104,7 +104,7 @@ func TestDroppedKeyPassesItsTurnOnOnce(t *testing.T) {
 	})
 }
 
-func TestTryNamesKeyThatIsLeftToOtherProcesses(t *testing.T) {
+func TestTryErrorNamesKeyLeftToOtherProcesses(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		w.client("other").one("b")
 		c := w.client("me")
@@ -126,7 +126,7 @@ func TestTryNamesKeyThatIsLeftToOtherProcesses(t *testing.T) {
 	})
 }
 
-func TestCallEndedBehindOtherProcessesSendsNothing(t *testing.T) {
+func TestCallEndedWhileOtherProcessesGoFirstSendsNothing(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("me")
 		c.join("b")

@@ -33,7 +33,7 @@ func (h *holding) handToHead(term time.Duration) {
 	}))
 }
 
-func TestKeyHandedOverAndBrokenBeforeRejectionIsNotHeld(t *testing.T) {
+func TestHandedOverKeyBrokenBeforeWaiterReadsIsNotHeld(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -56,7 +56,7 @@ func TestKeyHandedOverAndBrokenBeforeRejectionIsNotHeld(t *testing.T) {
 	})
 }
 
-func TestHeadThatReplacesItsGrantKeepsOthersQueued(t *testing.T) {
+func TestQueueHeadThatReplacesGrantKeepsQueueOfOtherWaiters(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")
@@ -77,7 +77,7 @@ func TestHeadThatReplacesItsGrantKeepsOthersQueued(t *testing.T) {
 
 // If the entry remained in the queue, a release would hand the key to it, although no
 // waiter uses the entry.
-func TestGrantRemovesItsUnseenQueueEntry(t *testing.T) {
+func TestGrantRemovesQueueEntryOfSameWaiter(t *testing.T) {
 	for _, landed := range []bool{true, false} {
 		inWorld(t, func(t *testing.T, w *world) {
 			holder := w.client("holder").one("job")
@@ -129,7 +129,7 @@ func TestHolderIsReportedWhenQueueIsFull(t *testing.T) {
 }
 
 // Thousands of waiters may be outside a full queue while its key keeps changing hands.
-func TestWaiterOutsideFullQueueReadsRarely(t *testing.T) {
+func TestWaiterWithoutPlaceInFullQueueReadsRarely(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		holder := w.client("holder").one("job")
 		c := w.client("me")

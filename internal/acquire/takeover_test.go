@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestTakeoverIsRejectedByRenewalThatLandsFirst(t *testing.T) {
+func TestTakeoverIsRejectedIfRenewalIsAppliedFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wireA := w.Client(lab.Config())
 		b, wireB := w.Client(lab.Config())

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestFailingWaitIsReportedAtOnceAndOnceAMinute(t *testing.T) {
+func TestFailingWaitIsReportedAtOnceAndThenOnceAMinute(t *testing.T) {
 	throttled := &attempts.Failure{Cause: decide.Busy, Err: &types.ProvisionedThroughputExceededException{}}
 	reset := &attempts.Failure{Cause: decide.Unreachable, Err: errReset}
 	denied := &attempts.Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "AccessDeniedException", Fault: smithy.FaultClient}}
@@ -50,7 +50,7 @@ func TestFailingWaitIsReportedAtOnceAndOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
+func TestRequestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		c := w.client("a")
 		ctx, cancel := context.WithCancel(t.Context())
@@ -63,7 +63,7 @@ func TestFailureAfterEndOfWaitIsNotReported(t *testing.T) {
 	})
 }
 
-func TestAnswerEndsReportsOfFailingWait(t *testing.T) {
+func TestAnsweredRequestEndsTroubleReportsOfWait(t *testing.T) {
 	inWorld(t, func(t *testing.T, w *world) {
 		h := w.client("a").one("job")
 		c, began := w.client("b"), time.Now()

@@ -4,7 +4,7 @@
 // docs/internals/ambiguity.md says what follows for users.
 //
 //	go test ./internal/ambiguity                                                    every cell: ten seconds on two idle cores
-//	go test -run 'TestAmbiguityTableIsAsWritten/^commit$' ./internal/ambiguity -v   one operation, cell by cell
+//	go test -run 'TestOutcomesOfLostRepliesMatchRecordedTables/^commit$' ./internal/ambiguity -v   one operation, cell by cell
 //	go test ./internal/ambiguity -rewrite                                           writes tables.md anew, to be read as a diff
 //
 // Under the race detector it plays a fifth of the cells, and compares none with

@@ -31,7 +31,7 @@ func seconds() []fate {
 	return firsts
 }
 
-func TestAmbiguityTableIsAsWritten(t *testing.T) {
+func TestOutcomesOfLostRepliesMatchRecordedTables(t *testing.T) {
 	tables := make([]string, len(operations))
 	next := make(chan int)
 	var wg sync.WaitGroup

@@ -87,7 +87,7 @@ func overPipes(t *testing.T, fn func(t *testing.T, s *Sender, network *pipes)) {
 	})
 }
 
-func TestConnectionIsReusedIfReplyOvertakesRequestBody(t *testing.T) {
+func TestConnectionIsReusedIfReplyArrivesDuringRequestBody(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
 		long := strings.Repeat("k", 1000) // for requests that take more than one write
 		for range 10 {
@@ -102,7 +102,7 @@ func TestConnectionIsReusedIfReplyOvertakesRequestBody(t *testing.T) {
 	})
 }
 
-func TestRequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
+func TestRequestHeaderAndBodyAreSentInOneWrite(t *testing.T) {
 	overPipes(t, func(t *testing.T, s *Sender, network *pipes) {
 		if _, _, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}}); err != nil {
 			t.Fatal(err)
@@ -116,7 +116,7 @@ func TestRequestLeavesWithItsHeaderInOneWrite(t *testing.T) {
 
 // The reply of the credential provider comes in two parts, and the request to it is sent
 // over the same slow network.
-func TestForeignReplyFromSlowServerIsReadToItsEnd(t *testing.T) {
+func TestForeignReplyFromSlowServerIsReadCompletely(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &pipes{accept: make(chan net.Conn)}
 		server := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

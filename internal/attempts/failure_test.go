@@ -131,7 +131,7 @@ func TestCallsSurviveBriefLackOfCredentials(t *testing.T) {
 	}
 }
 
-func TestMissingCredentialsErrorKeepsProvidersText(t *testing.T) {
+func TestMissingCredentialsErrorIncludesProviderMessage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.Config())
@@ -172,7 +172,7 @@ func TestClientWithoutCredentialsFailsAtOnce(t *testing.T) {
 	})
 }
 
-func TestCredentialServersErrorIsNotDynamoDBOutage(t *testing.T) {
+func TestCredentialServerErrorIsNotDynamoDBOutage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		p := &provider{}
 		c := clientOf(w, p, lab.OutageConfig())
@@ -189,7 +189,7 @@ func TestCredentialServersErrorIsNotDynamoDBOutage(t *testing.T) {
 	})
 }
 
-func TestCauseMatchesEitherCanceledOrDeadline(t *testing.T) {
+func TestCauseErrorMatchesCanceledOrDeadlineExceeded(t *testing.T) {
 	why := errors.New("why")
 	deadline := func(cause error) context.Context {
 		ctx, cancel := context.WithDeadlineCause(t.Context(), time.Now(), cause)
@@ -228,7 +228,7 @@ func TestCauseMatchesEitherCanceledOrDeadline(t *testing.T) {
 	}
 }
 
-func TestPatientlySendsThreeRequestsToSilentServer(t *testing.T) {
+func TestPatientlySendsThreeRequestsIfServerIsSilent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began, n := time.Now(), 0
 		err := attempts.Patiently(t.Context(), func(ctx context.Context) error {

@@ -116,7 +116,7 @@ func isForeign(t *testing.T, name string, err error) {
 	}
 }
 
-func TestServerUnlikeDynamoDBIsForeignError(t *testing.T) {
+func TestReplyUnlikeDynamoDBReturnsForeignError(t *testing.T) {
 	for lie, answer := range lies {
 		for name, call := range foreignCalls {
 			synctest.Test(t, func(t *testing.T) {
@@ -132,7 +132,7 @@ func TestServerUnlikeDynamoDBIsForeignError(t *testing.T) {
 	}
 }
 
-func TestServerThatSendsFirstIsNotDynamoDB(t *testing.T) {
+func TestServerThatSpeaksBeforeClientReturnsForeignError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := newPipes()
 		defer network.Close()
@@ -162,7 +162,7 @@ func pagesEndingAt(t *testing.T, key func(page int) int) *httptest.Server {
 	return server
 }
 
-func TestListingWithRepeatedKeyEnds(t *testing.T) {
+func TestListingWithRepeatedKeyReturnsForeignError(t *testing.T) {
 	for round := 1; round < 5; round++ {
 		server := pagesEndingAt(t, func(page int) int { return page % round })
 		isForeign(t, fmt.Sprintf("a circle of %d pages", round), foreignCalls["List"](t.Context(), at(t, server.URL)))
@@ -170,7 +170,7 @@ func TestListingWithRepeatedKeyEnds(t *testing.T) {
 }
 
 // A listing whose key always moves on ends only with its context: no table is too large.
-func TestListingWithoutEndEndsWithItsContext(t *testing.T) {
+func TestEndlessListingEndsWhenContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	server := pagesEndingAt(t, func(page int) int {

@@ -138,7 +138,7 @@ func senderTo(t *testing.T, body string) *Sender {
 }
 
 // The server returns one item of a batch, and reports the whole batch as unread.
-func TestBatchReadWithoutProgressFails(t *testing.T) {
+func TestBatchReadFailsIfServerMakesNoProgress(t *testing.T) {
 	s := senderTo(t, `{"Responses":{"locks":[{"key":{"S":"a"}}]},"UnprocessedKeys":{"locks":{"Keys":[{"key":{"S":"a"}},{"key":{"S":"b"}}]}}}`)
 	_, requests, err := s.ReadAll(t.Context(), []protocol.Key{{Partition: "a"}, {Partition: "b"}})
 	var foreign *ForeignError
@@ -147,7 +147,7 @@ func TestBatchReadWithoutProgressFails(t *testing.T) {
 	}
 }
 
-func TestReplyWithoutMandatoryFieldsIsForeign(t *testing.T) {
+func TestReplyWithoutMandatoryFieldsReturnsForeignError(t *testing.T) {
 	s := senderTo(t, `{}`)
 	for name, ask := range map[string]func() error{
 		"a write": func() error { return s.Write(t.Context(), protocol.NewUpdate(keyItem), Limit).Err },
@@ -198,7 +198,7 @@ func FuzzReplyLimits(f *testing.F) {
 
 // A reply that arrives before the request was sent is not its answer. net/http reports such
 // a reply in words of its own.
-func TestServerThatSendsBeforeRequestIsForeign(t *testing.T) {
+func TestReplyBeforeRequestReturnsForeignError(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		transport := &http.Transport{DialContext: func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()

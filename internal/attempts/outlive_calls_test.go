@@ -85,7 +85,7 @@ func (c *endedUnseen) Err() error {
 	return c.Context.Err()
 }
 
-func TestCancelledCallDoesNotWaitForFirstAnswer(t *testing.T) {
+func TestCancelledCallReturnsBeforeFirstAnswer(t *testing.T) {
 	for name, end := range map[string]func(context.Context, *leasehold.Client, leasehold.Grant, leasehold.Record) error{
 		"Break": func(ctx context.Context, c *leasehold.Client, _ leasehold.Grant, r leasehold.Record) error {
 			return c.Break(ctx, r, leasehold.BreakOptions{})

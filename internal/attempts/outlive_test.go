@@ -16,7 +16,7 @@ type sentBy struct{ answered bool }
 func (s sentBy) Answered() bool { return s.answered }
 func (s sentBy) LastErr() error { return errBefore }
 
-func TestResultThatArrivesAtDeadlineCounts(t *testing.T) {
+func TestAwaitReturnsResultThatArrivesAtDeadline(t *testing.T) {
 	done := make(chan struct{})
 	close(done)
 	ended, cancel := context.WithCancel(t.Context())
@@ -28,7 +28,7 @@ func TestResultThatArrivesAtDeadlineCounts(t *testing.T) {
 	}
 }
 
-func TestAnsweredWriteIsAwaitedAtEndOfWait(t *testing.T) {
+func TestWaitEndAwaitsWriteIfServerAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
@@ -41,7 +41,7 @@ func TestAnsweredWriteIsAwaitedAtEndOfWait(t *testing.T) {
 	})
 }
 
-func TestUnansweredWriteIsNotWaitedFor(t *testing.T) {
+func TestWaitEndDoesNotAwaitUnansweredWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeoutCause(t.Context(), time.Second, errAfter)
 		defer cancel()

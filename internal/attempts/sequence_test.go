@@ -177,7 +177,7 @@ func inBubble(t *testing.T, test func(t *testing.T, n *network, s *Sender)) {
 
 // The test plays every outcome of each of up to three attempts; later attempts are
 // answered.
-func TestOutcomesOfThreeAttemptsAreExact(t *testing.T) {
+func TestSequenceOutcomeIsExactForUpToThreeAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		for _, blind := range []bool{false, true} {
 			n.blind = blind
@@ -239,7 +239,7 @@ func play(n *network, s *Sender, course []fate) string {
 	return ""
 }
 
-func TestSequenceEndsWhenConditionIsFull(t *testing.T) {
+func TestSequenceEndsAtLimitOfUnansweredAttempts(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = slices.Repeat([]fate{dropped}, 1000)
@@ -254,7 +254,7 @@ func TestSequenceEndsWhenConditionIsFull(t *testing.T) {
 	})
 }
 
-func TestSequenceStopsAtItsLimit(t *testing.T) {
+func TestSequenceEndsWhenLimitContextEnds(t *testing.T) {
 	for _, tc := range []struct {
 		fate fate
 		want Outcome
@@ -299,7 +299,7 @@ func TestSequenceEndsIfBeforeSendFails(t *testing.T) {
 	}
 }
 
-func TestSequenceReturnsErrorOfBeforeSendAlone(t *testing.T) {
+func TestSequenceReturnsBeforeSendErrorUnchanged(t *testing.T) {
 	errOver := errors.New("over")
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		var q Sequence[numbered]
@@ -311,7 +311,7 @@ func TestSequenceReturnsErrorOfBeforeSendAlone(t *testing.T) {
 	})
 }
 
-func TestRefusedSequenceReturnsOnlyThatError(t *testing.T) {
+func TestRefusedSequenceReturnsOnlyRefusal(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.fates = []fate{dropped, throttled, refused}
@@ -322,7 +322,7 @@ func TestRefusedSequenceReturnsOnlyThatError(t *testing.T) {
 	})
 }
 
-func TestFailedRequestIsLoggedAndFailedConditionIsNot(t *testing.T) {
+func TestFailedRequestIsLoggedButFailedConditionIsNot(t *testing.T) {
 	for _, tc := range []struct {
 		fate   fate
 		base   string // version in the record
@@ -356,7 +356,7 @@ func TestThrottlingAndConflictsAreReported(t *testing.T) {
 	})
 }
 
-func TestRecordIsReadIfEngineOmitsItem(t *testing.T) {
+func TestRecordIsReadSeparatelyIfEngineOmitsItem(t *testing.T) {
 	for blind, reads := range map[bool]int{false: 0, true: 1} {
 		inBubble(t, func(t *testing.T, n *network, s *Sender) {
 			n.put("base")
@@ -370,7 +370,7 @@ func TestRecordIsReadIfEngineOmitsItem(t *testing.T) {
 	}
 }
 
-func TestFailedConditionWithUnreadableItemIsUnanswered(t *testing.T) {
+func TestFailedConditionWithUnreadableItemLeavesOutcomeUnknown(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		n.blind, n.mute, n.fates = true, true, []fate{doubled}
@@ -385,7 +385,7 @@ func TestFailedConditionWithUnreadableItemIsUnanswered(t *testing.T) {
 	})
 }
 
-func TestRejectedAttemptIsAnswered(t *testing.T) {
+func TestRejectedAttemptCountsAsAnswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("another's")
 		var q Sequence[numbered]
@@ -395,7 +395,7 @@ func TestRejectedAttemptIsAnswered(t *testing.T) {
 	})
 }
 
-func TestAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
+func TestAttemptInFlightCountsAsUnanswered(t *testing.T) {
 	inBubble(t, func(t *testing.T, n *network, s *Sender) {
 		n.put("base")
 		var q Sequence[numbered]
@@ -415,7 +415,7 @@ func TestAttemptIsUnansweredWhileItIsInFlight(t *testing.T) {
 	})
 }
 
-func TestRefusedCredentialsEndCallUnlessClientWasAccepted(t *testing.T) {
+func TestRefusedCredentialsEndCallUnlessAcceptedEarlier(t *testing.T) {
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code, Fault: smithy.FaultClient} }
 	refusals := map[string]error{
 		"missing":   &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: errors.New("get identity: none")},
@@ -468,7 +468,7 @@ func TestRefusedCredentialsEndCallUnlessClientWasAccepted(t *testing.T) {
 	}
 }
 
-func TestDenialIsRetriedOnceWaitWasAnswered(t *testing.T) {
+func TestDenialIsRetriedIfWaitWasAnsweredBefore(t *testing.T) {
 	denied := &Failure{Cause: decide.Refused, Err: fmt.Errorf("leasehold: %w", &smithy.GenericAPIError{Code: "AccessDeniedException"})}
 	invalid := &Failure{Cause: decide.Refused, Err: &smithy.GenericAPIError{Code: "ValidationException"}}
 	for _, tc := range []struct {

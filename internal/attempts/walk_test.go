@@ -17,7 +17,7 @@ func endsAt(n int) protocol.Item {
 
 // A server whose listing repeats itself is detected soon after the first repeated key,
 // wherever the cycle begins and however long it is.
-func TestListingThatRepeatsItsKeysIsEnded(t *testing.T) {
+func TestListingStopsIfServerRepeatsKeys(t *testing.T) {
 	for _, first := range []int{0, 1, 2, 3, 7, 100, 1000} {
 		for _, round := range []int{1, 2, 3, 8, 99, 1000} {
 			var w Walk
@@ -38,7 +38,7 @@ func TestListingThatRepeatsItsKeysIsEnded(t *testing.T) {
 	}
 }
 
-func TestListingThatReturnsToItsStartKeyIsEnded(t *testing.T) {
+func TestListingStopsIfServerReturnsToStartKey(t *testing.T) {
 	w := Walk{Start: endsAt(1)}
 	if err := w.Pass(middleware.Metadata{}, nil, endsAt(1)); err == nil {
 		t.Error("it goes on")
@@ -46,7 +46,7 @@ func TestListingThatReturnsToItsStartKeyIsEnded(t *testing.T) {
 }
 
 // A filter makes pages empty, and a table has any number of them.
-func TestListingWithAdvancingKeyIsNotEnded(t *testing.T) {
+func TestListingContinuesWhileKeyAdvances(t *testing.T) {
 	var w Walk
 	for n := range 100_000 {
 		if err := w.Pass(middleware.Metadata{}, []protocol.Item{}, endsAt(n)); err != nil {

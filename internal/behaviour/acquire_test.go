@@ -46,7 +46,7 @@ func TestReleasedLockIsGrantedInOneWrite(t *testing.T) {
 	})
 }
 
-func TestTokensGrowByOnePerGrantAndStartFromTheClock(t *testing.T) {
+func TestTokensStartFromClockAndGrowByOnePerGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		now := time.Now().UnixMicro()
@@ -60,7 +60,7 @@ func TestTokensGrowByOnePerGrantAndStartFromTheClock(t *testing.T) {
 	})
 }
 
-func TestHeldLockIsRefusedAtOnceWithItsHolder(t *testing.T) {
+func TestTryAcquireReturnsHolderOfHeldLockAtOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(leasehold.Config{Table: "locks", Owner: "web-7/812", Logger: lab.Config().Logger})
 		lock := w.Acquire(a, "nightly-report", leasehold.WithData([]byte("for October")))
@@ -118,7 +118,7 @@ func TestTryAcquireTakesOverDeadHolderInFreshProcess(t *testing.T) {
 	}
 }
 
-func TestEndedContextSendsNothing(t *testing.T) {
+func TestCallWithEndedContextSendsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "held", leasehold.WithoutRenewal())
@@ -144,7 +144,7 @@ func TestEndedContextSendsNothing(t *testing.T) {
 	})
 }
 
-func TestAcquireIfExistsNeedsARecord(t *testing.T) {
+func TestAcquireIfExistsReturnsErrorWithoutRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		if _, err := c.Acquire(t.Context(), "job", leasehold.IfExists()); !errors.Is(err, leasehold.ErrNotFound) {
@@ -155,7 +155,7 @@ func TestAcquireIfExistsNeedsARecord(t *testing.T) {
 	})
 }
 
-func TestDataAndAttributesSurviveUnlessTheyAreReplaced(t *testing.T) {
+func TestDataAndAttributesAreKeptUnlessReplaced(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithInitialData([]byte("one")),
@@ -215,7 +215,7 @@ func TestDamagedRecordIsNeverTreatedAsFree(t *testing.T) {
 	})
 }
 
-func TestReleasedRecordIsGrantedDespiteDamage(t *testing.T) {
+func TestDamagedRecordOfReleasedLockCanBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for name, change := range map[string]map[string]types.AttributeValue{
@@ -250,7 +250,7 @@ func TestReleasedRecordIsGrantedDespiteDamage(t *testing.T) {
 	})
 }
 
-func TestHeldRecordIsNeverCollectedUnderAnyTTLName(t *testing.T) {
+func TestHeldRecordHasNoExpiryTimeWhateverTTLAttributeIsSet(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		usual, _ := w.Client(lab.Config())
 		for _, name := range []string{"-", "ttl"} {
@@ -270,7 +270,7 @@ func TestHeldRecordIsNeverCollectedUnderAnyTTLName(t *testing.T) {
 	})
 }
 
-func TestRecordReleasedByPeerGetsTokenFromClock(t *testing.T) {
+func TestRecordReleasedByOtherLibraryGetsTokenFromClock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Put(map[string]types.AttributeValue{
 			"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v"), "isReleased": lab.Str("1"),
@@ -285,7 +285,7 @@ func TestRecordReleasedByPeerGetsTokenFromClock(t *testing.T) {
 	})
 }
 
-func TestErrorOfLockHeldSinceYesterdayShowsDate(t *testing.T) {
+func TestHeldErrorShowsDateIfLockIsHeldSinceYesterday(t *testing.T) {
 	at := time.Now().Add(-25 * time.Hour)
 	err := &leasehold.HeldError{Key: leasehold.Key{Partition: "job"}, Holder: leasehold.Record{Owner: "web", GrantedAt: at}}
 	if s := err.Error(); !strings.Contains(s, at.Local().Format(time.DateTime)) {
@@ -293,7 +293,7 @@ func TestErrorOfLockHeldSinceYesterdayShowsDate(t *testing.T) {
 	}
 }
 
-func TestSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c"); dynamolock ignores it
+func TestLocksThatDifferInSortKeyAreIndependent(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c"); dynamolock ignores it
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard", SortValue: "-"}}
 		if err := table.Create(t.Context(), w.DB, spec); err != nil {
@@ -334,7 +334,7 @@ func TestSortKeyTellsTwoLocksApart(t *testing.T) { // awslabs: ("a","bc") equals
 	})
 }
 
-func TestTryAcquiresKeyFreedAfterItsRefusal(t *testing.T) {
+func TestTryAcquiresKeyFreedAfterRejectedGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -352,7 +352,7 @@ func TestTryAcquiresKeyFreedAfterItsRefusal(t *testing.T) {
 	})
 }
 
-func TestWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
+func TestWaiterAcquiresWithinOnePollAfterRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -381,7 +381,7 @@ func TestWaiterIsGrantedWithinOnePollOfTheRelease(t *testing.T) {
 	})
 }
 
-func TestWaiterReturnsAtOnceAndLeavesNothingAtContextEnd(t *testing.T) {
+func TestWaiterReturnsAtOnceWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -409,7 +409,7 @@ func TestWaiterReturnsAtOnceAndLeavesNothingAtContextEnd(t *testing.T) {
 	})
 }
 
-func TestTakeoverComesOneLeaseAfterLastRenewalWasRead(t *testing.T) {
+func TestTakeoverHappensOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -435,7 +435,7 @@ func TestTakeoverComesOneLeaseAfterLastRenewalWasRead(t *testing.T) {
 	})
 }
 
-func TestRestoredTableRepeatsTokensAndNewTableDoesNot(t *testing.T) {
+func TestTokensRepeatInRestoredTableButNotInNewTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		granted := func() int64 {

@@ -38,7 +38,7 @@ func TestAcquireAllAndReleaseCostOneWritePerKeyEach(t *testing.T) {
 	}
 }
 
-func TestAcquireAllTakesMoreThanHundredKeysInOrder(t *testing.T) {
+func TestAcquireAllAcquiresMoreThanHundredKeysInOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := lab.ManyKeys(103)
@@ -61,7 +61,7 @@ func TestAcquireAllTakesMoreThanHundredKeysInOrder(t *testing.T) {
 	})
 }
 
-func TestAcquireAllNamesBadKeyBeforeAnyRequest(t *testing.T) {
+func TestInvalidKeyListIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for name, keys := range map[string][]leasehold.Key{
@@ -88,7 +88,7 @@ func TestAcquireAllNamesBadKeyBeforeAnyRequest(t *testing.T) {
 	})
 }
 
-func TestAcquireAllIsGrantedSoonAfterTheLastRelease(t *testing.T) {
+func TestAcquireAllSucceedsSoonAfterLastRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -194,7 +194,7 @@ func TestAcquireAllRenewsKeysUntilLastIsAcquired(t *testing.T) {
 	}
 }
 
-func TestEndedAcquireAllLeavesNothingHeld(t *testing.T) {
+func TestCancelledAcquireAllLeavesNoKeyHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -216,7 +216,7 @@ func TestEndedAcquireAllLeavesNothingHeld(t *testing.T) {
 	})
 }
 
-func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
+func TestAcquireOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
@@ -260,7 +260,7 @@ func TestKeysOutOfOrderAreADeadlock(t *testing.T) {
 	})
 }
 
-func TestReleasedGroupDoesNotRestrictKeyOrder(t *testing.T) {
+func TestKeyOrderIsNotRestrictedByReleasedGroup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("b", "d"))
@@ -280,7 +280,7 @@ func TestReleasedGroupDoesNotRestrictKeyOrder(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHoldsNothingAfterSharedGrantEnds(t *testing.T) {
+func TestAcquireAllHoldsNoKeyAfterReentrantGrantEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		outer := w.Acquire(c, "a")

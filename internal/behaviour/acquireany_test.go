@@ -132,7 +132,7 @@ func TestAcquireAnyNoWaitNamesFirstKey(t *testing.T) {
 	})
 }
 
-func TestUnansweredTryGivesUp(t *testing.T) {
+func TestTryGivesUpIfNoRequestIsAnswered(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(func(*lab.Request) (*http.Response, error) {
@@ -177,7 +177,7 @@ func TestAcquireAnySkipsKeyThatCannotBeAcquired(t *testing.T) {
 	})
 }
 
-func TestAcquireAnySkipsOrSharesKeyThatItsContextHolds(t *testing.T) {
+func TestAcquireAnySkipsOrSharesKeyHeldByCallersContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		outer := w.Acquire(c, "a")
@@ -226,7 +226,7 @@ func TestAcquireAnyNoWaitTakesOverKeyOfDeadSession(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyPassesSessionThatCannotBeMarkedDead(t *testing.T) {
+func TestAcquireAnySkipsKeyIfSessionCannotBeMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		dead, deadWire := w.Client(lab.SharedConfig())
 		alive, _ := w.Client(lab.Config())
@@ -267,7 +267,7 @@ func TestAcquireAnyPassesSessionThatCannotBeMarkedDead(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyNoWaitReportsMissingReplyAfterKeyIsFreed(t *testing.T) {
+func TestAcquireAnyNoWaitReportsUnansweredRequestForFreedKey(t *testing.T) {
 	for name, silent := range map[string]func(r *lab.Request) bool{
 		"of the other key": func(r *lab.Request) bool { return strings.Contains(string(r.Body), `"S":"b"`) },
 		"of both":          func(r *lab.Request) bool { return true },
@@ -308,7 +308,7 @@ func TestAcquireAnyNoWaitReportsMissingReplyAfterKeyIsFreed(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyOutOfOrderIsDeadlock(t *testing.T) {
+func TestAcquireAnyOutOfKeyOrderReturnsDeadlockError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, wire := w.Client(lab.Config())
@@ -357,7 +357,7 @@ func TestAcquireAnyOutOfOrderIsDeadlock(t *testing.T) {
 	})
 }
 
-func TestAcquireAnyBoundsItsWaitForUndo(t *testing.T) {
+func TestAcquireAnyLimitsWaitForCleanup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "a")

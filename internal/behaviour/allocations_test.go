@@ -61,7 +61,7 @@ func commitOnce(ctx context.Context, c *leasehold.Client) error {
 
 // testdata/allocations.txt records the allocations of each operation; -rewrite records them
 // anew. The test accepts a tenth more, because other goroutines allocate as well.
-func TestOperationsAllocateNoMoreThanRecorded(t *testing.T) {
+func TestOperationAllocationsStayWithinRecordedBounds(t *testing.T) {
 	const file = "testdata/allocations.txt"
 	var now strings.Builder
 	measured := map[string]int{}

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestNilInsideAttributeIsRefusedBeforeAnyRequest(t *testing.T) {
+func TestNilInsideAttributeIsRejectedBeforeAnyRequest(t *testing.T) {
 	list := func(v ...types.AttributeValue) types.AttributeValue { return &types.AttributeValueMemberL{Value: v} }
 	object := func(name string, v types.AttributeValue) types.AttributeValue {
 		return &types.AttributeValueMemberM{Value: map[string]types.AttributeValue{name: v}}
@@ -54,7 +54,7 @@ func TestNilInsideAttributeIsRefusedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-func TestSizeLimitCountsEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
+func TestItemSizeLimitCountsEveryTypeOfValue(t *testing.T) { // Developer Guide, "DynamoDB item sizes and formats"
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		bytes := func(v types.AttributeValue) int {

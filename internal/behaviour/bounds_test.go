@@ -183,7 +183,7 @@ func newScene(w *lab.World, shared bool) *scene {
 	return s
 }
 
-func TestCallsEndWithinTheirBoundsWhateverFails(t *testing.T) {
+func TestCallsEndWithinTimeLimitsUnderEveryFault(t *testing.T) {
 	all, kinds := maps.Clone(faults), maps.Clone(kinds)
 	maps.Copy(all, replies)
 	if lab.Race { // tests take five times as long with the race detector, so only faults that are slow anyway are tested

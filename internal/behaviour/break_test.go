@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestBreakFreesThatGrantOnly(t *testing.T) {
+func TestBreakFreesOnlySpecifiedGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		op, _ := w.Client(lab.Config())
@@ -108,7 +108,7 @@ func TestLostErrorOfBrokenGrantNamesOperatorAndReason(t *testing.T) {
 	}
 }
 
-func TestBreakNotifiesOnlyHolderOfThatGrant(t *testing.T) {
+func TestBreakNotifiesOnlyHolderOfSpecifiedGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		op, _ := w.Client(lab.Config())
@@ -124,7 +124,7 @@ func TestBreakNotifiesOnlyHolderOfThatGrant(t *testing.T) {
 	})
 }
 
-func TestReasonOfABreakIsShortText(t *testing.T) {
+func TestBreakRejectsReasonThatIsNotShortText(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

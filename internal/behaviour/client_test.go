@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestStatsCountLocksAndShowLeastTrust(t *testing.T) {
+func TestStatsShowLockCountAndShortestTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		acquire := func(key string, lease time.Duration) *leasehold.Lock {

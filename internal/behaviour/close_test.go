@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseIsDelayedByFunctionForItsOwnLockOnly(t *testing.T) {
+func TestCloseReleasesOtherLocksWhileFunctionRuns(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -50,7 +50,7 @@ func TestCloseIsDelayedByFunctionForItsOwnLockOnly(t *testing.T) {
 	}
 }
 
-func TestCloseUnderSharedLeaseWaitsForFunctionInTwoRequests(t *testing.T) {
+func TestCloseUnderSharedLeaseWaitsForFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -76,7 +76,7 @@ func TestCloseUnderSharedLeaseWaitsForFunctionInTwoRequests(t *testing.T) {
 	})
 }
 
-func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
+func TestCloseEndsWaitsLocksAndContexts(t *testing.T) { // in dynamolock, Close waits for a waiting Acquire to return
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -139,7 +139,7 @@ func TestCloseEndsWaitersContextsAndLocks(t *testing.T) { // in dynamolock, Clos
 	})
 }
 
-func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock and older awslabs clients stop at the first failure
+func TestCloseReleasesRemainingLocksIfOneReleaseFails(t *testing.T) { // dynamolock and older awslabs clients stop at the first failure
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		for i := range 5 {
@@ -164,7 +164,7 @@ func TestCloseReleasesTheOthersWhenOneReleaseFails(t *testing.T) { // dynamolock
 	})
 }
 
-func TestCloseLeavesLockOfRunningFunctionToItsLease(t *testing.T) {
+func TestCloseDoesNotReleaseLockOfRunningFunction(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		stop := make(chan struct{})
@@ -189,7 +189,7 @@ func TestCloseLeavesLockOfRunningFunctionToItsLease(t *testing.T) {
 	})
 }
 
-func TestSecondCloseWaitsNoLongerThanItsContext(t *testing.T) {
+func TestSecondCloseReturnsWhenItsContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		stop := make(chan struct{})
@@ -278,7 +278,7 @@ func TestCloseDoesNotWaitForUnansweredRequests(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForUndoInProgress(t *testing.T) {
+func TestCloseWaitsForCleanupOfCancelledAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Slow(time.Second))
@@ -296,7 +296,7 @@ func TestCloseWaitsForUndoInProgress(t *testing.T) {
 	})
 }
 
-func TestClosingClientDoesNotShareGrant(t *testing.T) {
+func TestReentrantAcquireDuringCloseReturnsErrClosed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		closed := make(chan error, 1)

@@ -48,7 +48,7 @@ func TestCommitIsOneRequest(t *testing.T) {
 	})
 }
 
-func TestCommitWithoutWritesChecksGrant(t *testing.T) {
+func TestCommitWithoutWritesSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -62,7 +62,7 @@ func TestCommitWithoutWritesChecksGrant(t *testing.T) {
 	})
 }
 
-func TestCommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
+func TestCommitAfterEndOfGrantWritesNothing(t *testing.T) {
 	for name, end := range map[string]struct {
 		by     func(w *lab.World)
 		reason leasehold.LostReason
@@ -104,7 +104,7 @@ func TestCommitAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 	}
 }
 
-func TestCommitReportsLossOnceAndUnblocksNext(t *testing.T) {
+func TestCommitThatFindsLossUnblocksNextWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var told atomic.Int32
 		cfg := lab.Config()
@@ -131,7 +131,7 @@ func TestCommitReportsLossOnceAndUnblocksNext(t *testing.T) {
 	})
 }
 
-func TestCommitThatArrivesAfterItsGrantHasEndedWritesNothing(t *testing.T) {
+func TestCommitThatArrivesAfterEndOfGrantWritesNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Work().Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -150,7 +150,7 @@ func TestCommitThatArrivesAfterItsGrantHasEndedWritesNothing(t *testing.T) {
 	})
 }
 
-func TestWriteThatFailsLeavesTheLockHeld(t *testing.T) {
+func TestCommitWithFailedWriteLeavesLockHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -296,7 +296,7 @@ func TestCommitAndReleaseIsOneRequest(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseThatIsNotAppliedOnlyReleases(t *testing.T) {
+func TestCommitAndReleaseReleasesEvenIfWritesFail(t *testing.T) {
 	type faults = []lab.Fault
 	for name, tc := range map[string]struct {
 		faults faults

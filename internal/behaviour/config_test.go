@@ -21,7 +21,7 @@ import (
 	"github.com/leasehold-go/leasehold/localdynamo"
 )
 
-func TestNewRefusesABadConfig(t *testing.T) {
+func TestNewRejectsInvalidConfig(t *testing.T) {
 	db := localdynamo.New().Client()
 	for _, tc := range []struct {
 		name   string
@@ -69,7 +69,7 @@ func TestNewRefusesABadConfig(t *testing.T) {
 	}
 }
 
-func TestNewAcceptsValuesAtItsLimits(t *testing.T) {
+func TestNewAcceptsConfigValuesAtLimits(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{
 		"the shortest lease":          {Lease: time.Second},
 		"the least trust":             {Lease: time.Second, Margin: 500 * time.Millisecond},
@@ -181,7 +181,7 @@ func TestWaiterDoesNotFailUnderContention(t *testing.T) { // in dynamolock conte
 	}
 }
 
-func TestDurationWithoutUnitIsRefusedWithLikelyUnit(t *testing.T) {
+func TestDurationWithoutUnitIsRejectedWithSuggestedUnit(t *testing.T) {
 	db := localdynamo.New().Client()
 	for _, tc := range []struct {
 		name   string
@@ -237,7 +237,7 @@ func TestDurationWithoutUnitIsRefusedWithLikelyUnit(t *testing.T) {
 	}
 }
 
-func TestTooFewIdleConnectionsForLocksAreLogged(t *testing.T) {
+func TestClientLogsIfIdleConnectionLimitIsTooLow(t *testing.T) {
 	for name, tc := range map[string]struct {
 		idle, locks int
 		shared      bool
@@ -300,7 +300,7 @@ func TestSharedLeaseRejectsUnsupportedOptions(t *testing.T) {
 	})
 }
 
-func TestRetentionIsRefusedIfRecordsAreNotKept(t *testing.T) {
+func TestRetentionIsRejectedIfRecordsAreDeletedOnRelease(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}} {
 		cfg := lab.ConfigOf("locks", l)
 		cfg.Retention = time.Hour

@@ -116,7 +116,7 @@ func unevenlyFar(seed uint64) lab.Fault {
 // In layouts without a queue every waiter polls. The bounds are a tenth above the recorded
 // values, because results vary by chance. With fewer clients more sections are played, so
 // that chance exceeds a tenth only once in many million runs.
-func TestPolledSectionCostsNoMoreThanRecorded(t *testing.T) {
+func TestPollingCostPerSectionStaysWithinRecordedBounds(t *testing.T) {
 	for _, recorded := range []struct {
 		clients, sections       int
 		requests, writes, reads float64

@@ -42,7 +42,7 @@ func TestContextsEndAsDocumented(t *testing.T) {
 	})
 }
 
-func TestContextKnowsTheKeysItHolds(t *testing.T) {
+func TestContextReportsKeysHeldUnderIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -79,7 +79,7 @@ func TestContextKnowsTheKeysItHolds(t *testing.T) {
 	})
 }
 
-func TestBoundContextEndsWhenItIsCancelled(t *testing.T) {
+func TestBoundContextEndsWhenCancelled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

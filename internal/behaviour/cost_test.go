@@ -225,7 +225,7 @@ var fleets = []fleet{
 	}},
 }
 
-func TestCostsInTheDocumentsAreMeasured(t *testing.T) {
+func TestDocumentedCostsMatchMeasuredRequests(t *testing.T) {
 	b, err := os.ReadFile("../../docs/timing.md")
 	if err != nil {
 		t.Fatal(err)

@@ -50,7 +50,7 @@ func TestGrantJSONRejectsTimeOutsideYears0To9999(t *testing.T) {
 	}
 }
 
-func TestSharedGrantIsNotDetached(t *testing.T) {
+func TestDetachOfSharedGrantIsRejected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -66,7 +66,7 @@ func TestSharedGrantIsNotDetached(t *testing.T) {
 	})
 }
 
-func TestReleasedHandleDetachesNothing(t *testing.T) {
+func TestDetachOfReleasedHandleReturnsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -85,7 +85,7 @@ func TestReleasedHandleDetachesNothing(t *testing.T) {
 	})
 }
 
-func TestDetachedGrantContainsUnansweredRenewals(t *testing.T) {
+func TestDetachedGrantListsUnansweredRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())

@@ -11,7 +11,7 @@ import (
 
 // A waiter that dies blocks the key when its turn comes: for a hand-over lease, or for a
 // full lease if it had just sent a grant.
-func TestWaitersThatDieEveryTwoSecondsCostFewSections(t *testing.T) {
+func TestQueueKeepsWorkingWhileWaitersDieEveryTwoSeconds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var all sync.WaitGroup

@@ -66,7 +66,7 @@ func typesIn(err error, found map[string]bool) {
 	}
 }
 
-func TestErrorOfEveryTypeNamesItsKeyAndItsTable(t *testing.T) {
+func TestEveryErrorTypeNamesKeyAndTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		c, wire := w.Client(lab.Config())
@@ -146,7 +146,7 @@ func TestLongKeyIsShortenedInErrors(t *testing.T) {
 	})
 }
 
-func TestOddKeyIsQuotedSoThatAnErrorIsOneLine(t *testing.T) {
+func TestKeyWithControlCharactersIsQuotedInErrors(t *testing.T) {
 	for key, want := range map[leasehold.Key]string{
 		{Partition: "customer/42"}:          "customer/42",
 		{Partition: "ключ"}:                 "ключ",
@@ -236,7 +236,7 @@ func TestGetShowsAttributesThatLayoutDoesNotUse(t *testing.T) {
 
 // Every request of these calls is answered with a refusal until the context ends. So no
 // answer is outstanding when the context ends.
-func TestCallThatWasAlwaysAnsweredKnowsItsOutcome(t *testing.T) {
+func TestCallWithAllRequestsAnsweredReportsKnownOutcome(t *testing.T) {
 	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 	for name, call := range map[string]struct {
 		do     func(ctx context.Context, c *leasehold.Client, lock *leasehold.Lock) error
@@ -278,7 +278,7 @@ func TestCallThatWasAlwaysAnsweredKnowsItsOutcome(t *testing.T) {
 	}
 }
 
-func TestLostLockErrorAdvisesOnItsRenewals(t *testing.T) {
+func TestLostLockErrorGivesAdviceAboutRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -349,7 +349,7 @@ func TestErrorsAfterReleaseDetachAndCloseNameKeyAndTable(t *testing.T) {
 	})
 }
 
-func TestErrorsEscapeTextOfOtherClients(t *testing.T) {
+func TestErrorsEscapeTextWrittenByOtherClients(t *testing.T) {
 	const acts = "\x1b]0;x\a\u009b2J\u202e\u2028\ufeff\U000e0041\xff\r"
 	key := leasehold.Key{Partition: "k" + acts, Sort: "s" + acts}
 	at := time.Date(2026, 11, 23, 10, 0, 0, 0, time.UTC)
@@ -382,7 +382,7 @@ func TestErrorsEscapeTextOfOtherClients(t *testing.T) {
 	}
 }
 
-func TestErrorsQuoteAndBoundNamesOfOthers(t *testing.T) {
+func TestErrorsQuoteAndShortenNamesFromRecords(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break k --yes"
 	long := strings.Repeat("long/", 20_000)
 	errorsOf := func(text string) []error {

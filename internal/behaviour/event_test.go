@@ -39,7 +39,7 @@ func (l *eventLog) sums() (requests int, held time.Duration) {
 	return requests, held
 }
 
-func TestEventsCountEachRequestAndHeldTimeOnce(t *testing.T) {
+func TestEachRequestAndHeldTimeIsCountedInOneEvent(t *testing.T) {
 	throttled := lab.Answer(func() *http.Response { return lab.Refusal(400, "ThrottlingException") })
 	for name, tc := range map[string]struct {
 		held time.Duration
@@ -167,7 +167,7 @@ func TestEventsCountEachRequestAndHeldTimeOnce(t *testing.T) {
 	}
 }
 
-func TestLockIsUsableInItsOwnEvent(t *testing.T) {
+func TestOnEventMayUseLockOfEvent(t *testing.T) {
 	refuse := func(r *lab.Request) (*http.Response, error) {
 		if r.Renews() {
 			return lab.Refusal(500, "InternalServerError"), nil
@@ -218,7 +218,7 @@ func TestLockIsUsableInItsOwnEvent(t *testing.T) {
 	}
 }
 
-func TestEventContextHasCallersValuesButNotItsCancellation(t *testing.T) {
+func TestEventContextHasValuesButNoCancellationOfCaller(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(ctx context.Context, e leasehold.Event) {

@@ -45,7 +45,7 @@ func TestHeldLockNeedsNoGoroutine(t *testing.T) {
 	}
 }
 
-func TestAwaitedKeyCostsOneGoroutineHoweverManyWait(t *testing.T) {
+func TestAwaitedKeyNeedsOneGoroutineForAllWaiters(t *testing.T) {
 	const keys, behind = 50, 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGroupHasEachKeyOnceInGivenOrder(t *testing.T) {
+func TestGroupListsEachKeyOnceInGivenOrder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("b", "a", "b", "c", "a"))
@@ -31,7 +31,7 @@ func TestGroupHasEachKeyOnceInGivenOrder(t *testing.T) {
 	})
 }
 
-func TestGroupContextEndsWithFirstLock(t *testing.T) {
+func TestGroupContextEndsWhenFirstLockEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		type value struct{}
@@ -69,7 +69,7 @@ func TestGroupContextEndsWithFirstLock(t *testing.T) {
 	})
 }
 
-func TestDoReleasesEveryLockAndReportsALostOne(t *testing.T) {
+func TestGroupDoReleasesAllLocksAndReportsLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b")
@@ -103,7 +103,7 @@ func TestDoReleasesEveryLockAndReportsALostOne(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsForAGroupsFunction(t *testing.T) {
+func TestCloseWaitsForFunctionOfGroup(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))
@@ -129,7 +129,7 @@ func TestCloseWaitsForAGroupsFunction(t *testing.T) {
 	})
 }
 
-func TestGroupDoReleasesOtherLocksIfOneHasEnded(t *testing.T) {
+func TestGroupDoReleasesRemainingLocksIfOneHasEnded(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		keys := leasehold.Keys("a", "b", "c")
@@ -150,7 +150,7 @@ func TestGroupDoReleasesOtherLocksIfOneHasEnded(t *testing.T) {
 	})
 }
 
-func TestCloseDoesNotWaitForGroupFunctionThatWasNotRun(t *testing.T) {
+func TestCloseDoesNotWaitIfGroupFunctionNeverRan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		outer := w.Acquire(c, "a")
@@ -171,7 +171,7 @@ func TestCloseDoesNotWaitForGroupFunctionThatWasNotRun(t *testing.T) {
 	})
 }
 
-func TestDoReportsLossFoundByItsRelease(t *testing.T) {
+func TestDoReturnsLossFoundByRelease(t *testing.T) {
 	for _, keys := range [][]leasehold.Key{leasehold.Keys("a"), leasehold.Keys("a", "b")} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			c, _ := w.Client(lab.Config())

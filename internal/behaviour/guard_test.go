@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestGuardHoldsWhileGrantIsCurrent(t *testing.T) {
+func TestGuardConditionHoldsWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -40,7 +40,7 @@ func TestGuardHoldsWhileGrantIsCurrent(t *testing.T) {
 	})
 }
 
-func TestGuardThatFailedEndsTheLock(t *testing.T) {
+func TestFailedGuardEndsLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -57,7 +57,7 @@ func TestGuardThatFailedEndsTheLock(t *testing.T) {
 	})
 }
 
-func TestReadChecksGrant(t *testing.T) {
+func TestReadSucceedsOnlyWhileGrantIsCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -85,7 +85,7 @@ func TestReadChecksGrant(t *testing.T) {
 
 // A late copy of a replaced grant may be applied once the key is free again. The copy then
 // has a new token, which the old guard does not name.
-func TestLateCopyOfGrantDoesNotBringItsGuardBack(t *testing.T) {
+func TestOldGuardStillFailsAfterLateCopyOfGrantIsApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		a, wire := w.Client(lab.Config())

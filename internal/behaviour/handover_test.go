@@ -48,7 +48,7 @@ func handed(t *testing.T, w *lab.World, holds, waits leasehold.Config) (l *lined
 	return l, next, asked[max(before-1, len(asked)-2)]
 }
 
-func TestHandOverLeaseIsInTheRecord(t *testing.T) {
+func TestRecordShowsHandOverLease(t *testing.T) {
 	shared := leased(4 * time.Second)
 	shared.SharedLease = true
 	for name, tc := range map[string]struct {
@@ -79,7 +79,7 @@ func TestHandOverLeaseIsInTheRecord(t *testing.T) {
 }
 
 // If clients have leases of a second, a dead head blocks the key for at most a second.
-func TestDeadHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
+func TestDeadQueueHeadBlocksKeyForAtMostReleasersLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrderBehind(t, w, leased(time.Second), 2, leased(time.Second))
 		l.wires[0].SetFault(lab.Cut)
@@ -94,7 +94,7 @@ func TestDeadHeadBlocksKeyNoLongerThanReleasersLease(t *testing.T) {
 	})
 }
 
-func TestHeadTrustsKeyNoLongerThanHandOverLease(t *testing.T) {
+func TestQueueHeadTrustsKeyForAtMostHandOverLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, next, unseen := handed(t, w, leased(2*time.Second), lab.Config())
 		if got := next.TrustedUntil().Sub(unseen); got != 1800*time.Millisecond {
@@ -104,7 +104,7 @@ func TestHeadTrustsKeyNoLongerThanHandOverLease(t *testing.T) {
 	})
 }
 
-func TestHeadTrustsKeyNoLongerThanItsOwnLease(t *testing.T) {
+func TestQueueHeadTrustsKeyForAtMostItsOwnLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		_, next, unseen := handed(t, w, lab.Config(), leased(5*time.Second))
 		if got := next.TrustedUntil().Sub(unseen); got != 4500*time.Millisecond {
@@ -170,7 +170,7 @@ func TestWaiterInQueueReadsAtLeastFourTimesPerShortLease(t *testing.T) {
 	}
 }
 
-func TestHeadReadsFourTimesASecondHoweverLongKeyIsHeld(t *testing.T) {
+func TestQueueHeadReadsFourTimesASecondDuringLongHold(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		lab.Elapse(time.Hour)
@@ -213,7 +213,7 @@ func TestFirstRenewalOfHandOverIsSentAfterTenthOfItsLease(t *testing.T) {
 }
 
 // A hand-over has half the lease of a grant, and its first renewal comes early.
-func TestEightSecondsOfThrottledWritesAtHandOverLoseNothing(t *testing.T) {
+func TestHandOverSurvivesEightSecondsOfThrottledWrites(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
@@ -238,7 +238,7 @@ func TestEightSecondsOfThrottledWritesAtHandOverLoseNothing(t *testing.T) {
 	})
 }
 
-func TestDetachRenewsHandOverFirst(t *testing.T) {
+func TestDetachAfterHandOverRenewsBeforeDetaching(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)
@@ -260,7 +260,7 @@ func TestDetachRenewsHandOverFirst(t *testing.T) {
 	})
 }
 
-func TestDetachSendsNothingOnceHandOverIsRenewed(t *testing.T) {
+func TestDetachSendsNothingIfHandOverIsAlreadyRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)
@@ -274,7 +274,7 @@ func TestDetachSendsNothingOnceHandOverIsRenewed(t *testing.T) {
 	})
 }
 
-func TestDetachOfHandOverThatCannotBeRenewedKeepsHandle(t *testing.T) {
+func TestFailedRenewalInDetachAfterHandOverKeepsHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		w.Release(l.lock)
@@ -317,7 +317,7 @@ func (l *lined) joins() (n int) {
 	return n
 }
 
-func TestTakeoverFromHandedHolderSuspendsQueue(t *testing.T) {
+func TestTakeoverFromHolderThatNeverRenewedSuspendsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l, next := suspended(t, w)
 		defer func() {
@@ -403,7 +403,7 @@ func TestTakeoverAfterRenewalDoesNotSuspendQueue(t *testing.T) {
 	}
 }
 
-func TestSuspensionBeyondSixLeasesAheadIsIgnored(t *testing.T) {
+func TestQueueSuspensionLongerThanSixLeasesIsIgnored(t *testing.T) {
 	for name, tc := range map[string]struct {
 		ahead time.Duration
 		joins int
@@ -472,7 +472,7 @@ func TestReleaseHandsOverNothingWhileQueueIsSuspended(t *testing.T) {
 // While the queue is suspended, goroutines of one client leave the key to other processes
 // after sixteen hand-overs. They do the same without a queue, because the record does not
 // show which clients poll.
-func TestLocalHandOversOfSuspendedQueueEndAfterSixteen(t *testing.T) {
+func TestLocalHandOversStopAfterSixteenWhileQueueIsSuspended(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))
@@ -544,7 +544,7 @@ func TestReleaseWithChangesHandsOverInOneWrite(t *testing.T) {
 }
 
 // The head has changed, and the record cannot be decoded: the grant may still be current.
-func TestHandOverOfDamagedRecordIsNotReportedAsRelease(t *testing.T) {
+func TestHandOverThatFindsDamagedRecordReportsNoRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.leave[0]()

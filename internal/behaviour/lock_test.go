@@ -80,7 +80,7 @@ func TestDo(t *testing.T) {
 	})
 }
 
-func TestEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
+func TestLeaseIsRenewedUntilCancelledFunctionReturns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		ctx, cancel := context.WithCancel(t.Context())
@@ -99,7 +99,7 @@ func TestEndedContextInDoStopsTheFunctionNotTheLease(t *testing.T) {
 	})
 }
 
-func TestTrustedUntilIsNotInFutureOnceLockHasEnded(t *testing.T) {
+func TestTrustedUntilIsNotInFutureAfterEndOfLock(t *testing.T) {
 	for name, end := range map[string]func(w *lab.World, c *leasehold.Client, lock *leasehold.Lock){
 		"released": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Release(lock) },
 		"detached": func(w *lab.World, _ *leasehold.Client, lock *leasehold.Lock) { w.Detach(lock) },
@@ -140,7 +140,7 @@ func TestTrustedUntilIsNotInFutureOnceLockHasEnded(t *testing.T) {
 	}
 }
 
-func TestTrustCountsFromBeforeTheRenewalWasSent(t *testing.T) { // python_dynamodb_lock counts from after the call
+func TestTrustIsCountedFromBeforeRenewalWasSent(t *testing.T) { // python_dynamodb_lock counts from after the call
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2*time.Second)))
@@ -161,7 +161,7 @@ func TestTrustCountsFromBeforeTheRenewalWasSent(t *testing.T) { // python_dynamo
 	})
 }
 
-func TestTrustEndsAMarginBeforeAnotherClientCanAcquire(t *testing.T) {
+func TestTrustEndsBeforeAnotherClientCanAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -226,7 +226,7 @@ func TestFirstCheckAfterPauseReportsLoss(t *testing.T) {
 	}
 }
 
-func TestLossIsCalledPauseOnlyIfNoRenewalWasSent(t *testing.T) {
+func TestLossIsBlamedOnPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -250,7 +250,7 @@ func TestLossIsCalledPauseOnlyIfNoRenewalWasSent(t *testing.T) {
 	})
 }
 
-func TestLeaseMayBeEndless(t *testing.T) {
+func TestLeaseOfMaximumDurationCanBeAcquired(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock, err := c.Acquire(t.Context(), "job", leasehold.WithLease(math.MaxInt64))

@@ -81,7 +81,7 @@ func TestListSkipsItemsThatAreNotLocks(t *testing.T) {
 	})
 }
 
-func TestListingSkipsSessions(t *testing.T) {
+func TestListSkipsSessionRows(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		var want []string // keys before and after the session's row

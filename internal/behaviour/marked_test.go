@@ -17,7 +17,7 @@ import (
 // A release with MarkDone that returns nil has stored the mark. In these tests a release
 // fails to store it.
 
-func TestLateReleaseReportsUnstoredMark(t *testing.T) {
+func TestLateReleaseReportsThatMarkIsNotStored(t *testing.T) {
 	for name, before := range map[string]func(*testing.T, *leasehold.Client, *lab.Wire, *leasehold.Lock){
 		"Close": func(t *testing.T, c *leasehold.Client, _ *lab.Wire, _ *leasehold.Lock) {
 			if err := c.Close(t.Context()); err != nil {
@@ -63,7 +63,7 @@ func TestLateReleaseReportsUnstoredMark(t *testing.T) {
 	}
 }
 
-func TestEndedHandleMarksNothingAndReportsIt(t *testing.T) {
+func TestMarkDoneOfEndedHandleReturnsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		l := w.Acquire(c, "job", leasehold.Once("mon"))
@@ -82,7 +82,7 @@ func TestEndedHandleMarksNothingAndReportsIt(t *testing.T) {
 }
 
 // Close waits for a Do until its release has stored the mark.
-func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
+func TestCloseWaitsUntilMarkOfFinishedWorkIsStored(t *testing.T) {
 	for kind, cfg := range map[string]leasehold.Config{"own lease": lab.Config(), "shared lease": lab.SharedConfig()} {
 		t.Run(kind, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -118,7 +118,7 @@ func TestCloseWaitsForTheMarkOfWorkThatIsDone(t *testing.T) {
 
 // Another client has since done other work under the key. It is unknown whether this
 // client's mark was stored before that.
-func TestMarkOfOtherWorkLeavesReleaseUnknown(t *testing.T) {
+func TestReleaseOutcomeIsUnknownIfMarkWasReplaced(t *testing.T) {
 	for name, opts := range map[string][]leasehold.AcquireOption{
 		"that marked":  {leasehold.Once("mon")},
 		"that deleted": {leasehold.DeleteOnRelease(true)},
@@ -147,7 +147,7 @@ func TestMarkOfOtherWorkLeavesReleaseUnknown(t *testing.T) {
 
 // Every write was answered, so this client has stored no mark that another could have
 // removed.
-func TestReleaseWithMarkReportsLossIfAllRepliesShowIt(t *testing.T) {
+func TestReleaseWithMarkReportsLossIfAllWritesWereAnswered(t *testing.T) {
 	for name, since := range map[string]func(*testing.T, *leasehold.Client){
 		"nothing": func(*testing.T, *leasehold.Client) {},
 		"marked it": func(t *testing.T, c *leasehold.Client) {
@@ -188,7 +188,7 @@ func TestReleaseWithMarkReportsLossIfAllRepliesShowIt(t *testing.T) {
 	}
 }
 
-func TestReleaseOfALostLockMarksNothing(t *testing.T) {
+func TestReleaseOfLostLockStoresNoMark(t *testing.T) {
 	for name, work := range map[string]func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error{
 		"MarkDone": func(w *lab.World, c *leasehold.Client, outlast func(context.Context)) error {
 			l := w.Acquire(c, "job", leasehold.Once("mon"))
@@ -238,7 +238,7 @@ func TestRepeatedReleaseStoresMark(t *testing.T) {
 	})
 }
 
-func TestMarkDoneOfResumedLockIsError(t *testing.T) {
+func TestMarkDoneOfResumedLockReturnsError(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock, err := c.Resume(t.Context(), w.Detach(w.Acquire(c, "job", leasehold.Once("v1"))))
@@ -254,7 +254,7 @@ func TestMarkDoneOfResumedLockIsError(t *testing.T) {
 	})
 }
 
-func TestMarkOfCommitWithoutReplyIsFoundByRelease(t *testing.T) {
+func TestReleaseFindsMarkStoredByUnansweredCommit(t *testing.T) {
 	for name, since := range map[string]func(w *lab.World){
 		"nothing since": func(*lab.World) {},
 		"granted to another": func(w *lab.World) {

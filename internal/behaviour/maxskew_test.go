@@ -65,7 +65,7 @@ func forEachBoundedWay(t *testing.T, cfg leasehold.Config, test func(t *testing.
 	}
 }
 
-func TestDeadHoldersLockIsAcquiredOnceLeaseEndsByClock(t *testing.T) {
+func TestMaxSkewAllowsTakeoverOnceLeaseEndsByClock(t *testing.T) {
 	const lease, skew = 20 * time.Second, 500 * time.Millisecond
 	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		lab.Elapse(lease + skew - time.Millisecond)
@@ -86,7 +86,7 @@ func TestDeadHoldersLockIsAcquiredOnceLeaseEndsByClock(t *testing.T) {
 	})
 }
 
-func TestNewWaiterWaitsForLeaseEndOnly(t *testing.T) {
+func TestMaxSkewWaiterWaitsOnlyForLeaseEnd(t *testing.T) {
 	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		began := time.Now()
 		lab.Elapse(15 * time.Second)
@@ -99,7 +99,7 @@ func TestNewWaiterWaitsForLeaseEndOnly(t *testing.T) {
 	})
 }
 
-func TestTryObservesDeadHolderForRestOfMaxSkew(t *testing.T) {
+func TestTryObservesDeadHolderUntilMaxSkewHasPassed(t *testing.T) {
 	forEachBoundedWay(t, withMaxSkew(time.Second), func(t *testing.T, w *lab.World, _ *leasehold.Lock, ask func(*leasehold.Client, ...leasehold.AcquireOption) (*leasehold.Lock, error)) {
 		lab.Elapse(21 * time.Second)
 		began := time.Now()
@@ -112,7 +112,7 @@ func TestTryObservesDeadHolderForRestOfMaxSkew(t *testing.T) {
 	})
 }
 
-func TestClientWithoutMaxSkewObservesForALease(t *testing.T) {
+func TestClientWithoutMaxSkewObservesForFullLease(t *testing.T) {
 	aDayAhead := lab.Wall(func() time.Time { return time.Now().Add(24 * time.Hour) })
 	for name, cfg := range map[string]struct {
 		holder, observer leasehold.Config
@@ -140,7 +140,7 @@ func TestClientWithoutMaxSkewObservesForALease(t *testing.T) {
 }
 
 // Clients without MaxSkew renew a record without changing attributes that they do not know.
-func TestLeaseEndCountsOnlyForVersionItNames(t *testing.T) {
+func TestLeaseEndOfEarlierRecordVersionIsIgnored(t *testing.T) {
 	for name, keep := range map[string]func(t *testing.T, w *lab.World, g leasehold.Grant) (end func()){
 		"a client without MaxSkew": func(t *testing.T, w *lab.World, g leasehold.Grant) func() {
 			c, _ := w.Client(lab.Config())
@@ -184,7 +184,7 @@ func endIn(t *testing.T, w *lab.World) time.Time {
 	return time.UnixMilli(int64(binary.BigEndian.Uint64(b.Value)))
 }
 
-func TestLeaseEndIsComputedAfterAttemptBegan(t *testing.T) {
+func TestLeaseEndIsNeverBeforeEndOfTrust(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		const margin, skew = 2 * time.Second, time.Second
 		var pauses bool // the client pauses after it has read the wall clock
@@ -242,7 +242,7 @@ func TestClientWithMaxSkewStopsTrustingEarlier(t *testing.T) {
 	}
 }
 
-func TestMarginCoversClocksThatAreWrongByMaxSkew(t *testing.T) {
+func TestTrustEndsBeforeTakeoverIfClocksDifferByMaxSkew(t *testing.T) {
 	const behind, ahead, margin = 3 * time.Second, time.Second, 2 * time.Second // each clock is wrong by its client's MaxSkew
 	wrongBy := func(d time.Duration) lab.Edit {
 		return lab.Wall(func() time.Time { return time.Now().Add(d) })
@@ -265,7 +265,7 @@ func TestMarginCoversClocksThatAreWrongByMaxSkew(t *testing.T) {
 
 // The releaser makes the write of the hand-over early, and the write arrives late. The head
 // trusts the key from a read that came after the write was made.
-func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
+func TestQueueHeadIsNotTakenOverAfterLateHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := withMaxSkew(100 * time.Millisecond)
 		holder, wire := w.Client(cfg)
@@ -302,7 +302,7 @@ func TestHeadThatWasHandedTheKeyLateIsNotTakenOverByTheClock(t *testing.T) {
 }
 
 // A hand-over has a short lease, and the possible difference of clocks shortens it further.
-func TestHeadIsNotHandedKeyWithLittleTrust(t *testing.T) {
+func TestQueueHeadIsNotHandedKeyWithLittleTrust(t *testing.T) {
 	for _, skew := range []time.Duration{2100 * time.Millisecond, 2400 * time.Millisecond, 2600 * time.Millisecond} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := withMaxSkew(skew)

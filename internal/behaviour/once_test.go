@@ -57,7 +57,7 @@ func TestOnceDoesNotRepeatFinishedWork(t *testing.T) {
 	})
 }
 
-func TestOnceWorkThatFailedIsDoneByNextCall(t *testing.T) {
+func TestOnceFailedWorkIsRepeatedByNextCall(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -117,7 +117,7 @@ func TestOnceWaiterReturnsErrDoneWhenWorkIsDone(t *testing.T) {
 	}
 }
 
-func TestDoOnceCostsNoExtraRequestOrUnit(t *testing.T) {
+func TestOnceNeedsNoExtraRequestOrCapacityUnit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var n runs
@@ -139,7 +139,7 @@ func TestDoOnceCostsNoExtraRequestOrUnit(t *testing.T) {
 	})
 }
 
-func TestWorkIsDoneOncePerPeriod(t *testing.T) {
+func TestEveryRunsWorkOncePerPeriod(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) { // a bubble begins at midnight UTC
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -159,7 +159,7 @@ func TestWorkIsDoneOncePerPeriod(t *testing.T) {
 	})
 }
 
-func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
+func TestEveryDoesNotRepeatWorkIfClockIsBehind(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		lab.Elapse(48 * time.Hour)
 		c, _ := w.Client(lab.Config())
@@ -176,7 +176,7 @@ func TestClockThatIsBehindRepeatsNothing(t *testing.T) {
 
 // The time of the call decides the period. A client that waited beyond the end of the
 // period does not do the work of the next period instead.
-func TestEveryUsesPeriodOfCall(t *testing.T) {
+func TestEveryUsesPeriodInWhichCallBegan(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -221,7 +221,7 @@ func TestCommitAndReleaseMarksWorkInSameTransaction(t *testing.T) {
 	})
 }
 
-func TestCommitThatFailsMarksNothing(t *testing.T) {
+func TestFailedCommitStoresNoMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		c, _ := w.Client(lab.Config())
@@ -303,7 +303,7 @@ func TestMarkIsNeverDeletedByTTL(t *testing.T) {
 	}
 }
 
-func TestClientThatDeletesRecordsKeepsMarkedOnes(t *testing.T) {
+func TestDeleteOnReleaseKeepsRecordsWithMarks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.DeleteOnRelease = true
@@ -317,7 +317,7 @@ func TestClientThatDeletesRecordsKeepsMarkedOnes(t *testing.T) {
 	})
 }
 
-func TestForgottenMarkLetsTheWorkBeDoneAgain(t *testing.T) {
+func TestForgottenMarkAllowsWorkAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var n runs
@@ -358,7 +358,7 @@ func TestForgottenMarkLetsTheWorkBeDoneAgain(t *testing.T) {
 	})
 }
 
-func TestHandleWithoutOnceMarksNothing(t *testing.T) {
+func TestHandleWithoutOnceStoresNoMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -406,7 +406,7 @@ func TestHandleWithoutOnceMarksNothing(t *testing.T) {
 	})
 }
 
-func TestLayoutsRejectOnceThatTheyCannotStore(t *testing.T) {
+func TestOnceIsRejectedInLayoutsThatCannotStoreMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		acquire := func(opts ...leasehold.AcquireOption) error {
@@ -472,7 +472,7 @@ func TestLayoutsRejectOnceThatTheyCannotStore(t *testing.T) {
 	})
 }
 
-func TestMarkThatCannotBeReadIsIgnored(t *testing.T) {
+func TestUnreadableMarkIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -503,7 +503,7 @@ func TestMarkThatCannotBeReadIsIgnored(t *testing.T) {
 	})
 }
 
-func TestCallForDoneWorkEmitsEventDone(t *testing.T) {
+func TestCallForFinishedWorkEmitsEventDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		var kinds []leasehold.EventKind
@@ -525,7 +525,7 @@ func TestCallForDoneWorkEmitsEventDone(t *testing.T) {
 
 // The next goroutine is handed the key without a check of the mark. So a goroutine whose
 // work may be done is not handed the key.
-func TestKeyIsNotHandedToAGoroutineWhoseWorkIsDone(t *testing.T) {
+func TestKeyIsNotHandedToGoroutineWhoseWorkIsDone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -546,7 +546,7 @@ func TestKeyIsNotHandedToAGoroutineWhoseWorkIsDone(t *testing.T) {
 	})
 }
 
-func TestMarkIsStoredDespiteNextHolder(t *testing.T) {
+func TestMarkIsStoredEvenIfKeyHasNextHolder(t *testing.T) {
 	for name, other := range map[string]bool{"another goroutine": false, "the head of the queue": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -579,7 +579,7 @@ func TestMarkIsStoredDespiteNextHolder(t *testing.T) {
 	}
 }
 
-func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
+func TestLostLockStoresNoMarkForFinishedWork(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -601,7 +601,7 @@ func TestWorkWhoseLockWasLostIsNotMarked(t *testing.T) {
 
 // Each of three other processes has a worker that acquires the key again at once. Without
 // an entry in the queue, no other client would ever be granted the key.
-func TestOnceWaitsInTheQueue(t *testing.T) {
+func TestOnceWaiterJoinsQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ctx, stop := context.WithCancel(t.Context())
 		var others sync.WaitGroup
@@ -632,7 +632,7 @@ func TestOnceWaitsInTheQueue(t *testing.T) {
 }
 
 // The head of the queue is handed the key by a write that does not read the mark.
-func TestHeadWhoseWorkIsDoneLeavesKeyToNextWaiter(t *testing.T) {
+func TestQueueHeadWhoseWorkIsDonePassesKeyToNextWaiter(t *testing.T) {
 	for name, handed := range map[string]bool{"it is handed the key": true, "it still stands in the queue": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -706,7 +706,7 @@ func TestQueueHeadHandedKeyOfDoneWorkReturnsErrDone(t *testing.T) {
 	})
 }
 
-func TestDoOfHandleThatIsNotLastReportsUnmarkedWork(t *testing.T) {
+func TestDoWithEarlierHandleReportsThatMarkIsNotStored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		var n runs
@@ -735,7 +735,7 @@ func TestDoOfHandleThatIsNotLastReportsUnmarkedWork(t *testing.T) {
 	})
 }
 
-func TestLargestDataLeavesRoomForTheMark(t *testing.T) {
+func TestLargestAllowedDataLeavesRoomForMark(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for size := 400 * 1024; ; size -= 8 {

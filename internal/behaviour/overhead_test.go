@@ -187,7 +187,7 @@ func BenchmarkAcquireAndReleaseBesideTwoBareWrites(b *testing.B) {
 
 // The ratio of allocations between an acquisition with its release and two bare writes does
 // not depend on the machine, except for connections that the SDK drops now and then.
-func TestAcquireAndReleaseAllocateLittleMoreThanTwoBareWrites(t *testing.T) {
+func TestAcquireAndReleaseAllocateLittleMoreThanTwoWrites(t *testing.T) {
 	const most = 1.25
 	both := newBeside(t)
 	allocations := func(do func(context.Context) error) float64 {

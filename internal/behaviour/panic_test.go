@@ -108,7 +108,7 @@ func TestPanicInDoDoesNotWaitForHangingNetwork(t *testing.T) {
 	}
 }
 
-func TestPanicInDoReleases(t *testing.T) {
+func TestPanicInDoReleasesLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		p := panicOf(func() {

@@ -32,7 +32,7 @@ func joins(c lab.Call) bool { return strings.Contains(string(c.Body), "list_appe
 // medians of several runs, as each varies by chance: with 64 clients the longest of 400
 // waits is 1.8 to 2.3. With the race detector there is one run, and its figures may be an
 // eighth worse.
-func TestQueueGrantsInOrder(t *testing.T) {
+func TestQueueGrantsWaitersInOrderOfArrival(t *testing.T) {
 	for _, tc := range []struct {
 		clients int
 		takes   func(*rand.Rand) time.Duration
@@ -155,7 +155,7 @@ func (l *lined) waiting() int {
 	return 0
 }
 
-func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
+func TestReleaseHandsKeyToQueueHead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		if n := l.waiting(); n != 3 {
@@ -184,7 +184,7 @@ func TestReleaseHandsTheKeyToTheHeadOfTheQueue(t *testing.T) {
 	})
 }
 
-func TestHeadTrustsKeyFromLastReadBeforeHandOver(t *testing.T) {
+func TestQueueHeadCountsTrustFromLastReadBeforeHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second) // the head now reads every quarter of a second
@@ -211,7 +211,7 @@ func TestHeadTrustsKeyFromLastReadBeforeHandOver(t *testing.T) {
 	})
 }
 
-func TestDeadHeadBlocksForShortLeaseThenQueuePolls(t *testing.T) {
+func TestQueuePollsAfterDeadHeadHasBlockedForShortLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 6, lab.Config())
 		for i := range 5 {
@@ -251,7 +251,7 @@ func TestWaiterThatGivesUpLeavesQueue(t *testing.T) {
 }
 
 // Each client that leaves moves the clients behind it, which may be leaving themselves.
-func TestManyWaitersThatGiveUpAtOnceLeaveQueue(t *testing.T) {
+func TestManyWaitersThatGiveUpTogetherLeaveQueue(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 13, lab.Config())
 		for i, leave := range l.leave {
@@ -294,7 +294,7 @@ func TestWaiterLeavesQueueDespiteFailedRequests(t *testing.T) {
 	}
 }
 
-func TestWaiterLeavesQueueBeforeItsEntryIsSeen(t *testing.T) {
+func TestWaiterCanLeaveQueueBeforeItSeesItsEntry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 2, lab.Config())
 		c, wire := w.Client(lab.Config())
@@ -318,7 +318,7 @@ func TestWaiterLeavesQueueBeforeItsEntryIsSeen(t *testing.T) {
 	})
 }
 
-func TestCloseWaitsBrieflyForThrottledLeave(t *testing.T) {
+func TestCloseWaitsOnlyBrieflyIfLeavingQueueIsThrottled(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
@@ -344,7 +344,7 @@ func TestCloseWaitsBrieflyForThrottledLeave(t *testing.T) {
 	})
 }
 
-func TestHeadThatHasGivenUpFreesTheKey(t *testing.T) {
+func TestQueueHeadThatHasGivenUpFreesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(10 * time.Second)
@@ -361,7 +361,7 @@ func TestHeadThatHasGivenUpFreesTheKey(t *testing.T) {
 	})
 }
 
-func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
+func TestWaiterThatFailedToLeaveQueueAcceptsHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wires[0].SetFault(lab.Cut)
@@ -379,7 +379,7 @@ func TestWaiterThatCannotLeaveQueueAcceptsHandOver(t *testing.T) {
 	})
 }
 
-func TestErasedQueueIsJoinedAgainInOrder(t *testing.T) {
+func TestWaitersJoinAgainInOrderAfterQueueIsErased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 3, lab.Config())
 		w.Update("job", map[string]types.AttributeValue{"waiters": nil})
@@ -392,7 +392,7 @@ func TestErasedQueueIsJoinedAgainInOrder(t *testing.T) {
 	})
 }
 
-func TestQueueErasedByBreakOrTakeoverIsJoinedAgain(t *testing.T) {
+func TestWaitersJoinAgainAfterBreakOrTakeoverErasesQueue(t *testing.T) {
 	for name, end := range map[string]func(t *testing.T, l *lined){
 		"break": func(t *testing.T, l *lined) {
 			op, _ := l.Client(lab.Config())
@@ -427,7 +427,7 @@ func TestQueueErasedByBreakOrTakeoverIsJoinedAgain(t *testing.T) {
 	}
 }
 
-func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
+func TestUnreadableQueueIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		for _, odd := range []types.AttributeValue{
 			lab.Str("odd"), &types.AttributeValueMemberL{Value: []types.AttributeValue{lab.Str("odd")}},
@@ -453,7 +453,7 @@ func TestQueueThatCannotBeReadIsIgnored(t *testing.T) {
 
 // A hand-over does not write the head's data or lease. So the head writes them by a grant
 // of its own.
-func TestHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
+func TestQueueHeadWithDataOrLeaseWritesItsOwnGrant(t *testing.T) {
 	shared := lab.Config()
 	shared.SharedLease = true
 	mine := []byte("mine")
@@ -528,7 +528,7 @@ func TestLargestRecordHasRoomForFullQueue(t *testing.T) {
 
 // The head may work as soon as it has read the record, even if the reply to the hand-over
 // is lost.
-func TestUnansweredHandOverIsNeverUndone(t *testing.T) {
+func TestHandOverWithLostReplyIsNeverUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		l.wire.SetFault(lab.Once(lab.Call.HandsOver, lab.LoseReply))
@@ -546,7 +546,7 @@ func TestUnansweredHandOverIsNeverUndone(t *testing.T) {
 	})
 }
 
-func TestUnansweredHandOverIsNotTakenForOwnAttempt(t *testing.T) {
+func TestUnansweredHandOverIsNotMistakenForOwnGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.ReleaseGrace = 100 * time.Millisecond
@@ -575,7 +575,7 @@ func TestUnansweredHandOverIsNotTakenForOwnAttempt(t *testing.T) {
 	})
 }
 
-func TestUnansweredJoinIsFoundInRecord(t *testing.T) {
+func TestWaiterFindsItsUnansweredQueueJoinInRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
@@ -600,7 +600,7 @@ func TestUnansweredJoinIsFoundInRecord(t *testing.T) {
 
 // When the reply fails to arrive, the waiter may already be first in the queue and be
 // handed the key.
-func TestJoinWithoutReplyIsReadSoon(t *testing.T) {
+func TestWaiterReadsSoonAfterUnansweredQueueJoin(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		lab.Elapse(time.Minute) // if the grant is this old, a waiter without a place in the queue reads every twelve seconds
@@ -643,7 +643,7 @@ func TestOnlyNativeRecordsHaveQueues(t *testing.T) {
 }
 
 // A queue may be erased many times while a call waits, for example by takeovers.
-func TestWaiterJoinsAgainHoweverOftenQueueIsErased(t *testing.T) {
+func TestWaiterJoinsAgainEachTimeQueueIsErased(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		l := inOrder(t, w, 1, lab.Config())
 		for range 100 {

@@ -61,7 +61,7 @@ func spoilAttributes(attributes map[string]types.AttributeValue) {
 	}
 }
 
-func TestRecordIsACopyThatCallersMayChange(t *testing.T) {
+func TestReturnedRecordIsCopyThatCallersMayChange(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.OnEvent = func(_ context.Context, e leasehold.Event) {
@@ -108,7 +108,7 @@ func TestRecordIsACopyThatCallersMayChange(t *testing.T) {
 	})
 }
 
-func TestRecordShowsWhenItWasWrittenLast(t *testing.T) {
+func TestRecordShowsTimeOfLastWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		is := func(what string, r leasehold.Record, renewed, released bool) {
@@ -145,7 +145,7 @@ func TestRecordShowsWhenItWasWrittenLast(t *testing.T) {
 	})
 }
 
-func TestRecordJSONShowsHowLongItIsHeld(t *testing.T) {
+func TestRecordJSONShowsHowLongLockIsHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		held := func(what string, r leasehold.Record, want any) {

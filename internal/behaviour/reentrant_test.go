@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSharedGrantAppliesOptionsOrRejectsThem(t *testing.T) {
+func TestReentrantAcquireAppliesOrRejectsEachOption(t *testing.T) {
 	attributes := func(name, value string) leasehold.AcquireOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
@@ -68,7 +68,7 @@ func TestSharedGrantAppliesOptionsOrRejectsThem(t *testing.T) {
 	}
 }
 
-func TestReentrantHandlesHaveTheirOwnExpiryWarnings(t *testing.T) {
+func TestReentrantHandlesHaveSeparateExpiryWarnings(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		var mu sync.Mutex
@@ -124,7 +124,7 @@ func TestReentrantHandlesHaveTheirOwnExpiryWarnings(t *testing.T) {
 	})
 }
 
-func TestReleaseOfEarlierHandleReportsNothingStored(t *testing.T) {
+func TestReleaseOfEarlierHandleReportsThatNothingIsStored(t *testing.T) {
 	attributes := func(name, value string) leasehold.ReleaseOption {
 		return leasehold.WithAttributes(map[string]types.AttributeValue{name: lab.Str(value)})
 	}
@@ -179,7 +179,7 @@ func TestReleaseOfEarlierHandleReportsNothingStored(t *testing.T) {
 	}
 }
 
-func TestReentrant(t *testing.T) {
+func TestReentrantAcquireSharesGrantOfContext(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -65,7 +65,7 @@ func refusing(code string) lab.Fault {
 	return lab.Answer(func() *http.Response { return lab.Refusal(400, code) })
 }
 
-func TestWaitOutlivesTemporaryRefusal(t *testing.T) {
+func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 	for name, b := range blocked {
 		for code := range refusals {
 			t.Run(name+"/"+code, func(t *testing.T) {
@@ -98,7 +98,7 @@ func TestWaitOutlivesTemporaryRefusal(t *testing.T) {
 	}
 }
 
-func TestWaitUnderSharedLeaseOutlivesRefusal(t *testing.T) {
+func TestWaitUnderSharedLeaseContinuesAfterRefusal(t *testing.T) {
 	for code := range refusals {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -122,7 +122,7 @@ func TestWaitUnderSharedLeaseOutlivesRefusal(t *testing.T) {
 	}
 }
 
-func TestWaitEndedDuringRefusalReportsIt(t *testing.T) {
+func TestWaitThatEndsDuringRefusalReportsRefusal(t *testing.T) {
 	for name, b := range blocked {
 		for code, advice := range refusals {
 			t.Run(name+"/"+code, func(t *testing.T) {
@@ -155,7 +155,7 @@ func TestWaitEndedDuringRefusalReportsIt(t *testing.T) {
 	}
 }
 
-func TestWaitAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
+func TestWaitErrorAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		defer blockJob(w, holder)()
@@ -172,7 +172,7 @@ func TestWaitAfterTemporaryRefusalNamesOnlyHolder(t *testing.T) {
 	})
 }
 
-func TestFirstRefusalEndsCall(t *testing.T) {
+func TestRefusalOfFirstRequestEndsCall(t *testing.T) {
 	for code, advice := range refusals {
 		for _, accepted := range []bool{false, true} {
 			if accepted && code != "AccessDeniedException" {
@@ -204,7 +204,7 @@ func TestFirstRefusalEndsCall(t *testing.T) {
 	}
 }
 
-func TestAcquireInLocalQueueOutlivesDenial(t *testing.T) {
+func TestAcquireInLocalQueueContinuesAfterDenial(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -226,7 +226,7 @@ func TestAcquireInLocalQueueOutlivesDenial(t *testing.T) {
 	})
 }
 
-func TestWatchOutlivesRefusal(t *testing.T) {
+func TestWatchContinuesAfterTemporaryRefusal(t *testing.T) {
 	for code, advice := range refusals {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseWithoutAnAnswerIsUnknownAndMayBeRepeated(t *testing.T) {
+func TestUnansweredReleaseHasUnknownOutcomeAndMayBeRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -119,7 +119,7 @@ func TestExpiredLockIsReleasedOnce(t *testing.T) {
 	})
 }
 
-func TestReleaseThatFindsForeignGrantAtOnceIsLoss(t *testing.T) {
+func TestReleaseThatFindsAnotherGrantReportsLoss(t *testing.T) {
 	for name, happens := range map[string]func(w *lab.World){
 		"replaced": func(w *lab.World) {
 			w.Update("job", map[string]types.AttributeValue{"recordVersionNumber": lab.Str("x"), "grantId": lab.Str("x")})
@@ -199,7 +199,7 @@ func TestReleaseHandsOverToNextGoroutineInOneWrite(t *testing.T) {
 	})
 }
 
-func TestTrustEndsBeforeTheReleaseIsSent(t *testing.T) {
+func TestTrustEndsBeforeReleaseIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

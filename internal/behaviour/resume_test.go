@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestResumeNamesTheMissingFieldOfAGrant(t *testing.T) {
+func TestResumeErrorNamesMissingFieldOfGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		whole := w.Detach(w.Acquire(c, "deploy"))
@@ -28,7 +28,7 @@ func TestResumeNamesTheMissingFieldOfAGrant(t *testing.T) {
 	})
 }
 
-func TestGrantIsResumedByAnotherProcessOnce(t *testing.T) {
+func TestGrantCanBeResumedOnceByAnotherProcess(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal(), leasehold.WithLease(10*time.Minute), leasehold.WithData([]byte("x")))
@@ -65,7 +65,7 @@ func TestGrantIsResumedByAnotherProcessOnce(t *testing.T) {
 	})
 }
 
-func TestExpiredGrantIsResumedUnlessTakenOver(t *testing.T) {
+func TestExpiredGrantCanBeResumedUnlessTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, _ := w.Client(lab.Config())
 		lock := w.Acquire(a, "deploy", leasehold.WithoutRenewal())
@@ -90,7 +90,7 @@ func TestExpiredGrantIsResumedUnlessTakenOver(t *testing.T) {
 	})
 }
 
-func TestInvalidGrantIsRefusedBeforeAnyRequest(t *testing.T) {
+func TestInvalidGrantIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "deploy")

@@ -64,7 +64,7 @@ var waits = map[string]func(ctx context.Context, c *leasehold.Client) error{
 	},
 }
 
-func TestWaitOnDeadEndpointIsReportedOnceAMinute(t *testing.T) {
+func TestWaitOnUnreachableEndpointIsReportedOnceAMinute(t *testing.T) {
 	for name, wait := range waits {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -111,7 +111,7 @@ func TestWaitOnDeadEndpointIsReportedOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
+func TestEventGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		other, _ := w.Client(lab.Config())
 		w.Acquire(other, "job")
@@ -139,7 +139,7 @@ func TestGaveUpIsReportedForWaitButNotForTry(t *testing.T) {
 	})
 }
 
-func TestTroubleOfManyWaitsIsOneLogLineAMinute(t *testing.T) {
+func TestFailingWaitsLogOneLineAMinuteTogether(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var events eventLog
 		var book logBook

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
+func TestInvalidInputIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "held")
@@ -81,7 +81,7 @@ func TestBadInputIsRefusedBeforeAnythingIsSent(t *testing.T) {
 	})
 }
 
-func TestSizeLimitCountsTheKey(t *testing.T) {
+func TestItemSizeLimitIncludesKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.ConfigOf("locks", layout.Native{SortKey: "shard"}))
 		bytes := func(key, sort, attribute string, data int) int {
@@ -109,7 +109,7 @@ func refusedBytes(t *testing.T, c *leasehold.Client, key string, opts ...leaseho
 	return n
 }
 
-func TestNilOptionIsAnErrorBeforeAnythingIsSent(t *testing.T) {
+func TestNilOptionIsRejectedBeforeAnyRequest(t *testing.T) {
 	ctx := context.Background()
 	work := func(context.Context, *leasehold.Lock) error { panic("called") }
 	one := func(_ any, err error) error { return err }
@@ -161,7 +161,7 @@ func TestNilOptionIsAnErrorBeforeAnythingIsSent(t *testing.T) {
 	}
 }
 
-func TestNilOptionOfAReleaseIsAnError(t *testing.T) {
+func TestNilReleaseOptionIsRejected(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -175,7 +175,7 @@ func TestNilOptionOfAReleaseIsAnError(t *testing.T) {
 	})
 }
 
-func TestDeletingReleaseRejectsDataItWouldLose(t *testing.T) {
+func TestReleaseThatDeletesRecordRejectsNewData(t *testing.T) {
 	data := leasehold.WithData([]byte("d"))
 	attributes := leasehold.WithAttributes(map[string]types.AttributeValue{"a": lab.Str("b")})
 	for name, tc := range map[string]struct {

@@ -10,7 +10,7 @@ import (
 )
 
 // In layouts without an expiry time, the wall clock is only for people and for TTL.
-func TestSettingWallClockChangesNeitherTrustNorTakeover(t *testing.T) {
+func TestWallClockChangeDoesNotAffectTrustOrTakeover(t *testing.T) {
 	const day = 24 * time.Hour
 	plain := func(c *leasehold.Client, ctx context.Context) (*leasehold.Lock, error) { return c.Acquire(ctx, "job") }
 	for name, by := range map[string]struct {

@@ -50,7 +50,7 @@ func (s *sightings) end() ([]leasehold.Sighting, error) {
 	return s.seen, s.err
 }
 
-func TestWatchShowsEachGrantItsEndAndDeathOnce(t *testing.T) {
+func TestWatchReportsEachChangeOfLockOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		dies, dying := w.Client(lab.Config())
@@ -93,7 +93,7 @@ func TestWatchShowsEachGrantItsEndAndDeathOnce(t *testing.T) {
 	})
 }
 
-func TestWatchObservesOneSortKey(t *testing.T) {
+func TestWatchObservesOnlyRequestedSortKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		spec := table.Spec{Name: "sorted", Layout: layout.Native{SortKey: "shard"}}
 		if err := table.Create(t.Context(), w.DB, spec); err != nil {
@@ -114,7 +114,7 @@ func TestWatchObservesOneSortKey(t *testing.T) {
 	})
 }
 
-func TestWatchReportsExactlyTheThrottledReads(t *testing.T) {
+func TestWatchReportsEachThrottledRead(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault              lab.Fault
 		throttled, failing int // number of reports of each kind

@@ -49,8 +49,8 @@ var mishaps = []mishap{
 // Every operation, alone and with each mishap, sends the requests in testdata/wire.txt: a
 // change of how requests are made shows there. After an intended change, read the diff of
 //
-//	go test -run '^TestWireIsAsRecorded$' ./internal/behaviour -rewrite
-func TestWireIsAsRecorded(t *testing.T) {
+//	go test -run '^TestRequestsOfOperationsMatchRecordedTranscript$' ./internal/behaviour -rewrite
+func TestRequestsOfOperationsMatchRecordedTranscript(t *testing.T) {
 	var got strings.Builder
 	record := func(of string, cfg leasehold.Config, ops []priced) {
 		for _, op := range ops {

@@ -55,7 +55,7 @@ func TestBreakSetsTTLOfFreedRecordOnly(t *testing.T) {
 	}
 }
 
-func TestBreakWithLostReplyBeforeNextGrantIsUnknown(t *testing.T) {
+func TestBreakOutcomeIsUnknownIfKeyIsGrantedAfterLostReply(t *testing.T) {
 	for name, after := range map[string]func(*lab.World, *leasehold.Client){
 		"granted again": func(w *lab.World, a *leasehold.Client) { w.Acquire(a, "job") },
 		"granted again and released": func(w *lab.World, a *leasehold.Client) {
@@ -89,7 +89,7 @@ func TestBreakWithLostReplyBeforeNextGrantIsUnknown(t *testing.T) {
 	}
 }
 
-func TestBreakThatNeverArrivedReportsNothingFreed(t *testing.T) {
+func TestBreakThatNeverArrivedReportsThatNothingWasFreed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		op, wire := w.Client(lab.Config())
@@ -108,7 +108,7 @@ func TestBreakThatNeverArrivedReportsNothingFreed(t *testing.T) {
 	})
 }
 
-func TestForeignHolderIsBrokenThoughItRenews(t *testing.T) {
+func TestBreakEndsGrantOfOtherLibraryDespiteRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		op, _ := w.Client(lab.Config())
 		w.Put(map[string]types.AttributeValue{"key": lab.Str("job"), "ownerName": lab.Str("java"), "leaseDuration": lab.Str("20000"), "recordVersionNumber": lab.Str("v1")})
@@ -126,7 +126,7 @@ func TestForeignHolderIsBrokenThoughItRenews(t *testing.T) {
 	})
 }
 
-func TestForeignGrantThatChangedIsNotBroken(t *testing.T) {
+func TestBreakKeepsGrantOfOtherLibraryThatHasChanged(t *testing.T) {
 	for name, tc := range map[string]struct {
 		change map[string]types.AttributeValue
 		opts   leasehold.BreakOptions
@@ -155,7 +155,7 @@ func TestForeignGrantThatChangedIsNotBroken(t *testing.T) {
 	}
 }
 
-func TestBreakRefusesRowOfSharedLease(t *testing.T) {
+func TestBreakRejectsSessionRow(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(holder, "job")

@@ -20,7 +20,7 @@ func tellsOfABreak(c lab.Call) bool {
 	return c.Op == "UpdateItem" && bytes.Contains(c.Body, []byte("leasehold/session/")) && !c.Sets("recordVersionNumber")
 }
 
-func TestBreakThatCannotNotifyHolderBreaksAndReportsIt(t *testing.T) {
+func TestBreakReportsThatHolderCouldNotBeNotified(t *testing.T) {
 	denied := lab.Respond(tellsOfABreak, func() *http.Response { return lab.Refusal(400, "AccessDeniedException") })
 	silent := func(r *lab.Request) (*http.Response, error) {
 		if tellsOfABreak(r.Call) {
@@ -74,7 +74,7 @@ func TestBreakThatCannotNotifyHolderBreaksAndReportsIt(t *testing.T) {
 	}
 }
 
-func TestUnansweredBreakNotifiesHolderToo(t *testing.T) {
+func TestUnansweredBreakNotifiesHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

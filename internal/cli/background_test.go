@@ -83,7 +83,7 @@ func TestSignalReachesBackgroundProcessesOnAnyTable(t *testing.T) {
 
 // As with docker stop, the signal ends CMD, but does not reach the process that CMD started
 // in another session.
-func TestBackgroundProcessIsStoppedAfterSignalEndsCMDOnAnyTable(t *testing.T) {
+func TestBackgroundProcessStopsAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", "setsid sleep 300 & echo $! >left; wait")
@@ -93,7 +93,7 @@ func TestBackgroundProcessIsStoppedAfterSignalEndsCMDOnAnyTable(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestBackgroundStopStopsProcessesOnAnyTable(t *testing.T) {
+func TestFlagBackgroundStopStopsLeftoverProcessesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--background", "stop")
@@ -107,7 +107,7 @@ func TestBackgroundStopStopsProcessesOnAnyTable(t *testing.T) {
 	dead(t, leftBehind(t, filepath.Join(dir, "stubborn")), "the stubborn one lives")
 }
 
-func TestBackgroundKeepReleasesLockOnAnyTable(t *testing.T) {
+func TestFlagBackgroundKeepReleasesLockAtExitOfCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env, "--background", "keep")
@@ -125,7 +125,7 @@ func TestBackgroundKeepReleasesLockOnAnyTable(t *testing.T) {
 	start(t, dir, strings.Split(strings.TrimRight(string(b), "\x00"), "\x00"), "run", "-n", "k", "--", "true").ends(0)
 }
 
-func TestLossStopsProcessInOwnSessionOnAnyTable(t *testing.T) {
+func TestLossStopsBackgroundProcessInNewSessionOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	const works = `setsid -w sh -c 'trap "" TERM; echo $$ >left; while :; do sleep 0.01; done' & echo $LEASEHOLD_TOKEN >token; wait`
@@ -136,7 +136,7 @@ func TestLossStopsProcessInOwnSessionOnAnyTable(t *testing.T) {
 	dead(t, left, "it lives")
 }
 
-func TestKillOfLeaseholdEndsProcessInOwnSessionOnAnyTable(t *testing.T) {
+func TestKillOfLeaseholdEndsProcessInNewSessionOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p, left := startLeaving(t, dir, env)
@@ -171,7 +171,7 @@ func hasThreads(pid int) bool {
 	return err == nil && len(threads) > 1
 }
 
-func TestProcessWithoutFirstThreadCountsAsRunningOnAnyTable(t *testing.T) {
+func TestProcessWithExitedMainThreadCountsAsRunningOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const leaves = "setsid env " + withoutFirstThread + "=left leasehold & while ! test -s left; do sleep 0.01; done; echo $LEASEHOLD_TOKEN >token"
 	begin := func(t *testing.T, after string) (dir string, env []string, p *process, left int) {
@@ -248,7 +248,7 @@ func TestFirstProcessOfContainerReapsAllOrphansOnAnyTable(t *testing.T) {
 
 // Many programs that are asked to end exit with 0, and CMD's exit code 0 says nothing about
 // processes that it has left running.
-func TestWorkEndedBySignalIsNotDoneOnAnyTable(t *testing.T) {
+func TestWorkStoppedBySignalIsNotMarkedDoneOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		cmd    string

@@ -17,7 +17,7 @@ import (
 
 // The initialization of the SDK and other packages costs several times as much as the work
 // of these processes.
-func TestGateAndWatchdogInitializeOnlyTheirPackages(t *testing.T) {
+func TestGateAndWatchdogDoNotInitializeSDK(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)

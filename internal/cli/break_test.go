@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestBreakWithoutNoticeToHolderIsDoneAndExplained(t *testing.T) {
+func TestBreakSucceedsWithExplanationIfHolderIsNotNotified(t *testing.T) {
 	t.Parallel()
 	for _, as := range []string{"text", "json"} {
 		t.Run(as, func(t *testing.T) {

@@ -39,7 +39,7 @@ func busyFile(t *testing.T) (dir, file string, unlock func()) {
 // margin is how much longer than its wait a command may take, even on a busy machine.
 const margin = 4 * time.Second
 
-func TestBusyFileEndsCommandAtItsLimit(t *testing.T) {
+func TestCommandGivesUpOnBusyFileAtTimeLimit(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
 		args        []string
@@ -99,7 +99,7 @@ func TestSignalEndsWaitForBusyFile(t *testing.T) {
 }
 
 // This test runs 40 processes; proof/robustness/processes runs three hundred.
-func TestBusyFileGivesEveryProcessAnAnswer(t *testing.T) {
+func TestBusyFileServesEveryWaitingProcess(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	file := filepath.Join(dir, "locks.db")
@@ -123,7 +123,7 @@ func TestBusyFileGivesEveryProcessAnAnswer(t *testing.T) {
 	}
 }
 
-func TestLastingFaultEndsRunAtOnce(t *testing.T) {
+func TestRunEndsAtOnceOnPermanentFileFault(t *testing.T) {
 	t.Parallel()
 	replaced := func(content string) func(*testing.T, string) {
 		return func(t *testing.T, file string) {

@@ -16,7 +16,7 @@ var hostileNames = []string{
 	"#a", "!a", "a{b", "a}b", "a*b", "a?b", "a[b", "a]b", "a^b", "a%b", "a@b", "=a", "a=b", "a,b", "a~b", ":a", "a$b", "a\x1bb", "a\u202eb", "ä", "",
 }
 
-func TestCompletionOffersOnlyWordsThatShellsReadLiterally(t *testing.T) {
+func TestCompletionOffersOnlyWordsWithoutShellSyntax(t *testing.T) {
 	plain := []string{"t/a", "a-b", "a.b", "a_b", "a:b", "0", "/a", ".a", "_a", "key="}
 	f := offering(cobra.FixedCompletions(append(plain, hostileNames...), cobra.ShellCompDirectiveNoFileComp))
 	if got, _ := f(nil, nil, ""); strings.Join(got, " ") != strings.Join(plain, " ") {
@@ -63,7 +63,7 @@ func TestCompletionDoesNotOfferHostileNamesFromTable(t *testing.T) {
 	}
 }
 
-func TestLineWithSubstitutionIsNotEvaluatedAtTAB(t *testing.T) {
+func TestCompletionDoesNotEvaluateCommandSubstitution(t *testing.T) {
 	root := tree()
 	for shell, evaluates := range map[string]string{
 		"bash": "out=$(eval ", "zsh": "out=$(eval ", "fish": "(eval $requestComp", "powershell": "Invoke-Expression",

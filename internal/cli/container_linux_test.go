@@ -8,7 +8,7 @@ import (
 
 // docker run -t starts leasehold like this. If Ctrl-Z stopped CMD, CMD would stay stopped
 // and KEY held.
-func TestCtrlZStopsNothingAsFirstProcessOfContainerOnAnyTable(t *testing.T) {
+func TestCtrlZIsIgnoredByFirstProcessOfContainerOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := processOf(t, dir, env, "leasehold", "run", "k", "--", "sh", "-c",

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-func TestCountsAgreeWithTheirNouns(t *testing.T) {
+func TestMessagesUseSingularAndPluralCorrectly(t *testing.T) {
 	files, err := filepath.Glob("*.go")
 	rooms, _ := filepath.Glob("*/*.go") // the patterns are valid
 	commands, _ := filepath.Glob("commands/*/*.go")

@@ -15,7 +15,7 @@ import (
 
 // Three hosts have the same line in their crontabs, and separate homes. In the first night
 // one of them is killed while it works.
-func TestCronJobRunsOnOneHostTheNightAfterCrashOnAnyTable(t *testing.T) {
+func TestCronJobRunsOnOneHostNightAfterCrashOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, flags := range map[string][]string{
 		"a lock": {"nightly"}, "two keys": {"-k", "nightly", "-k", "disk"},
@@ -101,7 +101,7 @@ func TestWaitShorterThanLeaseTakesOverDeadHolderOnAnyTable(t *testing.T) {
 }
 
 // cron mails all output of a line.
-func TestCrontabLineSendsMailOnlyIfSomethingIsWrong(t *testing.T) {
+func TestCrontabLineSendsMailOnlyOnFailure(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/cron.md")
 	if err != nil {
@@ -169,7 +169,7 @@ func TestQuietSuppressesMessageAboutLocalStore(t *testing.T) {
 	loud.said("no table: using ")
 }
 
-func TestHeldKeyDiffersFromExitCodeOfCMDOnAnyTable(t *testing.T) {
+func TestExitCodeForHeldKeyDiffersFromCMDsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)
@@ -182,7 +182,7 @@ func TestHeldKeyDiffersFromExitCodeOfCMDOnAnyTable(t *testing.T) {
 	p.said(`{"error":"held"`)
 }
 
-func TestTryOfKeyHeldByOuterRunIsHeldOnAnyTable(t *testing.T) {
+func TestTryInsideRunReportsOuterKeyAsHeldOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	for inner, want := range map[string]int{
@@ -216,7 +216,7 @@ func TestTryOfKeyHeldByOuterRunIsHeldOnAnyTable(t *testing.T) {
 
 // A process that runs under a permit must not wait for another permit of the same key, but
 // it may try to acquire one without waiting.
-func TestTryUnderPermitMayGetAnotherPermitOnAnyTable(t *testing.T) {
+func TestTryWithPermitMayAcquireSecondPermitOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "-p", "2", "gpu", "--", "leasehold", "run", "-n", "-p", "2", "gpu", "--", "true").ends(0)
@@ -226,7 +226,7 @@ func TestTryUnderPermitMayGetAnotherPermitOnAnyTable(t *testing.T) {
 }
 
 // The lease is long, so no renewal reports the loss before CMD ends by itself.
-func TestLostLockEndsWith123EvenIfWorkIsDoneOnAnyTable(t *testing.T) {
+func TestLostLockExitsWith123EvenIfCMDSucceedsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, since := range map[string][]string{
 		"done by another": {"run", "--once", "v9", "k", "--", "true"},

@@ -31,7 +31,7 @@ func crontabLines(t *testing.T, when string) (lines []string) {
 
 // A run of each of these lines may overlap with the next run of the same line. cron mails
 // the output of a line, whatever its exit code.
-func TestCrontabDoesNotMailSkippedTurn(t *testing.T) {
+func TestCrontabSendsNoMailForSkippedTurn(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "*/5 * * * *")
 	if len(lines) < 4 {
@@ -82,7 +82,7 @@ func TestCrontabDoesNotMailSkippedTurn(t *testing.T) {
 
 // This line names the local hour. In the night when the clocks go back, half past two comes
 // twice.
-func TestCrontabRepeatedHourRunsOnce(t *testing.T) {
+func TestCrontabJobRunsOnceInHourRepeatedByClockChange(t *testing.T) {
 	t.Parallel()
 	lines := crontabLines(t, "30 * * * *")
 	if len(lines) != 1 || !strings.HasSuffix(lines[0], " -- hourly.sh") {

@@ -75,7 +75,7 @@ func TestDamagedRecordIsShownAndRemovedOnlyIfUnchanged(t *testing.T) {
 }
 
 // Without the flags, the commands would read another table.
-func TestCommandsForDamagedRecordNameItsTable(t *testing.T) {
+func TestSuggestedCommandsForDamagedRecordNameTable(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if _, err := db.PutItem(t.Context(), &dynamodb.PutItemInput{TableName: aws.String("locks"), Item: map[string]types.AttributeValue{

@@ -103,7 +103,7 @@ var treatments = []treatment{
 	}},
 	{path: "CONTRIBUTING.md", has: "LEASEHOLD_SEED=", in: inClone, instead: []string{"LEASEHOLD_SEEDS=100000", "LEASEHOLD_SEEDS=10"}},
 	{path: ".github/SECURITY.md", has: "gh attestation", why: "it verifies a release, with GitHub's command"},
-	{path: "docs/getting-started.md", why: "TestGettingStartedRunsAsPrinted types them one after another"},
+	{path: "docs/getting-started.md", why: "TestGettingStartedCommandsRunAsPrinted types them one after another"},
 	{path: "docs/languages.md", has: "jq", instead: []string{
 		"leasehold ls --json", "leasehold acquire -q -l 1s import/7 >/dev/null; leasehold ls --json", "jq ", "fields ",
 	}},
@@ -237,7 +237,7 @@ func TestShellCommandsInGuidesRun(t *testing.T) {
 	}
 }
 
-func TestShellCommandRulesMatchGuideBlocks(t *testing.T) {
+func TestShellBlockRulesMatchBlocksInGuides(t *testing.T) {
 	t.Parallel()
 	blocks := fences(documents(t, guides...))
 	for _, of := range treatments {
@@ -266,7 +266,7 @@ const theClone = "git clone https://github.com/leasehold-go/leasehold\ncd leaseh
 // theShell is the line of the walkthrough that starts the shell for all later lines.
 const theShell = "leasehold local -- sh\n"
 
-func TestGettingStartedRunsAsPrinted(t *testing.T) {
+func TestGettingStartedCommandsRunAsPrinted(t *testing.T) {
 	t.Parallel()
 	caches, err := exec.Command("go", "env", "GOCACHE", "GOMODCACHE").Output()
 	if err != nil {
@@ -315,13 +315,13 @@ func blockOf(t *testing.T, text string) string {
 	return ""
 }
 
-func TestGuidesStuckHolderLinesCanRunTwice(t *testing.T) {
+func TestGuideCommandsForStuckHolderCanRunTwice(t *testing.T) {
 	t.Parallel()
 	lines := blockOf(t, "leasehold break import/7 --yes")
 	reads(t, lines+lines, inTable)
 }
 
-func TestHeldCheckInTroubleDoesNotReportFree(t *testing.T) {
+func TestGuideCheckForHeldKeyDoesNotReportFreeOnFailure(t *testing.T) {
 	t.Parallel()
 	line := blockOf(t, "--held")
 	dir, env := aReader(t)
@@ -384,7 +384,7 @@ var firstCommands = []struct{ name, pattern, prints string }{
 	{"local", `go run \./cmd/leasehold local [^` + "`" + `]*`, "working on nightly-report\n"},
 }
 
-func TestREADMECommandsWorkBesideAWS(t *testing.T) {
+func TestREADMECommandsWorkWithAWSSettingsPresent(t *testing.T) {
 	t.Parallel()
 	readme, err := os.ReadFile("../../README.md")
 	if err != nil {
@@ -443,7 +443,7 @@ func arguments(line string) []string {
 	return args
 }
 
-func TestCommandLinesInTheDocumentsHaveFlagsThatExist(t *testing.T) {
+func TestCommandLinesInDocumentsUseExistingFlags(t *testing.T) {
 	t.Parallel()
 	var lines [][2]string // place and line
 	texts := documents(t, "README.md", "docs/*.md", "docs/*/*.md")

@@ -80,7 +80,7 @@ func is(t *testing.T, lines map[string]line, check, state string, says ...string
 	}
 }
 
-func TestDoctorReportsEachFittingSettingAsOk(t *testing.T) {
+func TestDoctorReportsCorrectSettingsAsOk(t *testing.T) {
 	t.Parallel()
 	for _, name := range layout.Names() {
 		t.Run(name, func(t *testing.T) {
@@ -120,7 +120,7 @@ func TestDoctorReportsEachFittingSettingAsOk(t *testing.T) {
 	}
 }
 
-func TestDoctorReportsEachMisfit(t *testing.T) {
+func TestDoctorReportsEachWrongSetting(t *testing.T) {
 	t.Parallel()
 	dlm := table.Spec{Layout: layout.DynamoDLM{}}
 	dated := func(by time.Duration) fault {
@@ -210,7 +210,7 @@ func TestDoctorReportsEachMisfit(t *testing.T) {
 	}
 }
 
-func TestCommandReusesItsConnections(t *testing.T) {
+func TestCommandReusesConnections(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int32
 	var from sync.Map
@@ -229,7 +229,7 @@ func TestCommandReusesItsConnections(t *testing.T) {
 	}
 }
 
-func TestDoctorWritesBelowAllowedPrefix(t *testing.T) {
+func TestDoctorWritesOnlyKeysWithAllowedPrefix(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, func(op string, w http.ResponseWriter, r *http.Request, next http.Handler) {
 		body := bodyOf(r)
@@ -258,7 +258,7 @@ func TestDoctorRepeatsThrottledRequests(t *testing.T) {
 	is(t, lines, "rights", "ok", "all that holding locks needs")
 }
 
-func TestDoctorEndsWithoutReader(t *testing.T) {
+func TestDoctorEndsIfOutputReaderIsGone(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, healthy)
 	cmd := exec.Command("sh", "-c", "leasehold doctor | head -n 1")
@@ -269,7 +269,7 @@ func TestDoctorEndsWithoutReader(t *testing.T) {
 	}
 }
 
-func TestDoctorEndsWithoutAnswers(t *testing.T) {
+func TestDoctorEndsIfServerNeverAnswers(t *testing.T) {
 	t.Parallel()
 	env := append(bare(t.TempDir()), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+noServer)
 	lines := doctor(t, env, 2)
@@ -279,7 +279,7 @@ func TestDoctorEndsWithoutAnswers(t *testing.T) {
 	}
 }
 
-func TestDoctorReportsServerOtherThanDynamoDB(t *testing.T) {
+func TestDoctorReportsServerThatIsNotDynamoDB(t *testing.T) {
 	t.Parallel()
 	other, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -335,7 +335,7 @@ func TestDoctorReportsExpiryOfCredentials(t *testing.T) {
 	}
 }
 
-func TestDoctorDeletesItsKeyAtCtrlC(t *testing.T) {
+func TestDoctorDeletesItsTestKeyAfterCtrlC(t *testing.T) {
 	t.Parallel()
 	var held atomic.Bool
 	stopped := make(chan struct{})

@@ -48,7 +48,7 @@ func TestElectWorksInEveryLayout(t *testing.T) {
 }
 
 // A lost term stops CMD, and the next term starts another.
-func TestLostTermStopsCMDAndNextTermStartsAnotherOnAnyTable(t *testing.T) {
+func TestElectStartsCMDAgainInNextTermAfterLossOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c", `mkdir $LEASEHOLD_TOKEN && echo $LEASEHOLD_TOKEN >>terms; `+works)
@@ -73,7 +73,7 @@ func TestLostTermStopsCMDAndNextTermStartsAnotherOnAnyTable(t *testing.T) {
 }
 
 // After an outage, the table contains the grant of the process's own last term.
-func TestElectAfterOutageDoesNotWaitForItself(t *testing.T) {
+func TestElectAfterOutageDoesNotWaitForItsOwnOldTerm(t *testing.T) {
 	t.Parallel()
 	var hangs atomic.Bool
 	server := newFaulty(t, table.Spec{}, while(&hangs, unavailable))

@@ -172,7 +172,7 @@ func TestFailoverIsNotUsedOnEventuallyConsistentTable(t *testing.T) {
 	holder.said("no failover from us-east-1: table locks: it is no global table with multi-Region strong consistency")
 }
 
-func TestBreakPrintsCommandWithFailover(t *testing.T) {
+func TestBreakIncludesFailoverFlagInPrintedCommand(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	holder := w.leasehold(t, "run", "k", "--", "sh", "-c", "echo holds; exec sleep 300")
@@ -217,7 +217,7 @@ func TestTableCreateRefusesFailoverForNewTable(t *testing.T) {
 	start(t, t.TempDir(), w.env, "table", "check", "--table", "others").ends(2) // the table is still missing
 }
 
-func TestRecordsNameRegionThatAnswered(t *testing.T) {
+func TestRecordOutputNamesRegionThatAnswered(t *testing.T) {
 	t.Parallel()
 	w := newTwoRegions(t, "STRONG")
 	w.leasehold(t, "run", "k", "--", "true").ends(0)

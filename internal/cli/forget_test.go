@@ -40,7 +40,7 @@ func TestForgetRemovesFreeKeyAndRefusesHeldKey(t *testing.T) {
 	}
 }
 
-func TestForgetRefusesRowOfSharedLease(t *testing.T) {
+func TestForgetRejectsSessionRow(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")

@@ -17,7 +17,7 @@ import (
 )
 
 // The commands run with -v, which would show each request.
-func TestIrregularGrantFileIsRefusedBeforeAnyRequestOnAnyTable(t *testing.T) {
+func TestInvalidGrantFileIsRejectedBeforeAnyRequestOnAnyTable(t *testing.T) {
 	t.Parallel()
 	const redirect = " is not a regular file: leave out --grant and redirect, as in acquire KEY >FILE, renew <OLD >NEW or release <FILE\n"
 	dir, env := tableEnv(t)
@@ -48,7 +48,7 @@ func TestIrregularGrantFileIsRefusedBeforeAnyRequestOnAnyTable(t *testing.T) {
 }
 
 // The renewal is applied, but its reply is lost: the command must send the renewal again.
-func TestRenewalEndedBySignalLeavesRenewableGrant(t *testing.T) {
+func TestGrantFileStaysRenewableAfterSignalDuringRenewal(t *testing.T) {
 	t.Parallel()
 	var armed atomic.Bool
 	applied := make(chan struct{})

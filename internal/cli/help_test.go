@@ -102,7 +102,7 @@ func TestDurationFlagsAcceptSecondsAsHelpStates(t *testing.T) {
 	}
 }
 
-func TestHelpHasEveryCommand(t *testing.T) {
+func TestHelpListsEveryCommand(t *testing.T) {
 	root := tree()
 	text := helpOf(t, root)
 	everyCommand(root, func(cmd *cobra.Command) {
@@ -115,7 +115,7 @@ func TestHelpHasEveryCommand(t *testing.T) {
 	}
 }
 
-func TestHelpHasEveryFieldOfEvent(t *testing.T) {
+func TestHelpListsEveryFieldOfEvents(t *testing.T) {
 	text := eventsText
 	fields := reflect.TypeFor[say.Event]()
 	for i := range fields.NumField() {

@@ -354,7 +354,7 @@ func (h *hostileTables) try(t *testing.T, l layout.Layout, row map[string]types.
 	}
 }
 
-func TestRecordFieldsDoNotActOnTerminal(t *testing.T) {
+func TestRecordFieldsCannotControlTerminal(t *testing.T) {
 	h := newHostileTables(t)
 	for _, l := range h.layouts {
 		for _, row := range h.spoiltRows(l, acts) {

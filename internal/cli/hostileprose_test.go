@@ -72,7 +72,7 @@ func (h *hostileTables) spoiltFor(t *testing.T, l layout.Layout, text string, ch
 	}
 }
 
-func TestMessagesQuoteNamesOfOtherUsers(t *testing.T) {
+func TestMessagesQuoteNamesWrittenByOtherUsers(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	quoted := 0
@@ -102,7 +102,7 @@ func TestMessagesQuoteNamesOfOtherUsers(t *testing.T) {
 // command with a key.
 const longestLine = 8 << 10
 
-func TestTextOfOtherUsersIsBounded(t *testing.T) {
+func TestTextOfOtherUsersIsShortened(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	long := strings.Repeat("long/", 20_000)
@@ -142,7 +142,7 @@ func TestTextOfOtherUsersIsBounded(t *testing.T) {
 	h.liar.says(nil, 0)
 }
 
-func TestGetJSONShowsLongTextWhole(t *testing.T) {
+func TestGetJSONShowsLongTextUnshortened(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	native := h.layouts[slices.IndexFunc(h.layouts, func(l layout.Layout) bool { return l.Name() == "native" })]

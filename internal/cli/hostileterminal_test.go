@@ -171,7 +171,7 @@ func FuzzTextOfOthersNeverActsOnTerminal(f *testing.F) {
 }
 
 // This uses a real terminal of a real process, where the kernel ends the lines.
-func TestHostileRecordDoesNotActOnRealTerminal(t *testing.T) {
+func TestHostileRecordCannotControlRealTerminal(t *testing.T) {
 	t.Parallel()
 	h := newHostileTables(t)
 	l := layout.Native{}
@@ -196,7 +196,7 @@ func TestHostileRecordDoesNotActOnRealTerminal(t *testing.T) {
 
 // Each command that ends by itself does so for any answer, and shows the answer's text. Commands
 // retry for ten seconds or more, so all run at once.
-func TestCommandsEndForEveryAnswer(t *testing.T) {
+func TestCommandsEndWhateverServerAnswers(t *testing.T) {
 	t.Parallel()
 	var ends sync.WaitGroup
 	var mu sync.Mutex
@@ -205,7 +205,7 @@ func TestCommandsEndForEveryAnswer(t *testing.T) {
 		h := newHostileTables(t)
 		h.liar.says(lie, 0)
 		for n, m := range meetings(h.dir, (layout.Native{}).Name(), "k") {
-			// A trickle is read slowly and repeatedly. TestCallsEndWithinTheirBoundsWhateverFails
+			// A trickle is read slowly and repeatedly. TestCallsEndWithinTimeLimitsUnderEveryFault
 			// covers that for every call of the library, where time costs nothing.
 			if m.endless || name == "a trickle" && !slices.Contains([]string{"ls", "acquire", "run"}, m.args[0]) {
 				continue

@@ -120,7 +120,7 @@ func inOrder(object json.RawMessage, fn func(name string, value json.RawMessage)
 }
 
 // The topic contains the schema, and then the columns in a pipe.
-func TestHelpAboutJSONMatchesSchema(t *testing.T) {
+func TestHelpTopicJSONMatchesSchema(t *testing.T) {
 	const path, columns = "topics/json.txt", "\nIn a pipe, without --json, "
 	topic, err := os.ReadFile(path)
 	if err != nil {

@@ -93,7 +93,7 @@ func (f foreign) held(t *testing.T) (db *dynamodb.Client, put func(map[string]ty
 	return db, put, env
 }
 
-func TestRecordOfOtherLibraryIsListedObservedAndBroken(t *testing.T) {
+func TestRecordOfOtherLibraryCanBeListedWatchedAndBroken(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -148,7 +148,7 @@ func TestListContinuesPastDamagedRecord(t *testing.T) {
 
 // A renewal in the native layout would write a lease that dynamolock cannot read. A release
 // would write the time at which TTL deletes the record.
-func TestGrantIsRenewedAndReleasedInItsOwnLayout(t *testing.T) {
+func TestGrantIsRenewedAndReleasedInLayoutOfItsRecord(t *testing.T) {
 	t.Parallel()
 	for _, f := range foreigners() {
 		t.Run(f.layout.Name(), func(t *testing.T) {
@@ -190,7 +190,7 @@ func TestGrantIsRenewedAndReleasedInItsOwnLayout(t *testing.T) {
 	}
 }
 
-func TestDemoPlaysInEveryLayout(t *testing.T) {
+func TestDemoRunsInEveryLayout(t *testing.T) {
 	t.Parallel()
 	for _, l := range []layout.Layout{layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{}} {
 		t.Run(l.Name(), func(t *testing.T) {

@@ -54,7 +54,7 @@ func TestMaxSkewTakesOverDeadHolderAtFirstRead(t *testing.T) {
 	}
 }
 
-func TestMaxSkewIsRefusedWhereItCannotWork(t *testing.T) {
+func TestMaxSkewIsRejectedWhereItCannotWork(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")
@@ -76,7 +76,7 @@ func TestMaxSkewIsRefusedWhereItCannotWork(t *testing.T) {
 	}
 }
 
-func TestLeaseNearMaxSkewKeepsCMDRunningOrIsRefused(t *testing.T) {
+func TestLeaseTooCloseToMaxSkewIsRejected(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct {
 		args, does string

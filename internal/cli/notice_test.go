@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestUnnamedStoreIsReportedByEveryCommand(t *testing.T) {
+func TestCommandsReportThatTheyUseDefaultLocalStore(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	const line = "leasehold: no table: using ~/.local/state/leasehold/locks.db, "
@@ -26,7 +26,7 @@ func TestUnnamedStoreIsReportedByEveryCommand(t *testing.T) {
 	}
 }
 
-func TestDoctorReportsUnnamedStoreInItsTable(t *testing.T) {
+func TestDoctorReportsDefaultLocalStoreInTable(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	p := start(t, dir, bare(dir), "doctor")

@@ -112,7 +112,7 @@ func literal(e ast.Expr) string {
 	return ""
 }
 
-func TestOperatorsPageListsExactlyTheMessages(t *testing.T) {
+func TestOperatorsPageListsEveryMessage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile("../../docs/operating.md")
 	if err != nil {

@@ -60,7 +60,7 @@ func TestElectLeadsAgainAfterOutage(t *testing.T) {
 }
 
 // A process waits for a held key. Meanwhile all requests are refused for a moment.
-func TestWaitOutlivesTemporaryRefusal(t *testing.T) {
+func TestWaitContinuesAfterTemporaryRefusal(t *testing.T) {
 	t.Parallel()
 	for code, refusal := range map[string]fault{
 		"ExpiredTokenException": nil, "UnrecognizedClientException": nil, "AccessDeniedException": denies("UpdateItem", "GetItem", "BatchGetItem"),

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-func TestOwnerIsBounded(t *testing.T) {
+func TestOwnerLongerThan255BytesIsRejected(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	owner := strings.Repeat("o", 255)

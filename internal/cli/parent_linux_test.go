@@ -78,7 +78,7 @@ func TestDieWithParentEndsWaitOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestParentEndIsIgnoredWithoutFlagOnAnyTable(t *testing.T) {
+func TestParentExitIsIgnoredWithoutFlagOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	shell := processOf(t, dir, append(env, "WORKS="+works), "sh", "-c",

@@ -25,7 +25,7 @@ func withoutReader(t *testing.T, dir string, env []string, args ...string) (stde
 	return p.stderr.String(), code
 }
 
-func TestClosedStdoutReaderIsNotAnErrorOnAnyTable(t *testing.T) {
+func TestClosedStdoutPipeIsNoErrorOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "k", "-f", "grant").ends(0)
@@ -46,7 +46,7 @@ func TestClosedStdoutReaderIsNotAnErrorOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestGrantWithoutReaderIsReleasedOnAnyTable(t *testing.T) {
+func TestGrantIsReleasedIfStdoutPipeIsClosedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	said, code := withoutReader(t, dir, env, "acquire", "k")
@@ -83,7 +83,7 @@ func TestClosedStdoutPreventsAcquireAndRenewOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestUnwritableHelpIsErrorOnAnyTable(t *testing.T) {
+func TestHelpReturnsErrorIfOutputFailsOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if _, err := os.Stat("/dev/full"); err != nil {
 		t.Skipf("this system has no device that is full: %v", err)
@@ -97,7 +97,7 @@ func TestUnwritableHelpIsErrorOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestExitCodeIsSameWithoutReaderOfStderrOnAnyTable(t *testing.T) {
+func TestExitCodeIsSameIfStderrPipeIsClosedOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	r, w, err := os.Pipe()

@@ -91,7 +91,7 @@ func (p planting) storeElsewhere() string {
 	return file
 }
 
-func TestGroupMemberCannotMoveRootToAnotherStore(t *testing.T) {
+func TestGroupMemberCannotRedirectRootToAnotherStore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct{ plant, says string }{
 		"a link to nothing":     {`ln -s "$ELSEWHERE/made" locks.db`, "is a symbolic link"},
@@ -134,7 +134,7 @@ func TestGroupMemberCannotMoveRootToAnotherStore(t *testing.T) {
 	}
 }
 
-func TestLinkInPathIsFollowedIfMadeByRootOrCaller(t *testing.T) {
+func TestSymlinkInPathIsFollowedIfOwnedByRootOrCaller(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE" theirs; mkdir their-own; chmod 777 their-own`)
@@ -156,7 +156,7 @@ func TestLinkInPathIsFollowedIfMadeByRootOrCaller(t *testing.T) {
 
 // A user may be allowed to search such a directory but not to open it. os.Root would open
 // it.
-func TestStoreBehindUnreadableDirectoryOpens(t *testing.T) {
+func TestStoreInUnreadableDirectoryCanBeOpened(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o711, 0)
 	drop := filepath.Join(p.dir, "drop")
@@ -166,7 +166,7 @@ func TestStoreBehindUnreadableDirectoryOpens(t *testing.T) {
 	p.sh(`"` + p.leasehold + `" run k --file drop/locks.db -- test -s drop/locks.db`)
 }
 
-func TestRootDoesNotFollowPlantedLink(t *testing.T) {
+func TestRootDoesNotFollowSymlinkPlantedByOtherUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	p.sh(`ln -s "$ELSEWHERE/made" link; ln -s "$ELSEWHERE/made" k.prom`)
@@ -225,7 +225,7 @@ func inDir(dir string, args []string) []string {
 	return args
 }
 
-func TestUserFilesAreWrittenAsNamed(t *testing.T) {
+func TestOutputFilesAreWrittenAtPathsGivenByUser(t *testing.T) {
 	t.Parallel()
 	p := newPlanting(t, 0o777|os.ModeSticky, 0)
 	home := filepath.Join(filepath.Dir(p.home), "theirs") // another user's home, as if root used sudo there

@@ -55,7 +55,7 @@ func probed(t *testing.T, url string) (code int, text string) {
 
 // The leader is disconnected. It first reports that it is not live, and then that it does
 // not lead. Only after that does its successor report that it leads.
-func TestProbeOfDisconnectedLeaderChangesBeforeSuccessors(t *testing.T) {
+func TestProbeOfDisconnectedLeaderFailsBeforeSuccessorLeads(t *testing.T) {
 	t.Parallel()
 	var cut atomic.Bool
 	server := newFaulty(t, table.Spec{}, while(&cut, unavailable))
@@ -115,7 +115,7 @@ func TestProbeOfDisconnectedLeaderChangesBeforeSuccessors(t *testing.T) {
 	}
 }
 
-func TestUsedProbeAddressIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
+func TestProbeAddressInUseIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, env, "elect", "--http", "127.0.0.1:0", "k", "--", "sh", "-c", works)
@@ -135,7 +135,7 @@ func TestUsedProbeAddressIsErrorBeforeAcquireOnAnyTable(t *testing.T) {
 	first.ends(128 + int(syscall.SIGTERM))
 }
 
-func TestProbeAnswerDoesNotSendRequest(t *testing.T) {
+func TestProbeAnswerSendsNoRequestToDynamoDB(t *testing.T) {
 	t.Parallel()
 	var sent atomic.Int64
 	server := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -167,7 +167,7 @@ var (
 
 // The test runs the command of the manifest, but with an address of this machine and the
 // test's own CMD.
-func TestKubernetesPageHasProbesOfItsCommand(t *testing.T) {
+func TestKubernetesManifestProbesMatchItsCommand(t *testing.T) {
 	t.Parallel()
 	page := documents(t, "docs/kubernetes.md")["docs/kubernetes.md"]
 	var args []string

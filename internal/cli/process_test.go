@@ -178,7 +178,7 @@ func tableEnv(t *testing.T) (dir string, env []string) {
 // sleep is another process of its group.
 const works = `echo $$ >pid; sleep 300 & echo $! >pid2; wait`
 
-func TestSignalsArePassedOnToCMDOnAnyTable(t *testing.T) {
+func TestSignalsAreForwardedToCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, sig := range map[string]syscall.Signal{
 		"INT": syscall.SIGINT, "TERM": syscall.SIGTERM, "HUP": syscall.SIGHUP, "QUIT": syscall.SIGQUIT,
@@ -202,7 +202,7 @@ func TestSignalsArePassedOnToCMDOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestSignalThatEndsCMDIsInExitCodeOnAnyTable(t *testing.T) {
+func TestExitCodeShowsSignalThatKilledCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "k", "--", "sh", "-c", works)
@@ -229,7 +229,7 @@ func TestLockedMetricsFileDoesNotDelayRunOnAnyTable(t *testing.T) {
 	p.said("the metrics could not be written to m.prom: ")
 }
 
-func TestCommandToTypeOmitsTerminalSequencesOnAnyTable(t *testing.T) {
+func TestSuggestedCommandOmitsEscapeSequencesOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("bash"); err != nil {
 		t.Skipf("not every sh reads $'...' yet: %v", err)
@@ -286,7 +286,7 @@ func TestSignalBeforeCMDRunsReachesCMDOnAnyTable(t *testing.T) {
 }
 
 // The test compares CMD with the same program started without leasehold.
-func TestCMDStartsAsItsCallerWouldStartItOnAnyTable(t *testing.T) {
+func TestCMDStartsInSameEnvironmentAsWithoutRunOnAnyTable(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS != "linux" {
 		t.Skip("what a process was started with is read in /proc")
@@ -322,7 +322,7 @@ func TestCMDStartsAsItsCallerWouldStartItOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestCMDRunsIfLeaseholdCannotStartItselfOnAnyTable(t *testing.T) {
+func TestCMDRunsIfWatchdogCannotStartOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := processOf(t, dir, env, "leasehold-alone", "run", "k", "--", "sh", "-c", "exit 7")
@@ -381,7 +381,7 @@ func TestKillOfLeaseholdEndsCMDAndItsGroupOnAnyTable(t *testing.T) {
 
 // The lock is on a server. If a process is stopped during a request to a local store, the
 // file stays locked, and no process can acquire anything.
-func TestCMDOfStoppedHolderIsDeadBeforeAnotherStarts(t *testing.T) {
+func TestCMDOfSuspendedLeaseholdIsKilledBeforeNextCMDStarts(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	env := append(bare(dir), "LEASEHOLD_TABLE=locks", "AWS_ENDPOINT_URL_DYNAMODB="+server.url)
@@ -440,7 +440,7 @@ func events(t *testing.T, stderr string) map[string]map[string]any {
 	return out
 }
 
-func TestCMDIsStoppedInTimeWhenTheServerHangs(t *testing.T) {
+func TestCMDIsStoppedBeforeTrustEndsIfServerHangs(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "--json", "-l", "4s", "-g", "1s", "-t", "locks", "--endpoint-url", server.url, "k", "--",
@@ -535,7 +535,7 @@ func TestKillOfLeaseholdEndsCMDDespiteStoppedWatchdogOnAnyTable(t *testing.T) {
 	eventually(t, "the rest of its group is dead", func() bool { return isDead(child) })
 }
 
-func TestWatchdogDeathIsNoticedAndRepaired(t *testing.T) {
+func TestCMDIsStoppedInTimeAfterWatchdogIsKilled(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
@@ -574,7 +574,7 @@ func TestDeadOrStoppedWatchdogIsReplacedOnAnyTable(t *testing.T) {
 }
 
 // Each watchdog process is killed, as a memory limit may do.
-func TestDyingWatchdogIsReplacedWithinLeasehold(t *testing.T) {
+func TestWatchdogRunsWithinLeaseholdIfItsProcessesAreKilled(t *testing.T) {
 	t.Parallel()
 	dir, server := t.TempDir(), newProxy(t)
 	p := start(t, dir, bare(dir), "run", "-l", "3s", "-t", "locks", "--endpoint-url", server.url, "k", "--", "sh", "-c", works)
@@ -618,7 +618,7 @@ func childrenOf(t *testing.T, pid int) []int {
 	return children
 }
 
-func TestSectionsOfSixteenProcessesNeverOverlapOnAnyTable(t *testing.T) {
+func TestSixteenProcessesNeverHoldKeyTogetherOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leasehold, err := installed()
@@ -659,7 +659,7 @@ func TestSectionsOfSixteenProcessesNeverOverlapOnAnyTable(t *testing.T) {
 
 // A line break in a key would make the lines of LEASEHOLD_KEYS differ from the lines of
 // LEASEHOLD_TOKENS.
-func TestKeyWithLineBreakInListOfKeysIsRefusedOnAnyTable(t *testing.T) {
+func TestKeyListRejectsKeyWithLineBreakOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	p := start(t, dir, env, "run", "-k", "a", "-k", "b\nc", "--", "true")

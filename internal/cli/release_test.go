@@ -29,7 +29,7 @@ func troubled(t *testing.T, code string, d time.Duration) (f *faulty, ended stri
 	}), ended
 }
 
-func TestRunRetriesReleaseUntilTroubleEnds(t *testing.T) {
+func TestRunRetriesReleaseUntilRequestsSucceed(t *testing.T) {
 	t.Parallel()
 	for name, tc := range map[string]struct{ args, after []string }{
 		"mark": {[]string{"-l", "10s", "--once", "v1"}, []string{"get", "k", "--done", "v1"}},
@@ -51,7 +51,7 @@ func TestRunRetriesReleaseUntilTroubleEnds(t *testing.T) {
 	}
 }
 
-func TestRunOnceWithoutMarkEndsWith123(t *testing.T) {
+func TestRunOnceExitsWith123IfMarkMayNotBeStored(t *testing.T) {
 	t.Parallel()
 	f, ended := troubled(t, "ThrottlingException", time.Hour)
 	_, stderr, code := said(t, f.env, "run", "k", "-l", "3s", "--once", "v1", "--", "touch", ended)

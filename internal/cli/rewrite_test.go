@@ -125,7 +125,7 @@ func tokenOf(t *testing.T, env []string, key string) string {
 	return token
 }
 
-func TestRewriteDoesNothingInLayoutThatReadsAllRecords(t *testing.T) {
+func TestRewriteDoesNothingIfLayoutReadsAllRecords(t *testing.T) {
 	t.Parallel()
 	_, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")
@@ -136,7 +136,7 @@ func TestRewriteDoesNothingInLayoutThatReadsAllRecords(t *testing.T) {
 	}
 }
 
-func TestRewriteRefusesTableWithOtherKeys(t *testing.T) {
+func TestRewriteRejectsTableWithDifferentKeySchema(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {

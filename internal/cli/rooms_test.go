@@ -11,7 +11,7 @@ import (
 
 // Code shared by two packages of commands is in a package below them, where a newcomer
 // finds it.
-func TestPackagesOfCommandsAreImportedOnlyByTree(t *testing.T) {
+func TestCommandPackagesAreImportedOnlyByRootPackage(t *testing.T) {
 	const commands = `"github.com/leasehold-go/leasehold/internal/cli/commands/`
 	known := 0
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {

@@ -32,7 +32,7 @@ func fieldsOf(v any) []string {
 	return names
 }
 
-func TestSchemaHasEveryPrintedField(t *testing.T) {
+func TestJSONSchemaListsEveryPrintedField(t *testing.T) {
 	var top struct {
 		Defs map[string]struct {
 			Properties map[string]any `json:"properties"`

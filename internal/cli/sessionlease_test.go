@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestLockUnderSharedLeaseShowsThatLease(t *testing.T) {
+func TestLockUnderSharedLeaseShowsLeaseOfSession(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	env = append(env, "LEASEHOLD_TABLE=locks")

@@ -14,7 +14,7 @@ import (
 
 // The first leader works for longer than its grace, and must not be killed. A kill would
 // lose the last line that it writes.
-func TestStepDownEndsWorkAndCampaignsAgainOnAnyTable(t *testing.T) {
+func TestStepDownStopsCMDAndCampaignsAgainOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	first := start(t, dir, owned(env, "one"), "elect", "-l", "3s", "-g", "100ms", "k", "--", "sh", "-c",
@@ -53,7 +53,7 @@ func TestStepDownEndsWorkAndCampaignsAgainOnAnyTable(t *testing.T) {
 
 // CMD has ended, but processes that it left running keep the key held. Only these processes
 // must be stopped.
-func TestStepDownAfterEndOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
+func TestStepDownAfterExitOfCMDKeepsExitCodeOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	leader := start(t, dir, env, "elect", "-l", "6s", "k", "--", "sh", "-c",

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-func TestMachineStoreIsSharedEvenIfNamed(t *testing.T) {
+func TestMachineStoreNamedByFlagIsSharedBetweenUsers(t *testing.T) {
 	t.Parallel()
 	dir, machine := t.TempDir(), t.TempDir()
 	if err := os.Chmod(machine, 0o777|os.ModeSticky); err != nil {
@@ -43,7 +43,7 @@ func TestErrorOfLocalStoreNamesItsFile(t *testing.T) {
 	}
 }
 
-func TestTruncatedStoreIsNotUsedAsNew(t *testing.T) {
+func TestTruncatedStoreFileIsRejected(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	env, file := bare(dir), filepath.Join(dir, "locks.db")
@@ -67,7 +67,7 @@ func TestTruncatedStoreIsNotUsedAsNew(t *testing.T) {
 	}
 }
 
-func TestLocalChecksFileBeforeItListens(t *testing.T) {
+func TestLocalServerChecksFileBeforeListening(t *testing.T) {
 	t.Parallel()
 	taken, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

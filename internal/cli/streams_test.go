@@ -64,7 +64,7 @@ func writers(t *testing.T, name string, source any) (found []string) {
 	return found
 }
 
-func TestStandardStreamsHaveOneWriter(t *testing.T) {
+func TestOnlyOutputTypeWritesToStandardStreams(t *testing.T) {
 	allowed := map[string]int{
 		"invocation/invocation.go": 4, // the streams are used in FromOS and New
 		"watchdog/watchdog.go":     1, // the watchdog writes reports to its supervisor

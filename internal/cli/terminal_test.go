@@ -116,7 +116,7 @@ func TestCtrlCReachesCMDOnAnyTable(t *testing.T) {
 	s.ends(5)
 }
 
-func TestCMDCanAskAtTheTerminalOnAnyTable(t *testing.T) {
+func TestCMDCanPromptOnTerminalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `printf 'sure? '; read answer; echo "it was $answer"; read answer; echo "and $answer"`)
@@ -128,7 +128,7 @@ func TestCMDCanAskAtTheTerminalOnAnyTable(t *testing.T) {
 	s.ends(0)
 }
 
-func TestCtrlZStopsTheWholeJobOnAnyTable(t *testing.T) {
+func TestCtrlZSuspendsLeaseholdAndCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := programOnTerminal(t, dir, env, "sh", "-c", `set -m
@@ -151,7 +151,7 @@ func TestCtrlZStopsTheWholeJobOnAnyTable(t *testing.T) {
 
 // The process is started as by ssh -t HOST leasehold run. If Ctrl-Z stopped CMD, KEY would
 // stay held and CMD would stay stopped.
-func TestCtrlZStopsNothingWithoutJobControlOnAnyTable(t *testing.T) {
+func TestCtrlZIsIgnoredWithoutJobControlOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	s := onTerminal(t, dir, env, "run", "k", "--", "sh", "-c", `read answer; echo "it was $answer"; read answer; echo "and $answer"`)
@@ -237,7 +237,7 @@ func TestOutputFitsTerminalOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestCtrlCEndsCheckWithResultsSoFarOnAnyTable(t *testing.T) {
+func TestCtrlCPrintsCheckResultsSoFarOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "acquire", "later", "-l", "1h", "-f", "grant").ends(0)
@@ -250,7 +250,7 @@ func TestCtrlCEndsCheckWithResultsSoFarOnAnyTable(t *testing.T) {
 	s.shows(`later  [^\n]* unknown\r\n`)
 }
 
-func TestBreakAsksOnAnyTable(t *testing.T) {
+func TestBreakAsksForConfirmationOnTerminalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, "no\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {
@@ -299,7 +299,7 @@ func TestListOnTerminalShowsExpiryWithoutLease(t *testing.T) {
 	}
 }
 
-func TestForgetKeepsKeyGrantedSinceQuestionOnAnyTable(t *testing.T) {
+func TestForgetKeepsKeyAcquiredDuringConfirmationOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for name, meanwhile := range map[string][]string{
 		"held":     {"acquire", "k", "-f", "grant"},
@@ -326,7 +326,7 @@ func TestForgetKeepsKeyGrantedSinceQuestionOnAnyTable(t *testing.T) {
 	}
 }
 
-func TestForgetAsksOnAnyTable(t *testing.T) {
+func TestForgetAsksForConfirmationOnTerminalOnAnyTable(t *testing.T) {
 	t.Parallel()
 	for answer, code := range map[string]int{"y\n": 0, "\n": 1, ctrlC: 130} {
 		t.Run(strconv.Quote(answer), func(t *testing.T) {

@@ -71,7 +71,7 @@ func TestDamagedRecordIsReportedAndListContinues(t *testing.T) {
 	}
 }
 
-func TestForeignLayoutIsReportedOnce(t *testing.T) {
+func TestRecordInAnotherLayoutIsReportedOnce(t *testing.T) {
 	t.Parallel()
 	db, env := served(t)
 	if err := table.Create(t.Context(), db, table.Spec{Name: "Mutex", Layout: layout.DyndbMutex{}}); err != nil {
@@ -99,7 +99,7 @@ func unanswered(_ string, _ http.ResponseWriter, r *http.Request, _ http.Handler
 
 // If the timeout counted as "held", a crontab with -E 0 would conclude that another host
 // has this turn.
-func TestShortWaitForSilentServerDoesNotReportHeld(t *testing.T) {
+func TestShortWaitOnSilentServerIsNotReportedAsHeld(t *testing.T) {
 	t.Parallel()
 	f := newFaulty(t, table.Spec{}, unanswered)
 	for _, args := range [][]string{{}, {"-p", "2"}, {"-k", "other"}} {
@@ -170,7 +170,7 @@ func TestAcquireEndsIfServerHangsBeforeGrantIsWritten(t *testing.T) {
 	}
 }
 
-func TestErrorNamesDeniedAction(t *testing.T) {
+func TestAccessDeniedErrorNamesDeniedAction(t *testing.T) {
 	t.Parallel()
 	_, env := served(t, "UpdateItem", "Scan", "BatchGetItem", "TransactWriteItems")
 	stdout, stderr, code := said(t, env, "table", "check")
@@ -190,7 +190,7 @@ func TestErrorNamesDeniedAction(t *testing.T) {
 	}
 }
 
-func TestMissingCredentialsNameTheirSources(t *testing.T) {
+func TestMissingCredentialsErrorNamesPossibleSources(t *testing.T) {
 	t.Parallel()
 	env := append(bare(t.TempDir()), "AWS_REGION=eu-west-1", "LEASEHOLD_TABLE=locks")
 	for _, args := range [][]string{{"get", "k"}, {"ls"}, {"run", "k", "--", "true"}, {"table", "check"}} {
@@ -221,7 +221,7 @@ func TestVerboseLogsEveryRequest(t *testing.T) {
 	}
 }
 
-func TestVerboseCountsAttempts(t *testing.T) {
+func TestVerboseLogShowsAttemptsPerRequest(t *testing.T) {
 	t.Parallel()
 	var requests atomic.Int64
 	f := newFaulty(t, table.Spec{}, func(_ string, w http.ResponseWriter, r *http.Request, next http.Handler) {
@@ -240,7 +240,7 @@ $`; code != 0 || !regexp.MustCompile(want).MatchString(stderr) {
 	}
 }
 
-func TestTroubleIsReportedAsTextAndJSON(t *testing.T) {
+func TestRequestTroubleIsReportedAsTextAndJSON(t *testing.T) {
 	t.Parallel()
 	throttles := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		refuse(w, "ProvisionedThroughputExceededException", "too much")

@@ -71,7 +71,7 @@ func TestMachineStoreIsSharedByTwoUsers(t *testing.T) {
 	}
 }
 
-func TestRootDoesNotCreateStoreInForeignHome(t *testing.T) {
+func TestRootDoesNotCreateStoreInHomeOfAnotherUser(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can run a process with another user's home")
 	}
@@ -92,7 +92,7 @@ func TestRootDoesNotCreateStoreInForeignHome(t *testing.T) {
 
 // Otherwise any user who may start leasehold could run any program with the rights of the
 // file's owner.
-func TestSetUserIDProgramRunsNothing(t *testing.T) {
+func TestSetUIDProgramRefusesToRunCMD(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("only root can lend its rights")
 	}

@@ -36,7 +36,7 @@ func typed(t *testing.T, vars map[string]string, args ...string) (stdout, stderr
 	return out.String(), errs.String(), code
 }
 
-func TestInvalidUseIsExplainedBeforeAnyRequest(t *testing.T) {
+func TestUsageErrorIsExplainedBeforeAnyRequest(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -138,7 +138,7 @@ func TestInvalidUseIsExplainedBeforeAnyRequest(t *testing.T) {
 	}
 }
 
-func TestEndpointWithPasswordIsRefusedAndHidden(t *testing.T) {
+func TestEndpointWithPasswordIsRejectedAndNotPrinted(t *testing.T) {
 	dir := t.TempDir()
 	config := filepath.Join(dir, "config")
 	const url = "http://user:hunter2@127.0.0.1:9"

@@ -13,7 +13,7 @@ func TestLocaldynamoConformsInMemory(t *testing.T) {
 	conform(t, localdynamo.New())
 }
 
-func TestLocaldynamoInAFileConforms(t *testing.T) {
+func TestLocaldynamoConformsWithFileStore(t *testing.T) {
 	store, err := boltstore.Open(filepath.Join(t.TempDir(), "tables.db"))
 	if err != nil {
 		t.Fatal(err)

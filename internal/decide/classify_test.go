@@ -51,7 +51,7 @@ func TestThrottlingAndConflictsAreDistinguished(t *testing.T) {
 	}
 }
 
-func TestOutageIsOnlyDynamoDBsOwnError(t *testing.T) {
+func TestOnlyErrorsFromDynamoDBCountAsOutage(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error
@@ -73,7 +73,7 @@ func TestOutageIsOnlyDynamoDBsOwnError(t *testing.T) {
 	}
 }
 
-func TestClassifyAnswers(t *testing.T) {
+func TestClassifyDeterminesCauseOfEachError(t *testing.T) {
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	api := func(code string) error { return &smithy.GenericAPIError{Code: code} }
 	operation := func(err error) error { return &smithy.OperationError{OperationName: "UpdateItem", Err: err} }
@@ -135,7 +135,7 @@ func TestClassifyAnswers(t *testing.T) {
 	}
 }
 
-func TestClientOutlastsMomentWithoutCredentials(t *testing.T) {
+func TestClientRetriesDuringBriefLackOfCredentials(t *testing.T) {
 	for _, tc := range []struct {
 		cause    Cause
 		answered bool
@@ -173,7 +173,7 @@ func (e agentError) ErrorMessage() string          { return "" }
 func (e agentError) ErrorFault() smithy.ErrorFault { return smithy.FaultUnknown }
 func (e agentError) HTTPStatusCode() int           { return e.code }
 
-func TestAcceptedReportsWhetherCredentialsWereGood(t *testing.T) {
+func TestAcceptedReportsWhetherCredentialsWereAccepted(t *testing.T) {
 	api := func(status int, code string) error { return response(status, &smithy.GenericAPIError{Code: code}) }
 	for _, tc := range []struct {
 		name string
@@ -201,7 +201,7 @@ func TestAcceptedReportsWhetherCredentialsWereGood(t *testing.T) {
 	}
 }
 
-func TestClassifyMissingVersusUnavailableCredentials(t *testing.T) {
+func TestClassifyDistinguishesMissingFromUnavailableCredentials(t *testing.T) {
 	provider := func(err error) error {
 		return &smithy.OperationError{OperationName: "UpdateItem", Err: fmt.Errorf("get identity: %w", err)}
 	}

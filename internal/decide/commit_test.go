@@ -8,7 +8,7 @@ import (
 	"github.com/aws/smithy-go"
 )
 
-func TestTransactionErrorIsItsWorstReason(t *testing.T) {
+func TestTransactionErrorIsClassifiedByWorstReason(t *testing.T) {
 	const failed, conflict = "ConditionalCheckFailed", "TransactionConflict"
 	for _, tc := range []struct {
 		name   string
@@ -51,7 +51,7 @@ func TestTransactionErrorIsItsWorstReason(t *testing.T) {
 	}
 }
 
-func TestFailedGuardOutranksOtherCancellationReasons(t *testing.T) {
+func TestFailedGuardTakesPrecedenceOverOtherCancelReasons(t *testing.T) {
 	for _, other := range []string{"ValidationError", "TransactionConflict", "None"} {
 		for _, err := range []error{cancelled("ConditionalCheckFailed", "ConditionalCheckFailed", other), cancelled("ConditionalCheckFailed", other, "ConditionalCheckFailed")} {
 			if got := ClassifyCommit(err, 3, 2); got.Cause != GuardFailed || len(got.Failed) != 1 {
@@ -61,14 +61,14 @@ func TestFailedGuardOutranksOtherCancellationReasons(t *testing.T) {
 	}
 }
 
-func TestEveryGuardThatFailedIsNamed(t *testing.T) {
+func TestTransactionErrorNamesEveryFailedGuard(t *testing.T) {
 	got := ClassifyCommit(cancelled("None", "ConditionalCheckFailed", "None", "ConditionalCheckFailed"), 4, 3)
 	if len(got.Failed) != 2 || got.Failed[0] != 0 || got.Failed[1] != 2 {
 		t.Errorf("guards %v failed", got.Failed)
 	}
 }
 
-func TestCommitThatMayStillLandIsNotCalledFailed(t *testing.T) {
+func TestCommitThatMayStillBeAppliedIsNotReportedAsFailed(t *testing.T) {
 	answers := map[string]CommitReply{
 		"applied":     {Effect: Applied},
 		"guard":       {Effect: NotApplied, Cause: GuardFailed},

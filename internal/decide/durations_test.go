@@ -25,7 +25,7 @@ func exactly(n *big.Int) time.Duration {
 	return time.Duration(n.Int64())
 }
 
-func TestScaleSaturates(t *testing.T) {
+func TestScaleSaturatesInsteadOfOverflowing(t *testing.T) {
 	for _, tc := range []struct {
 		d    time.Duration
 		by   float64

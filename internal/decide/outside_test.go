@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestFrontIsMedianArrivalOfQueue(t *testing.T) {
+func TestQueueFrontIsMedianArrivalTime(t *testing.T) {
 	at := func(seconds ...int) (times []time.Time) {
 		for _, s := range seconds {
 			if s == 0 {
@@ -33,7 +33,7 @@ func TestFrontIsMedianArrivalOfQueue(t *testing.T) {
 	}
 }
 
-func TestPauseOutsideQueueFollowsTheFront(t *testing.T) {
+func TestPauseOutsideQueueDependsOnQueueFront(t *testing.T) {
 	const (
 		ms  = time.Millisecond
 		far = time.Hour
@@ -67,7 +67,7 @@ func TestPauseOutsideQueueFollowsTheFront(t *testing.T) {
 	}
 }
 
-func TestWaiterOutsideQueuePausesByTheFront(t *testing.T) {
+func TestWaiterOutsideQueuePausesAccordingToQueueFront(t *testing.T) {
 	v := View{Known: true, Dead: time.Hour, PollMin: time.Minute, PollMax: time.Minute, Outside: &Outside{Ahead: time.Second}}
 	if move, wait := Next(v, 0, 0.5); move != Look || wait != time.Second/4 {
 		t.Errorf("%v after %v", move, wait)

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestRenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
+func TestRenewalAttemptTimesOutAfterQuarterOfRemainingTrust(t *testing.T) {
 	for _, tc := range []struct{ left, want time.Duration }{
 		{18 * time.Second, 2 * time.Second},
 		{4 * time.Second, time.Second},
@@ -20,7 +20,7 @@ func TestRenewalAttemptTakesAQuarterOfTheTrustLeft(t *testing.T) {
 	}
 }
 
-func TestNextRenewal(t *testing.T) {
+func TestNextRenewalTimeDependsOnReplyTimeAndTrust(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct {
 		name      string
@@ -43,7 +43,7 @@ func TestNextRenewal(t *testing.T) {
 	}
 }
 
-func TestFirstRenewalComesInSecondHalfOfPeriod(t *testing.T) {
+func TestFirstRenewalIsSentInSecondHalfOfPeriod(t *testing.T) {
 	for _, tc := range []struct {
 		left     time.Duration
 		from, to time.Duration
@@ -58,7 +58,7 @@ func TestFirstRenewalComesInSecondHalfOfPeriod(t *testing.T) {
 	}
 }
 
-func TestRenewalIsRetriedWithinHalfOfTheTrustLeft(t *testing.T) {
+func TestRenewalIsRetriedWithinHalfOfRemainingTrust(t *testing.T) {
 	for _, tc := range []struct {
 		n          int
 		left, want time.Duration
@@ -76,7 +76,7 @@ func TestRenewalIsRetriedWithinHalfOfTheTrustLeft(t *testing.T) {
 	}
 }
 
-func TestPaceFallsWhenThrottledAndRecovers(t *testing.T) {
+func TestRenewalRateFallsWhenThrottledAndRecovers(t *testing.T) {
 	var d Demand
 	for range 1000 {
 		d = d.Add(5*time.Second, 18*time.Second)
@@ -116,7 +116,7 @@ func TestPaceFallsWhenThrottledAndRecovers(t *testing.T) {
 	}
 }
 
-func TestPaceNeverFallsBelowTheDemandOfTrust(t *testing.T) {
+func TestRenewalRateStaysHighEnoughToKeepTrust(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var d Demand
 		least := 0.0
@@ -141,7 +141,7 @@ func TestPaceNeverFallsBelowTheDemandOfTrust(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalOfHandOverComesSoon(t *testing.T) {
+func TestFirstRenewalAfterHandOverIsSentEarly(t *testing.T) {
 	for _, tc := range []struct{ lease, left, want time.Duration }{
 		{10 * time.Second, 9 * time.Second, time.Second},
 		{3 * time.Second, 2 * time.Second, 300 * time.Millisecond},

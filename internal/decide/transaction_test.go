@@ -18,7 +18,7 @@ func cancelled(codes ...string) error {
 	return response(400, e)
 }
 
-func TestCancelledTransactionIsClassifiedByGravestReason(t *testing.T) {
+func TestCancelledTransactionIsClassifiedByMostSevereReason(t *testing.T) {
 	for _, tc := range []struct {
 		name   string
 		err    error
@@ -55,7 +55,7 @@ func TestCancelledTransactionIsClassifiedByGravestReason(t *testing.T) {
 	}
 }
 
-func TestFailedConditionInATransactionShowsItsItem(t *testing.T) {
+func TestTransactionErrorShowsItemOfFailedCondition(t *testing.T) {
 	old := map[string]types.AttributeValue{"key": &types.AttributeValueMemberS{Value: "a"}}
 	got := ClassifyTransaction(response(400, &types.TransactionCanceledException{CancellationReasons: []types.CancellationReason{
 		{Code: aws.String("None")}, {Code: aws.String("ConditionalCheckFailed"), Item: old},

@@ -9,14 +9,14 @@ import (
 
 func at(mono, boot time.Duration) Instant { return Instant{Mono: mono, Boot: boot} }
 
-func TestTrustIsLeaseMinusMarginFromSending(t *testing.T) {
+func TestTrustIsLeaseMinusMarginCountedFromSendTime(t *testing.T) {
 	until := TrustedUntil(at(100*time.Second, 500*time.Second), 20*time.Second, 2*time.Second)
 	if want := at(118*time.Second, 518*time.Second); until != want {
 		t.Fatalf("until %v, want %v", until, want)
 	}
 }
 
-func TestHolderUsesFasterClock(t *testing.T) {
+func TestTrustEndsByWhicheverClockIsFaster(t *testing.T) {
 	until := at(118*time.Second, 518*time.Second)
 	for _, tc := range []struct {
 		name string
@@ -34,7 +34,7 @@ func TestHolderUsesFasterClock(t *testing.T) {
 	}
 }
 
-func TestLeaseForEverDoesNotOverflow(t *testing.T) {
+func TestLeaseOfMaximumDurationDoesNotOverflow(t *testing.T) {
 	now := at(time.Hour, 1000*time.Hour)
 	until := TrustedUntil(now, 1<<63-1, time.Second)
 	if now.Past(until) {
@@ -42,7 +42,7 @@ func TestLeaseForEverDoesNotOverflow(t *testing.T) {
 	}
 }
 
-func TestTrustEndsBeforeAnyObserverSeesLeaseEnd(t *testing.T) {
+func TestTrustEndsBeforeObserversSeeLeaseEnd(t *testing.T) {
 	// The observer cannot see the version before the holder sent it, and then waits for the
 	// whole lease. The rates of their clocks differ by less than margin/lease.
 	rapid.Check(t, func(t *rapid.T) {
@@ -60,7 +60,7 @@ func TestTrustEndsBeforeAnyObserverSeesLeaseEnd(t *testing.T) {
 	})
 }
 
-func TestEarlierOfTwoInstantsIsEarlierByEitherClock(t *testing.T) {
+func TestEarlierTakesMinimumOfEachClock(t *testing.T) {
 	if got, want := at(1, 4).Earlier(at(2, 3)), at(1, 3); got != want {
 		t.Errorf("%v, want %v", got, want)
 	}

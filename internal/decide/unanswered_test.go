@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestConditionNamesPendingAttemptsAndShownVersion(t *testing.T) {
+func TestConditionNamesPendingAttemptsAndLastReadVersion(t *testing.T) {
 	tried := []string{"a", "b", "c", "d", "e"}
 	for _, tc := range []struct {
 		shown string

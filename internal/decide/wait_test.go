@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-func TestWaiterNextStep(t *testing.T) {
+func TestWaiterNextStepDependsOnWhatItHasRead(t *testing.T) {
 	const second = time.Second
 	held := View{Known: true, Grant: 10 * second, Dead: DeadByVersion(10*second, 20*second), Looked: 29*second + second/2, PollMin: 25 * time.Millisecond, PollMax: 500 * time.Millisecond}
 	with := func(change func(*View)) View {
@@ -42,7 +42,7 @@ func TestWaiterNextStep(t *testing.T) {
 	}
 }
 
-func TestHolderLooksDeadALeaseAfterItsRecordWasWritten(t *testing.T) {
+func TestHolderLooksDeadOneLeaseAfterLastWrite(t *testing.T) {
 	now := time.Date(2026, 7, 1, 2, 17, 0, 0, time.UTC)
 	for _, tc := range []struct {
 		what    string
@@ -88,7 +88,7 @@ func TestTakeoverWaitsUntilVersionIsUnchangedForLease(t *testing.T) {
 	})
 }
 
-func TestTakeoverByClockWaitsForExpirySkewAndStep(t *testing.T) {
+func TestTakeoverByWallClockWaitsForExpiryAndClockError(t *testing.T) {
 	wall := time.Unix(1_764_230_400, 0)
 	for _, tc := range []struct {
 		expires time.Duration // expiry time, as a time after wall
@@ -105,7 +105,7 @@ func TestTakeoverByClockWaitsForExpirySkewAndStep(t *testing.T) {
 	}
 }
 
-func TestBackoffStaysUnderItsCeilingAndTheCeilingDoubles(t *testing.T) {
+func TestBackoffCeilingDoublesUpToLimit(t *testing.T) {
 	for n, want := range []time.Duration{50, 100, 200, 400, 800, 1000, 1000} {
 		if got := Backoff(n, 50*time.Millisecond, time.Second, 1); got != want*time.Millisecond {
 			t.Errorf("repetition %d: %v, want %vms", n, got, want)
@@ -116,7 +116,7 @@ func TestBackoffStaysUnderItsCeilingAndTheCeilingDoubles(t *testing.T) {
 	}
 }
 
-func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
+func TestQueuedWaiterPausesAccordingToPosition(t *testing.T) {
 	const rt = 5 * time.Millisecond
 	for _, tc := range []struct {
 		ahead     int
@@ -151,7 +151,7 @@ func TestQueuedWaiterPausesByItsPosition(t *testing.T) {
 
 // The longer a key is held, the more rarely a waiter reads. Still, the waiter is late by at
 // most a small part of its wait.
-func TestWaiterReadsFourTimesASecondBehindShortHold(t *testing.T) {
+func TestWaiterReadsFourTimesASecondDuringShortHold(t *testing.T) {
 	const ms = time.Millisecond
 	for _, tc := range []struct{ age, want time.Duration }{
 		{0, 25 * ms},
@@ -178,7 +178,7 @@ func TestWaiterReadsFourTimesASecondBehindShortHold(t *testing.T) {
 
 // A release comes at a random moment, which is more likely to be in a long pause than in a
 // short one. So with the same number of reads, a waiter is later if its pauses differ more.
-func TestWaiterIsLateByAboutHalfAPauseOnAverage(t *testing.T) {
+func TestWaiterNoticesReleaseAfterHalfAPauseOnAverage(t *testing.T) {
 	const n, mean = 1000, 250 * time.Millisecond
 	pause := func(u float64) float64 {
 		return Pause(2*time.Second, 25*time.Millisecond, 500*time.Millisecond, u).Seconds()
@@ -199,7 +199,7 @@ func TestWaiterIsLateByAboutHalfAPauseOnAverage(t *testing.T) {
 	}
 }
 
-func TestHandOverLeaseIsHalfOfReleasersWithinBounds(t *testing.T) {
+func TestHandOverLeaseIsHalfOfReleasersLeaseWithinLimits(t *testing.T) {
 	const second = time.Second
 	for _, tc := range []struct{ lease, want time.Duration }{
 		{0, 0},
@@ -236,7 +236,7 @@ func TestPauseInQueueIsAtMostQuarterOfTrust(t *testing.T) {
 	}
 }
 
-func TestQueueIsSuspendedForSixLeasesAtMost(t *testing.T) {
+func TestQueueSuspensionLastsAtMostSixLeases(t *testing.T) {
 	now := time.UnixMilli(1_000_000_000_000)
 	for _, tc := range []struct {
 		ahead, lease time.Duration
@@ -262,7 +262,7 @@ func TestQueueIsSuspendedForSixLeasesAtMost(t *testing.T) {
 	}
 }
 
-func TestJoinsAreSixteenAndOneMoreEveryFourSeconds(t *testing.T) {
+func TestQueueJoinLimitIsSixteenPlusOneEveryFourSeconds(t *testing.T) {
 	var j Joins
 	take := func(from, to time.Duration) (n int) {
 		for now := from; now < to; now += 100 * time.Millisecond {
@@ -289,7 +289,7 @@ func TestJoinsAreSixteenAndOneMoreEveryFourSeconds(t *testing.T) {
 	}
 }
 
-func TestQueuesGrowByOneAsTheWaitDoubles(t *testing.T) {
+func TestQueueCountGrowsByOneEachTimeWaitDoubles(t *testing.T) {
 	for waited, want := range map[time.Duration]int{
 		0: 2, time.Second - 1: 2, time.Second: 3, 2*time.Second - 1: 3, 2 * time.Second: 4, time.Hour: 2 + 12, math.MaxInt64: 2 + 34,
 	} {

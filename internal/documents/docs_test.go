@@ -50,7 +50,7 @@ func anchors(text string) map[string]bool {
 	return found
 }
 
-func TestLinksInDocumentsLeadSomewhere(t *testing.T) {
+func TestLinksInDocumentsHaveExistingTargets(t *testing.T) {
 	t.Chdir(root)
 	docs := documents(t)
 	links := 0
@@ -94,7 +94,7 @@ func TestLinkedTestsAreInLinkedFiles(t *testing.T) {
 	}
 }
 
-func TestNamedTestsExist(t *testing.T) {
+func TestTestsNamedInDocumentsExist(t *testing.T) {
 	t.Chdir(root)
 	exists := map[string]bool{}
 	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
@@ -129,7 +129,7 @@ func TestNamedTestsExist(t *testing.T) {
 	}
 }
 
-func TestSecurityPageHasTestForEveryLine(t *testing.T) {
+func TestSecurityPageNamesTestForEveryLine(t *testing.T) {
 	t.Chdir(root)
 	page := documents(t)[filepath.Join("docs", "security.md")]
 	lines := 0
@@ -230,7 +230,7 @@ func TestContributingNamesFilesThatExist(t *testing.T) {
 	}
 }
 
-func TestMigrationPagesHaveEveryPeerScenario(t *testing.T) {
+func TestMigrationPagesCoverEveryPeerScenario(t *testing.T) {
 	t.Chdir(root)
 	paths, err := filepath.Glob("proof/interop/sharing/*_test.go")
 	if err != nil {

@@ -20,7 +20,7 @@ func TestREADMEHasAtMostSevenHundredWords(t *testing.T) {
 	}
 }
 
-func TestREADMEQuotesHello(t *testing.T) {
+func TestREADMEQuotesHelloExample(t *testing.T) {
 	t.Chdir(root)
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -38,7 +38,7 @@ func TestREADMEQuotesHello(t *testing.T) {
 	}
 }
 
-func TestREADMEShowsTheLinesOfTheDemo(t *testing.T) {
+func TestREADMEQuotesOutputOfDemo(t *testing.T) {
 	t.Chdir(root)
 	readme, err := os.ReadFile("README.md")
 	if err != nil {
@@ -59,7 +59,7 @@ func TestREADMEShowsTheLinesOfTheDemo(t *testing.T) {
 	}
 }
 
-func TestLeaseTableIsCalculated(t *testing.T) {
+func TestLeaseTableInDocumentsMatchesCalculation(t *testing.T) {
 	t.Chdir(root)
 	page, err := os.ReadFile("docs/timing.md")
 	if err != nil {
@@ -93,7 +93,7 @@ var (
 	reasonGiven   = regexp.MustCompile(`(?m)^\tLost\w+ +LostReason = "(\w+)"`)
 )
 
-func TestOperatorsPageListsExactlyTheErrors(t *testing.T) {
+func TestOperatorsPageListsEveryError(t *testing.T) {
 	t.Chdir(root)
 	page, err := os.ReadFile("docs/operating.md")
 	if err != nil {

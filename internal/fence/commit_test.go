@@ -174,10 +174,10 @@ const (
 	untrusted afterwards = "trust ends"
 )
 
-// TestCommitOutcomeIsTrueInEveryCourse plays every course of three requests. A write that
+// TestCommitReportsTrueOutcomeForEveryRequestSequence plays every course of three requests. A write that
 // is reported as written was written exactly once. A write that is reported as not written
 // is never written, even after all late requests have arrived.
-func TestCommitOutcomeIsTrueInEveryCourse(t *testing.T) {
+func TestCommitReportsTrueOutcomeForEveryRequestSequence(t *testing.T) {
 	var events []event
 	for _, change := range []change{nothing, guardFails, writeToggles, lateArrives} {
 		for _, fate := range []fate{answered, replyLost, lost, late, throttled, refused} {
@@ -251,14 +251,14 @@ func try(t *testing.T, open bool, after afterwards, script []event) decide.Step 
 	return r.Step
 }
 
-func TestCommitDoesNotBeginAfterTrustHasEnded(t *testing.T) {
+func TestCommitAfterEndOfTrustIsNotSent(t *testing.T) {
 	tb := &table{held: true, open: true, untrusted: true}
 	if r := tb.commit().Run(t.Context()); r.Step != decide.GiveUp || r.Requests != 0 {
 		t.Errorf("step %v, %d requests", r.Step, r.Requests)
 	}
 }
 
-func TestCommitSendsNothingAfterItsContextHasEnded(t *testing.T) {
+func TestCommitSendsNothingAfterContextEnds(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	tb := &table{held: true, open: true, turn: cancel} // cancelled while the commit waits to send
 	if r := tb.commit().Run(ctx); r.Step != decide.GiveUp || r.Requests != 0 || tb.applied != 0 {
@@ -266,7 +266,7 @@ func TestCommitSendsNothingAfterItsContextHasEnded(t *testing.T) {
 	}
 }
 
-func TestCommitSendsNothingMoreAfterCallerLeft(t *testing.T) {
+func TestCommitSendsNoMoreRequestsAfterCallerCancels(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, throttled}}}
 	c := tb.commit()
 	tb.heard = func() {
@@ -280,7 +280,7 @@ func TestCommitSendsNothingMoreAfterCallerLeft(t *testing.T) {
 }
 
 // The caller leaves while the commit waits to repeat a request without an answer.
-func TestCallerThatLeavesUnansweredCommitGetsUnknownOutcome(t *testing.T) {
+func TestCancelOfUnansweredCommitReturnsUnknownOutcome(t *testing.T) {
 	tb := &table{held: true, open: true, script: []event{{nothing, late}}}
 	c := tb.commit()
 	turns := 0

@@ -17,7 +17,7 @@ import (
 
 // DynamoDB forgets an idempotency token after ten minutes, and so does the engine. A commit
 // that is repeated after that would be another commit.
-func TestCommitIsNotRepeatedUnderTokenAgedInSuspend(t *testing.T) {
+func TestCommitIsNotRepeatedIfTokenExpiredDuringSuspend(t *testing.T) {
 	for name, meanwhile := range map[string]func(*lab.World){
 		"the lock still held":    func(*lab.World) {},
 		"the lock had by others": func(w *lab.World) { w.Steal("job") },
@@ -63,7 +63,7 @@ func (k *slowKeys) Retrieve(context.Context) (aws.Credentials, error) {
 	return aws.Credentials{AccessKeyID: "test", SecretAccessKey: "test"}, nil
 }
 
-func TestCommitThatIsSignedAfterAPauseIsNotSentUnderAnOldToken(t *testing.T) {
+func TestCommitIsNotSentIfTokenExpiredBeforeSigning(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, keys := w.Work().Wire(), &slowKeys{}
 		cfg := lab.Config()

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitWhoseReplyIsLostLandsOnce(t *testing.T) {
+func TestCommitWithLostReplyIsAppliedOnce(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"reset": lab.LoseReply,
 		"silence": func(r *lab.Request) (*http.Response, error) {
@@ -63,7 +63,7 @@ func TestCommitWhoseReplyIsLostLandsOnce(t *testing.T) {
 	}
 }
 
-func TestUnansweredCommitIsSettledAfterTrustHasEnded(t *testing.T) {
+func TestUnansweredCommitIsSettledAfterEndOfTrust(t *testing.T) {
 	for name, landed := range map[string]bool{"landed": true, "not landed": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -100,7 +100,7 @@ func TestUnansweredCommitIsSettledAfterTrustHasEnded(t *testing.T) {
 	}
 }
 
-func TestCallerThatLeavesGetsUnknownOutcome(t *testing.T) {
+func TestCommitCancelledWithoutReplyReturnsUnknownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -127,7 +127,7 @@ func TestCallerThatLeavesGetsUnknownOutcome(t *testing.T) {
 	})
 }
 
-func TestCommitStopsFiveMinutesAfterItsFirstRequest(t *testing.T) {
+func TestCommitGivesUpFiveMinutesAfterFirstRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -150,7 +150,7 @@ func TestCommitStopsFiveMinutesAfterItsFirstRequest(t *testing.T) {
 	})
 }
 
-func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
+func TestCommitRetriesConflictsAndThrottlingWithSameToken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		throttled := 0
 		cfg := lab.Config()
@@ -189,7 +189,7 @@ func TestConflictsAndThrottlingAreRepeatedUnderOneToken(t *testing.T) {
 }
 
 // The first request arrives before the guards alone use up its token.
-func TestFailedWriteAfterLateRequestHasLanded(t *testing.T) {
+func TestCommitSucceedsIfEarlierRequestIsAppliedLate(t *testing.T) {
 	for name, then := range map[string][]lab.Fault{
 		"answered":           {nil},
 		"lost reply":         {nil, lab.LoseReply},

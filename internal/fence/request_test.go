@@ -19,7 +19,7 @@ func (p plain) TransactWriteItems(ctx context.Context, in *dynamodb.TransactWrit
 	return p.DB.TransactWriteItems(ctx, in)
 }
 
-func TestCommitWorksWithWrapperThatDropsOptions(t *testing.T) {
+func TestCommitWorksIfClientWrapperDropsOptions(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.Work()
 		slowly := w.Wire()

@@ -12,7 +12,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestInvalidCommitIsRejectedBeforeItIsSent(t *testing.T) {
+func TestInvalidCommitIsRejectedBeforeAnyRequest(t *testing.T) {
 	put := func(table string, item map[string]types.AttributeValue) types.TransactWriteItem {
 		return types.TransactWriteItem{Put: &types.Put{TableName: aws.String(table), Item: item}}
 	}

@@ -57,7 +57,7 @@ func newServer(places int, takes time.Duration) *server {
 	return &server{places: make(chan struct{}, places), takes: takes}
 }
 
-func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
+func TestCloseOfThousandsOfLocksLimitsConcurrentRequests(t *testing.T) {
 	thousands := 10_000
 	if lab.Race { // make test also runs this test without the race detector
 		thousands = 600
@@ -100,7 +100,7 @@ func TestCloseOfThousandsBoundsRequestsInFlight(t *testing.T) {
 	}
 }
 
-func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
+func TestCloseReleasesLocksWithLeastTrustFirst(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 64 { // each lock is trusted for less time than the one before
@@ -119,7 +119,7 @@ func TestCloseReleasesTheLeastTrustedFirst(t *testing.T) {
 	})
 }
 
-func TestHangingReleaseDoesNotDelayOthers(t *testing.T) {
+func TestCloseReleasesOtherLocksWhileOneReleaseHangs(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 40 { // these locks are trusted for less time than the others
@@ -148,7 +148,7 @@ func TestHangingReleaseDoesNotDelayOthers(t *testing.T) {
 	})
 }
 
-func TestCloseOfManyUnreachableLocksIsOneReadableError(t *testing.T) {
+func TestCloseReturnsOneShortErrorForManyFailedReleases(t *testing.T) {
 	for _, n := range []int{1, 2, 100} {
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -205,7 +205,7 @@ func TestCloseReportsFailureDespiteUnansweredRelease(t *testing.T) {
 	})
 }
 
-func TestCloseWithoutTimeLeavesLocksToTheirLeases(t *testing.T) {
+func TestCloseWithEndedContextLeavesLocksToExpire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		for i := range 200 {

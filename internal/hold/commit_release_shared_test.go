@@ -47,7 +47,7 @@ func (s *sharedGrant) commitAndRelease(ctx context.Context, value string, opts .
 	return s.inner.CommitAndRelease(ctx, lab.Writes(lab.Note("a", value)), opts...)
 }
 
-func TestAppliedCommitOfSharedHandleSucceeds(t *testing.T) {
+func TestCommitAndReleaseOfSharedHandleSucceedsOnceApplied(t *testing.T) {
 	noMore := func(s *sharedGrant) { s.wire.SetFault(lab.Cut) }
 	for name, between := range map[string]func(s *sharedGrant){ // called between the applied commit and its reply
 		"nothing":                  func(*sharedGrant) {},
@@ -87,7 +87,7 @@ func TestAppliedCommitOfSharedHandleSucceeds(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseOfSharedHandleEndsContextFirst(t *testing.T) {
+func TestCommitAndReleaseEndsContextOfSharedHandleFirst(t *testing.T) {
 	for _, grouped := range []bool{false, true} {
 		t.Run(fmt.Sprintf("in a group: %t", grouped), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -114,7 +114,7 @@ func TestCommitAndReleaseOfSharedHandleEndsContextFirst(t *testing.T) {
 	}
 }
 
-func TestGroupWithSharedLockFreesOthersWithItsWrites(t *testing.T) {
+func TestGroupCommitAndReleaseFreesOnlyUnsharedLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		if err := s.commitAndRelease(t.Context(), "1"); err != nil {
@@ -136,7 +136,7 @@ func TestGroupWithSharedLockFreesOthersWithItsWrites(t *testing.T) {
 
 // Two handles commit at the same time. Neither may free the key before the other handle's
 // writes are applied, and the last handle frees the key.
-func TestCommitAndReleaseByAllHandlesAtOnceLands(t *testing.T) {
+func TestCommitAndReleaseByAllHandlesAtOnceIsApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), false)
 		s.wire.SetFault(lab.Script(lab.Slow(time.Second), lab.Slow(time.Second)))
@@ -157,7 +157,7 @@ func TestCommitAndReleaseByAllHandlesAtOnceLands(t *testing.T) {
 	})
 }
 
-func TestCommitOfSharedHandleThatFailedReleasesTheHandle(t *testing.T) {
+func TestFailedCommitAndReleaseReleasesSharedHandle(t *testing.T) {
 	for name, tc := range map[string]struct {
 		before func(s *sharedGrant)
 		fault  lab.Fault
@@ -217,7 +217,7 @@ func TestUnansweredCommitDoesNotDelayOtherHandles(t *testing.T) {
 	})
 }
 
-func TestCommitOfSharedHandleIsNotSentOnceGrantIsLost(t *testing.T) {
+func TestCommitOfSharedHandleIsNotSentAfterLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		s := newSharedGrant(t, w, lab.Config(), true)
 		s.wire.SetFault(lab.Once(lab.Call.Commits, func(r *lab.Request) (*http.Response, error) {

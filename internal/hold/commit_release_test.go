@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitAndReleaseGivesNextGoroutineItsTurn(t *testing.T) {
+func TestCommitAndReleaseLetsNextGoroutineAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -32,7 +32,7 @@ func TestCommitAndReleaseGivesNextGoroutineItsTurn(t *testing.T) {
 	})
 }
 
-func TestReleaseAfterCommitHandsKeyOver(t *testing.T) {
+func TestReleaseAfterCommitHandsOverKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -177,7 +177,7 @@ func TestCommitAndReleaseWaitsForOtherCommits(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfSharedGrantReleasesItsHandle(t *testing.T) {
+func TestCommitAndReleaseOfSharedGrantReleasesOnlyOneHandle(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		outer := w.Acquire(c, "job")
@@ -201,7 +201,7 @@ func TestCommitAndReleaseOfSharedGrantReleasesItsHandle(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseIsNotCutShortByEndOfLock(t *testing.T) {
+func TestCommitAndReleaseContinuesAfterContextOfLockEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Script(lab.LoseReply))
@@ -221,7 +221,7 @@ func TestCommitAndReleaseIsNotCutShortByEndOfLock(t *testing.T) {
 	})
 }
 
-func TestCommitUnderTheContextOfItsLockMayReleaseIt(t *testing.T) {
+func TestCommitAndReleaseAcceptsContextOfSameLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -236,7 +236,7 @@ func TestCommitUnderTheContextOfItsLockMayReleaseIt(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseEndsWithCallersContext(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
 	for name, bound := range map[string]func(ctx context.Context) (context.Context, context.CancelFunc){
 		"cancelled outside": func(ctx context.Context) (context.Context, context.CancelFunc) {
 			return ctx, func() {}
@@ -306,7 +306,7 @@ func TestCommitAndReleaseIsNotSentAfterLeaseExpired(t *testing.T) {
 	})
 }
 
-func TestFailedCommitIsNotUnknownIfItsReleaseIs(t *testing.T) {
+func TestFailedCommitIsDefiniteEvenIfReleaseIsUnknown(t *testing.T) {
 	var failed *leasehold.CommitError
 	for name, tc := range map[string]struct {
 		commits lab.Fault // outcome of the commits; releases are never answered
@@ -351,7 +351,7 @@ func TestFailedCommitIsNotUnknownIfItsReleaseIs(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseEndsWithLockOfItsContext(t *testing.T) {
+func TestCommitAndReleaseReturnsWhenLockOfContextEnds(t *testing.T) {
 	for _, nested := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bound to its own lock too: %v", nested), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -384,7 +384,7 @@ func TestCommitAndReleaseEndsWithLockOfItsContext(t *testing.T) {
 
 // While the lease lasted, no other client could be granted the key before the commit had
 // freed it. So another client's grant shows that the commit was applied.
-func TestUnansweredCommitAndReleaseIsProvenByNextGrant(t *testing.T) {
+func TestNextGrantProvesUnansweredCommitAndRelease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		other, _ := w.Client(lab.Config())

@@ -31,7 +31,7 @@ func isUnknownAlone(t *testing.T, err error) {
 	}
 }
 
-func TestCommitAndReleaseUnknownIsNotLost(t *testing.T) {
+func TestCommitAndReleaseWithUnknownOutcomeReportsNoLoss(t *testing.T) {
 	another := func(w *lab.World) *leasehold.Lock {
 		other, _ := w.Client(lab.Config())
 		return w.Acquire(other, "job")
@@ -72,7 +72,7 @@ func TestCommitAndReleaseUnknownIsNotLost(t *testing.T) {
 	}
 }
 
-func TestCommitUnknownIsNotLostWithItsContext(t *testing.T) {
+func TestCommitWithUnknownOutcomeReportsNoLossOfContextLock(t *testing.T) {
 	commit := map[string]func(ctx context.Context, l *leasehold.Lock) error{
 		"Commit": func(ctx context.Context, l *leasehold.Lock) error {
 			return l.Commit(ctx, lab.Writes(lab.Note("a", "1")))
@@ -110,7 +110,7 @@ func TestCommitUnknownIsNotLostWithItsContext(t *testing.T) {
 	}
 }
 
-func TestUnwrittenCommitAndReleaseReturnsDefiniteError(t *testing.T) {
+func TestCommitAndReleaseThatWroteNothingReturnsDefiniteError(t *testing.T) {
 	refused := func(*lab.Request) (*http.Response, error) { return lab.Refusal(400, "AccessDeniedException"), nil }
 	for name, tc := range map[string]struct {
 		fault lab.Fault

@@ -16,7 +16,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitsOfOneLockTakeTurns(t *testing.T) {
+func TestCommitsOfSameLockRunOneAtATime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -116,7 +116,7 @@ func TestReleaseWaitsForCommitInProgress(t *testing.T) {
 	}
 }
 
-func TestCommitThatWaitsForItsTurnEndsWithTheLock(t *testing.T) {
+func TestCommitThatWaitsForAnotherEndsWhenLockEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -137,7 +137,7 @@ func TestCommitThatWaitsForItsTurnEndsWithTheLock(t *testing.T) {
 	})
 }
 
-func TestReleaseWaitForCommitIsBounded(t *testing.T) {
+func TestReleaseLimitsWaitForCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -199,7 +199,7 @@ func TestRenewalWaitsForCommitForQuarterOfTrustLeft(t *testing.T) {
 	}
 }
 
-func TestRenewalDoesNotBreakACommit(t *testing.T) {
+func TestRenewalDuringCommitDoesNotFailCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -219,7 +219,7 @@ func TestRenewalDoesNotBreakACommit(t *testing.T) {
 	})
 }
 
-func TestClosingTheClientDoesNotWaitForACommitThatIsNeverAnswered(t *testing.T) {
+func TestCloseDoesNotWaitForUnansweredCommit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestResumeSucceedsAfterHundredsOfUnansweredOnes(t *testing.T) {
+func TestResumeSucceedsAfterHundredsOfUnansweredResumes(t *testing.T) {
 	for name, unanswered := range map[string]lab.Fault{
 		"none of them arrived": func(*lab.Request) (*http.Response, error) {
 			return nil, lab.ErrReset
@@ -54,7 +54,7 @@ func TestResumeSucceedsAfterHundredsOfUnansweredOnes(t *testing.T) {
 	}
 }
 
-func TestResumeWithoutNetworkEndsWithItsContext(t *testing.T) {
+func TestResumeWithoutNetworkReturnsWhenContextEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -74,7 +74,7 @@ func TestResumeWithoutNetworkEndsWithItsContext(t *testing.T) {
 	})
 }
 
-func TestResumeAcceptsItsOwnOldAttempt(t *testing.T) {
+func TestResumeRecognisesItsOwnEarlierAttempt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -96,7 +96,7 @@ func TestResumeAcceptsItsOwnOldAttempt(t *testing.T) {
 	})
 }
 
-func TestOneOfTwoResumesAtOnceIsRefused(t *testing.T) {
+func TestConcurrentResumesOfSameGrantSucceedOnlyOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -120,7 +120,7 @@ func TestOneOfTwoResumesAtOnceIsRefused(t *testing.T) {
 	})
 }
 
-func TestResumeAfterCallerLeftIsKeptForNextResume(t *testing.T) {
+func TestResumeCancelledByCallerCanBeRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -138,7 +138,7 @@ func TestResumeAfterCallerLeftIsKeptForNextResume(t *testing.T) {
 	})
 }
 
-func TestResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
+func TestResumeEndedByCloseLeavesGrantHeld(t *testing.T) {
 	for name, leaves := range map[string]time.Duration{"its caller waits": time.Hour, "its caller has left": 500 * time.Millisecond} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -170,7 +170,7 @@ func TestResumeThatCloseCutsOffLeavesTheGrantHeld(t *testing.T) {
 
 // A slow log handler delays Resume between its answer and the check whether its client is
 // closing.
-func TestResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
+func TestResumeAnsweredDuringCloseLeavesGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		wire, closing := w.Wire(), make(chan struct{})
 		cfg := lab.Config()
@@ -205,7 +205,7 @@ func TestResumeThatIsAnsweredAsItsClientClosesLeavesTheGrantHeld(t *testing.T) {
 	})
 }
 
-func TestResumedKeyQueuesLocalCallers(t *testing.T) {
+func TestResumedLockBlocksGoroutinesOfSameClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(a, "deploy"))
@@ -227,7 +227,7 @@ func TestResumedKeyQueuesLocalCallers(t *testing.T) {
 	})
 }
 
-func TestResumedLockOutsideQueueDoesNotEndTurn(t *testing.T) {
+func TestReleaseOfResumedLockWakesOnlyOneLocalWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -254,7 +254,7 @@ func TestResumedLockOutsideQueueDoesNotEndTurn(t *testing.T) {
 	})
 }
 
-func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
+func TestUnansweredResumeMayBeRepeated(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"its reply was lost": lab.LoseReply,
 		"its reply was late": lab.Slow(time.Second),
@@ -284,7 +284,7 @@ func TestResumeThatEndedUnansweredMayBeRepeated(t *testing.T) {
 }
 
 // While the queue is suspended, the goroutine that is next in turn requests the key itself.
-func TestResumedLockDoesNotPassOthersTurn(t *testing.T) {
+func TestReleaseOfResumedLockKeepsTurnOfLocalWaiter(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "job"))
@@ -312,7 +312,7 @@ func TestResumedLockDoesNotPassOthersTurn(t *testing.T) {
 	})
 }
 
-func TestThrottlingDoesNotSettleAnEarlierResume(t *testing.T) {
+func TestThrottledResumeLeavesEarlierResumeUnknown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(c, "deploy"))
@@ -333,7 +333,7 @@ func TestThrottlingDoesNotSettleAnEarlierResume(t *testing.T) {
 	})
 }
 
-func TestRejectedResumeReportsFateOfGrant(t *testing.T) {
+func TestRejectedResumeReportsHowGrantEnded(t *testing.T) {
 	for _, l := range []layout.Layout{
 		layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}, layout.DynamoDLM{}, layout.DyndbMutex{},
 	} {

@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestReleaseThatFoundLockGoneIsNotRepeated(t *testing.T) {
+func TestReleaseThatFoundLossIsNotRepeated(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -30,7 +30,7 @@ func TestReleaseThatFoundLockGoneIsNotRepeated(t *testing.T) {
 	})
 }
 
-func TestReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
+func TestRefusedReleaseOfLostLockIsSentAgain(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
@@ -49,7 +49,7 @@ func TestReleaseOfALostLockThatWasRefusedIsSentAgain(t *testing.T) {
 	})
 }
 
-func TestReleaseOfLostLockRecognisesItsOwnDeletion(t *testing.T) {
+func TestReleaseOfLostLockRecognisesDeletionByEarlierRelease(t *testing.T) {
 	for name, tc := range map[string]struct {
 		deletes bool
 		fate    lab.Fault // fate of the first release
@@ -88,7 +88,7 @@ func TestReleaseOfLostLockRecognisesItsOwnDeletion(t *testing.T) {
 	}
 }
 
-func TestReleaseAfterItsLeaseDoesNotClaimAnothersGrant(t *testing.T) {
+func TestReleaseAfterLeaseIsNotProvenByGrantOfAnotherClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.OutageConfig())
 		lock := w.Acquire(c, "job")
@@ -110,7 +110,7 @@ func TestReleaseAfterItsLeaseDoesNotClaimAnothersGrant(t *testing.T) {
 	})
 }
 
-func TestRefusalDoesNotSettleAnEarlierReleaseOfALostLock(t *testing.T) {
+func TestRefusedReleaseLeavesEarlierReleaseUnknown(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "ThrottlingException"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -156,7 +156,7 @@ func TestReleaseWithLostReplyIsRecognisedAfterLease(t *testing.T) {
 	})
 }
 
-func TestUnansweredReleaseSucceedsOnceAnotherHoldsTheKey(t *testing.T) {
+func TestUnansweredReleaseSucceedsOnceAnotherClientHoldsKey(t *testing.T) {
 	for _, next := range []string{"nobody waits here", "somebody waits here"} {
 		t.Run(next, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -183,7 +183,7 @@ func TestUnansweredReleaseSucceedsOnceAnotherHoldsTheKey(t *testing.T) {
 
 // If a lock has lost its session, its key may be granted to any client while a release is
 // in flight. So another client's grant does not show that the release was applied.
-func TestReleaseWithoutItsSessionDoesNotClaimAnothersGrant(t *testing.T) {
+func TestReleaseWithoutSessionIsNotProvenByNextGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -208,7 +208,7 @@ func TestReleaseWithoutItsSessionDoesNotClaimAnothersGrant(t *testing.T) {
 	})
 }
 
-func TestSecondReleaseNeverFreesTheNextHoldersGrant(t *testing.T) {
+func TestSecondReleaseNeverFreesGrantOfNextHolder(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")

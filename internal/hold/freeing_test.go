@@ -28,7 +28,7 @@ func refuseReleases(code string) lab.Fault {
 	}
 }
 
-func TestReleaseThatWasRefusedIsSentAgain(t *testing.T) {
+func TestRefusedReleaseMayBeSentAgain(t *testing.T) {
 	type held interface {
 		Release(context.Context, ...leasehold.ReleaseOption) error
 	}
@@ -134,7 +134,7 @@ func TestReleaseDoesNotWaitForAbandonedRelease(t *testing.T) {
 	}
 }
 
-func TestTwoReleasesAtOnceSendOneRequest(t *testing.T) {
+func TestConcurrentReleasesOfLockSendOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -157,7 +157,7 @@ func TestTwoReleasesAtOnceSendOneRequest(t *testing.T) {
 	})
 }
 
-func TestKeyWhoseReleaseFailedIsFreeToItsOwnClient(t *testing.T) {
+func TestKeyAfterFailedReleaseIsFreeForSameClient(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease %v", shared), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -183,7 +183,7 @@ func TestKeyWhoseReleaseFailedIsFreeToItsOwnClient(t *testing.T) {
 	}
 }
 
-func TestUnansweredReleasesStayWithinConditionLimit(t *testing.T) { // a condition names 100 versions at most
+func TestUnansweredReleasesStayWithinLimitOfConditionOperands(t *testing.T) { // a condition names 100 versions at most
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -213,7 +213,7 @@ func TestUnansweredReleasesStayWithinConditionLimit(t *testing.T) { // a conditi
 	})
 }
 
-func TestDoDoesNotReturnErrorOfFailedRelease(t *testing.T) {
+func TestDoIgnoresErrorOfFailedRelease(t *testing.T) {
 	for _, code := range []string{"AccessDeniedException", "InternalServerError"} {
 		t.Run(code, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -253,7 +253,7 @@ func TestDoDoesNotReturnErrorOfFailedRelease(t *testing.T) {
 	}
 }
 
-func TestBackgroundReleaseIsReportedWithoutHeldTime(t *testing.T) {
+func TestBackgroundReleaseEventHasNoHeldTime(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var mu sync.Mutex
 		var released []leasehold.Event
@@ -283,7 +283,7 @@ func TestBackgroundReleaseIsReportedWithoutHeldTime(t *testing.T) {
 	})
 }
 
-func TestReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
+func TestClientRepeatsFailedReleaseUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.SharedLease = true
@@ -318,7 +318,7 @@ func TestReleaseThatFailedUnderASharedLeaseIsRepeatedByItsClient(t *testing.T) {
 // touchingSoon is the longest pause between two attempts of a release under a session.
 const touchingSoon = 20 * time.Minute
 
-func TestFailedReleaseLogsWhatFreesTheKey(t *testing.T) {
+func TestFailedReleaseLogsHowKeyWillBeFreed(t *testing.T) {
 	for _, tc := range []struct {
 		code   string
 		shared bool
@@ -350,7 +350,7 @@ func TestFailedReleaseLogsWhatFreesTheKey(t *testing.T) {
 	}
 }
 
-func TestRepeatedReleaseEndsOnceItsClientAcquiredKey(t *testing.T) {
+func TestBackgroundReleaseEndsOnceSameClientAcquiresKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -370,7 +370,7 @@ func TestRepeatedReleaseEndsOnceItsClientAcquiredKey(t *testing.T) {
 	})
 }
 
-func TestReleaseFreesGrantOfUnansweredHandOver(t *testing.T) {
+func TestReleaseFreesGrantMadeByUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -401,7 +401,7 @@ func TestReleaseFreesGrantOfUnansweredHandOver(t *testing.T) {
 	})
 }
 
-func TestUnlimitedReleaseEndsAfterTheSharedLease(t *testing.T) {
+func TestReleaseWithoutTimeLimitEndsAfterSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
+func TestGroupCommitIsAppliedOnlyWhileAllLocksAreHeld(t *testing.T) {
 	for _, broken := range []string{"", "x", "y", "z"} {
 		t.Run("broken: "+broken, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -55,7 +55,7 @@ func TestCommitOfSeveralLocksLandsOnlyWhileAllAreHeld(t *testing.T) {
 	}
 }
 
-func TestFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
+func TestGroupCommitWithFailedWriteLeavesLocksHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -70,7 +70,7 @@ func TestFailedWriteLeavesSeveralLocksHeld(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfSeveralLocksIsOneRequest(t *testing.T) {
+func TestGroupCommitAndReleaseIsOneRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -144,7 +144,7 @@ func TestGroupIsReleasedAfterAnyCommitOutcome(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
+func TestGroupCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 	for _, keys := range [][]leasehold.Key{leasehold.Keys("x"), leasehold.Keys("x", "y")} {
 		t.Run(fmt.Sprintf("%d locks", len(keys)), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -169,7 +169,7 @@ func TestCommitAndReleaseDoesNotReleaseLostLock(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseOfSeveralEndsTrustBeforeItIsSent(t *testing.T) {
+func TestGroupCommitAndReleaseEndsTrustBeforeItIsSent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -186,7 +186,7 @@ func TestCommitAndReleaseOfSeveralEndsTrustBeforeItIsSent(t *testing.T) {
 	})
 }
 
-func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
+func TestGroupCommitAllowsFewerWritesWithMoreLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -209,7 +209,7 @@ func TestSeveralLocksLeaveRoomForFewerWrites(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfSeveralIsNotCutShortByTheirEnd(t *testing.T) {
+func TestGroupCommitAndReleaseContinuesAfterContextOfGroupEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Commits, lab.LoseReply))
@@ -227,7 +227,7 @@ func TestCommitAndReleaseOfSeveralIsNotCutShortByTheirEnd(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfSeveralEndsWithCallersContext(t *testing.T) {
+func TestGroupCommitAndReleaseReturnsWhenCallersContextEnds(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
 			return g.CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
@@ -261,7 +261,7 @@ func TestCommitAndReleaseOfSeveralEndsWithCallersContext(t *testing.T) {
 	}
 }
 
-func TestReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
+func TestGroupReleaseWaitsForCommitsInProgress(t *testing.T) {
 	commits := map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of all": func(ctx context.Context, g *leasehold.Group) error {
 			return g.Commit(ctx, lab.Writes(lab.Note("a", "1")))
@@ -304,7 +304,7 @@ func TestReleaseOfSeveralLocksWaitsForTheirCommits(t *testing.T) {
 	}
 }
 
-func TestLockReleasedByUnansweredCommitIsNotReportedLost(t *testing.T) {
+func TestUnansweredGroupCommitAndReleaseReportsNoLoss(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("x", "y"))
@@ -332,7 +332,7 @@ func TestLockReleasedByUnansweredCommitIsNotReportedLost(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseLandsDespiteFailedRenewal(t *testing.T) {
+func TestGroupCommitAndReleaseIsAppliedDespiteFailedRenewal(t *testing.T) {
 	lost := func(*lab.Request) (*http.Response, error) {
 		return nil, lab.ErrReset
 	}
@@ -376,7 +376,7 @@ func TestCommitAndReleaseLandsDespiteFailedRenewal(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseOfSeveralLeavesSharedGrantHeld(t *testing.T) {
+func TestGroupCommitAndReleaseLeavesSharedGrantHeld(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		outer := w.Acquire(c, "x")
@@ -399,7 +399,7 @@ func TestCommitAndReleaseOfSeveralLeavesSharedGrantHeld(t *testing.T) {
 	})
 }
 
-func TestCommitAndReleaseOfSeveralReportsEachOnce(t *testing.T) {
+func TestGroupCommitAndReleaseReportsEachLockOnce(t *testing.T) {
 	for name, write := range map[string]types.TransactWriteItem{"landed": lab.Note("a", "1"), "failed": lab.NoteIf("a", "1")} {
 		for _, shared := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%s, shared lease %v", name, shared), func(t *testing.T) {
@@ -430,7 +430,7 @@ func TestCommitAndReleaseOfSeveralReportsEachOnce(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseOfSeveralIsNotSentIfOneIsLost(t *testing.T) {
+func TestGroupCommitAndReleaseIsNotSentIfAnyLockIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var xEnds, yEnds <-chan struct{}

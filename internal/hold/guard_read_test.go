@@ -41,7 +41,7 @@ func TestReadIsRepeatedUntilItIsAnswered(t *testing.T) {
 	}
 }
 
-func TestReadEndsWithItsContextOrTheTrust(t *testing.T) {
+func TestGuardedReadEndsWhenContextOrTrustEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -61,7 +61,7 @@ func TestReadEndsWithItsContextOrTheTrust(t *testing.T) {
 	})
 }
 
-func TestInvalidReadIsRejectedBeforeItIsSent(t *testing.T) {
+func TestInvalidReadIsRejectedBeforeAnyRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")

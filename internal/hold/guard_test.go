@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
+func TestLockEndsOnlyIfItsOwnGuardConditionFails(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -43,7 +43,7 @@ func TestOnlyItsOwnFailedConditionEndsTheLock(t *testing.T) {
 	})
 }
 
-func TestFailedGuardAtAnyIndexEndsItsLocks(t *testing.T) {
+func TestFailedGuardAtEveryIndexEndsItsLock(t *testing.T) {
 	session := func(w *lab.World) string { return w.Sessions()[0] }
 	for name, tc := range map[string]struct {
 		ends func(w *lab.World)
@@ -93,7 +93,7 @@ func TestFailedGuardAtAnyIndexEndsItsLocks(t *testing.T) {
 	}
 }
 
-func TestWrongIndexOfGuardsEndsNoLock(t *testing.T) {
+func TestWrongGuardIndexDoesNotEndLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

@@ -15,7 +15,7 @@ import (
 
 // The call returns the same error as the lock's context and Err, although the release by
 // Close ended the trust.
-func TestCallCutOffByCloseReturnsErrClosed(t *testing.T) {
+func TestCallInterruptedByCloseReturnsErrClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		throttled func(lab.Call) bool
 		call      func(ctx context.Context, lock *leasehold.Lock) error

@@ -54,7 +54,7 @@ func amongCrowd(t *testing.T, cfg leasehold.Config, processes, goroutines int, a
 
 // TryAcquire is refused while the key is held, and also when the key is handed to other
 // waiters.
-func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
+func TestTryAcquireReturnsHeldWhileWaitersTakeTurns(t *testing.T) {
 	for _, tc := range []struct{ processes, goroutines int }{{4, 1}, {1, 20}, {2, 20}} {
 		amongCrowd(t, lab.Config(), tc.processes, tc.goroutines, theJob, func(w *lab.World) {
 			other, _ := w.Client(lab.Config())
@@ -71,7 +71,7 @@ func TestTryIsRefusedWhileOthersWaitForKey(t *testing.T) {
 
 // There is always a goroutine waiting. The reply to each hand-over shows who has joined the
 // queue in the meantime.
-func TestReleasePrefersOtherProcessesToOwnGoroutines(t *testing.T) {
+func TestReleasePrefersWaitersOfOtherProcesses(t *testing.T) {
 	for _, section := range []time.Duration{100 * time.Millisecond, 7 * time.Second} {
 		t.Run(section.String(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -108,7 +108,7 @@ func TestReleasePrefersOtherProcessesToOwnGoroutines(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyHasItsTurnAmongOthers(t *testing.T) {
+func TestAcquireAnyIsGrantedKeyDespiteCompetingWaiters(t *testing.T) {
 	keys := []leasehold.Key{{Partition: "job"}, {Partition: "job 2"}}
 	one := func(ctx context.Context, c *leasehold.Client) (*leasehold.Lock, error) {
 		return c.AcquireAny(ctx, keys)
@@ -132,7 +132,7 @@ func TestAcquireAnyHasItsTurnAmongOthers(t *testing.T) {
 	})
 }
 
-func TestAcquireAllHasItsTurnAmongOthers(t *testing.T) {
+func TestAcquireAllIsGrantedKeysDespiteCompetingWaiters(t *testing.T) {
 	both := func(ctx context.Context, c *leasehold.Client) (*leasehold.Group, error) {
 		return c.AcquireAll(ctx, []leasehold.Key{{Partition: "another"}, {Partition: "job"}})
 	}
@@ -157,7 +157,7 @@ func TestAcquireAllHasItsTurnAmongOthers(t *testing.T) {
 	}
 }
 
-func TestAcquireAllThatGivesUpLeavesTheQueue(t *testing.T) {
+func TestAcquireAllLeavesQueueWhenItGivesUp(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.Config())
 		lock := w.Acquire(holder, "job")
@@ -224,7 +224,7 @@ func TestAcquireAnyJoinsTwoShortestQueues(t *testing.T) {
 
 // One process waits beside many goroutines of another process. The record's queue makes
 // sure that the process has its turn.
-func TestQueuedProcessHasItsTurnAmongGoroutinesOfAnother(t *testing.T) {
+func TestQueuedProcessIsGrantedKeyDespiteGoroutinesOfHolder(t *testing.T) {
 	amongCrowd(t, lab.Config(), 1, 16, theJob, func(w *lab.World) {
 		waitsAtMost(t, w, 40*(sectionTakes+2*roundTrip), theJob)
 	})
@@ -249,7 +249,7 @@ func waitsAtMost(t *testing.T, w *lab.World, most time.Duration, acquire acquire
 	}
 }
 
-func TestGoroutinesContinueAtOnceIfNoProcessWaits(t *testing.T) {
+func TestGoroutinesHandOverAtOnceIfNoOtherProcessWaits(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Far(roundTrip))

@@ -22,7 +22,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestOtherProcessesGetTheirTurn(t *testing.T) {
+func TestOtherProcessIsGrantedKeyDespiteLocalHandOvers(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		other, _ := w.Client(lab.Config())
@@ -51,7 +51,7 @@ func TestOtherProcessesGetTheirTurn(t *testing.T) {
 	})
 }
 
-func TestNextGoroutineThatLeftPassesTheKeyOn(t *testing.T) {
+func TestHandOverToCancelledGoroutinePassesKeyOn(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -115,7 +115,7 @@ func crowded(w *lab.World, until <-chan struct{}) (c *leasehold.Client, wire *la
 	return c, wire, job, another
 }
 
-func TestGrantToGoroutineThatLeftIsReleasedThoughRenewed(t *testing.T) {
+func TestGrantToCancelledGoroutineIsReleasedDespiteRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		renewed := make(chan struct{})
 		c, wire, lock, another := crowded(w, renewed)
@@ -151,7 +151,7 @@ func TestGrantToGoroutineThatLeftIsReleasedThoughRenewed(t *testing.T) {
 	})
 }
 
-func TestGrantToGoroutineThatLeftIsNotLostIfCloseReleasesIt(t *testing.T) {
+func TestGrantToCancelledGoroutineIsNotLostIfCloseReleasesIt(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		goOn := make(chan struct{})
 		c, wire, lock, another := crowded(w, goOn)
@@ -184,7 +184,7 @@ func TestGrantToGoroutineThatLeftIsNotLostIfCloseReleasesIt(t *testing.T) {
 	})
 }
 
-func TestReleaseThatCannotHandOverLetsNextAcquireItself(t *testing.T) {
+func TestFailedHandOverLetsNextGoroutineAcquireKey(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -206,7 +206,7 @@ func TestReleaseThatCannotHandOverLetsNextAcquireItself(t *testing.T) {
 	})
 }
 
-func TestHandOverGivesUpWithTheLease(t *testing.T) {
+func TestHandOverGivesUpWhenLeaseEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -231,7 +231,7 @@ func TestHandOverGivesUpWithTheLease(t *testing.T) {
 	})
 }
 
-func TestHandOverOfKeyFreedByHandGrantsNothing(t *testing.T) {
+func TestHandOverOfKeyFreedByOperatorGrantsNothing(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -250,7 +250,7 @@ func TestHandOverOfKeyFreedByHandGrantsNothing(t *testing.T) {
 	})
 }
 
-func TestLockHandedToGoroutineThatLeftCountsAsReleased(t *testing.T) {
+func TestLockHandedToCancelledGoroutineCountsAsReleased(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":  func(w *lab.World) { w.Delete("job") },
 		"released": func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -291,7 +291,7 @@ func TestLockHandedToGoroutineThatLeftCountsAsReleased(t *testing.T) {
 // The hand-over stored no mark, and a record that shows another grant has no mark either.
 // In that case the release does not report a loss. It returns an error because its mark is
 // not stored.
-func TestMarkAfterHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
+func TestMarkIsNotReportedStoredAfterFailedHandOver(t *testing.T) {
 	for what, becomes := range map[string]func(w *lab.World){
 		"deleted":   func(w *lab.World) { w.Delete("job") },
 		"released":  func(w *lab.World) { w.Update("job", map[string]types.AttributeValue{"isReleased": lab.Str("1")}) },
@@ -328,7 +328,7 @@ func TestMarkAfterHandOverToGoneGoroutineIsNotTakenForStored(t *testing.T) {
 	}
 }
 
-func TestRefusedReleaseAfterHandOverIsNotUnknownOutcome(t *testing.T) {
+func TestRefusedReleaseAfterHandOverHasKnownOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -354,7 +354,7 @@ func TestRefusedReleaseAfterHandOverIsNotUnknownOutcome(t *testing.T) {
 	})
 }
 
-func TestDataOfUnansweredHandOverIsNotLeftToTTL(t *testing.T) {
+func TestDataIsNotDeletedByTTLAfterUnansweredHandOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -379,7 +379,7 @@ func TestDataOfUnansweredHandOverIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestRejectedHandOverPassesTurnOn(t *testing.T) {
+func TestRejectedHandOverLetsNextWaiterAcquire(t *testing.T) {
 	for name, leaves := range map[string]bool{"to the next": false, "past the next, who left": true} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -420,7 +420,7 @@ func TestRejectedHandOverPassesTurnOn(t *testing.T) {
 	}
 }
 
-func TestReleaseThatChangesTheRecordHandsNothingOver(t *testing.T) {
+func TestReleaseWithChangesDoesNotHandOverToGoroutine(t *testing.T) {
 	for name, tc := range map[string]struct {
 		opt  leasehold.ReleaseOption
 		want string
@@ -457,7 +457,7 @@ func mostNamed(c lab.Call) int {
 	return most
 }
 
-func TestHandOverAfterUnansweredRenewalsFitsItsCondition(t *testing.T) {
+func TestHandOverAfterUnansweredRenewalsFitsConditionLimit(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.Config()
 		cfg.Lease = time.Hour
@@ -494,7 +494,7 @@ func TestHandOverAfterUnansweredRenewalsFitsItsCondition(t *testing.T) {
 	})
 }
 
-func TestKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
+func TestHandOverWorksUnderSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -519,7 +519,7 @@ func TestKeyIsHandedOverUnderTheSharedLease(t *testing.T) {
 	})
 }
 
-func TestResumedLockIsNotHandedToSession(t *testing.T) {
+func TestReleaseOfResumedLockDoesNotHandOverToSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))

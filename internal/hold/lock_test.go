@@ -14,7 +14,7 @@ import (
 )
 
 // Callers may assert the type: the documentation says that the error is a *LostError.
-func TestLossIsReturnedAsLostErrorItself(t *testing.T) {
+func TestLossIsReturnedAsUnwrappedLostError(t *testing.T) {
 	isLostError := func(t *testing.T, what string, err error) {
 		t.Helper()
 		if _, ok := err.(*leasehold.LostError); !ok { // no errors.As here: the error itself must have the type
@@ -128,7 +128,7 @@ func TestLostLockErrorNamesNewHolder(t *testing.T) {
 	}
 }
 
-func TestLockHeldByAnotherMeanwhileIsReplacedNotBroken(t *testing.T) {
+func TestLossAfterLaterGrantIsReportedAsReplacedNotBroken(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())

@@ -42,7 +42,7 @@ func shortLease() leasehold.Config {
 	return cfg
 }
 
-func TestMarkIsStoredThroughTroubleWithinLease(t *testing.T) {
+func TestMarkIsStoredDespiteFailuresWithinLease(t *testing.T) {
 	ways := map[string]func(context.Context, *leasehold.Client, func()) error{
 		"Do": func(ctx context.Context, c *leasehold.Client, done func()) error {
 			return c.Do(ctx, "job", func(context.Context, *leasehold.Lock) error { done(); return nil }, leasehold.Once("mon"))
@@ -86,7 +86,7 @@ func TestMarkIsStoredThroughTroubleWithinLease(t *testing.T) {
 	}
 }
 
-func TestMarkNotStoredWithinLeaseIsError(t *testing.T) {
+func TestReleaseReturnsErrorIfMarkIsNotStoredWithinLease(t *testing.T) {
 	for trouble, fault := range troubles {
 		if trouble == "reply lost" {
 			continue // in this case the mark is stored
@@ -119,7 +119,7 @@ func TestMarkNotStoredWithinLeaseIsError(t *testing.T) {
 	}
 }
 
-func TestPermanentlyRefusedMarkIsErrorAtOnce(t *testing.T) {
+func TestReleaseReturnsErrorAtOnceIfMarkIsDenied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(shortLease())
 		wire.SetFault(refuseReleases("ValidationException"))
@@ -132,7 +132,7 @@ func TestPermanentlyRefusedMarkIsErrorAtOnce(t *testing.T) {
 	})
 }
 
-func TestCloseLimitsTimeToStoreMark(t *testing.T) {
+func TestCloseLimitsTimeForStoringMark(t *testing.T) {
 	for trouble, fault := range map[string]lab.Fault{"throttled": lab.Throttled, "no answer": lab.Cut} {
 		t.Run(trouble, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -176,7 +176,7 @@ func longLease() leasehold.Config {
 	return cfg
 }
 
-func TestReleaseIsRepeatedInBackground(t *testing.T) {
+func TestFailedReleaseIsRepeatedInBackground(t *testing.T) {
 	for trouble, fault := range troubles {
 		t.Run(trouble, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -204,7 +204,7 @@ func TestReleaseIsRepeatedInBackground(t *testing.T) {
 	}
 }
 
-func TestBackgroundReleaseEnds(t *testing.T) {
+func TestBackgroundReleaseEventuallyStops(t *testing.T) {
 	failing := func(t *testing.T, w *lab.World, fault lab.Fault) (*leasehold.Client, *lab.Wire, *leasehold.Lock) {
 		c, wire := w.Client(longLease())
 		lock := w.Acquire(c, "job")
@@ -286,7 +286,7 @@ func TestBackgroundReleaseEnds(t *testing.T) {
 	})
 }
 
-func TestBackgroundReleaseDoesNotEndNextHoldersLock(t *testing.T) {
+func TestBackgroundReleaseDoesNotEndGrantOfNextHolder(t *testing.T) {
 	for _, same := range []bool{true, false} {
 		t.Run(fmt.Sprintf("of the same client %v", same), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -28,7 +28,7 @@ func TestGroupTrustEndsBeforeReleaseIsSent(t *testing.T) {
 	})
 }
 
-func TestReleaseJoinsTheErrorsOfItsLocks(t *testing.T) {
+func TestGroupReleaseJoinsErrorsOfLocks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b", "c"))
@@ -44,7 +44,7 @@ func TestReleaseJoinsTheErrorsOfItsLocks(t *testing.T) {
 	})
 }
 
-func TestReleaseWithoutReplyMayFindKeysHeldByOthers(t *testing.T) {
+func TestGroupReleaseSucceedsIfKeysAreGrantedAfterLostReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		a, wire := w.Client(lab.Config())
 		b, _ := w.Client(lab.Config())
@@ -64,7 +64,7 @@ func TestReleaseWithoutReplyMayFindKeysHeldByOthers(t *testing.T) {
 	})
 }
 
-func TestGroupReleaseHandsItsKeysOver(t *testing.T) {
+func TestGroupReleaseHandsOverKeysToWaiters(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		g := w.AcquireAll(c, leasehold.Keys("a", "b"))

@@ -49,7 +49,7 @@ func TestFailingRenewalsAreSummedUpInTheLog(t *testing.T) {
 	})
 }
 
-func TestEpisodeOfFailuresEndsWithoutReleasedLocks(t *testing.T) {
+func TestRenewalRecoveryIsLoggedDespiteReleasedLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, said := logged()
 		c, wire := w.Client(cfg)

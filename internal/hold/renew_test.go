@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestRenewUnderSharedLeaseRejectsOwnLease(t *testing.T) {
+func TestRenewUnderSharedLeaseRejectsWithLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -34,7 +34,7 @@ func TestRenewUnderSharedLeaseRejectsOwnLease(t *testing.T) {
 	})
 }
 
-func TestResumeUnderSharedLeaseHasLeaseOfItsOwn(t *testing.T) {
+func TestResumedLockHasSeparateLeaseDespiteSharedLease(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		first, _ := w.Client(lab.Config())
 		g := w.Detach(w.Acquire(first, "job"))
@@ -55,7 +55,7 @@ func TestResumeUnderSharedLeaseHasLeaseOfItsOwn(t *testing.T) {
 	})
 }
 
-func TestRenewedEventMayCommitOrRelease(t *testing.T) {
+func TestOnEventMayCommitRenewOrReleaseLock(t *testing.T) {
 	for name, do := range map[string]func(ctx context.Context, l *leasehold.Lock) error{
 		"commit":  func(ctx context.Context, l *leasehold.Lock) error { return l.Commit(ctx, nil) },
 		"renew":   func(ctx context.Context, l *leasehold.Lock) error { return l.Renew(ctx) },

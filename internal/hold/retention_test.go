@@ -123,7 +123,7 @@ func deref(v types.AttributeValue) string {
 	return "none"
 }
 
-func TestDataUnderAGrantInDoubtIsNotLeftToTTL(t *testing.T) {
+func TestRecordWithDataHasNoTTLAfterUnknownGrantOutcome(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		w.Release(w.Acquire(c, "job", leasehold.WithData([]byte("precious"))))
@@ -144,7 +144,7 @@ func TestDataUnderAGrantInDoubtIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestDataThatMayHaveBeenStoredIsNotLeftToTTL(t *testing.T) {
+func TestRecordHasNoTTLIfDataMayHaveBeenStored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job", leasehold.WithoutRenewal())
@@ -172,7 +172,7 @@ func nextWithData(t *testing.T, c *leasehold.Client) (leave func(), left <-chan 
 	return leave, ended
 }
 
-func TestDataOfGoroutineThatLeftIsNotLeftToTTL(t *testing.T) {
+func TestRecordHasNoTTLIfDepartedWaiterStoredData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -190,7 +190,7 @@ func TestDataOfGoroutineThatLeftIsNotLeftToTTL(t *testing.T) {
 	})
 }
 
-func TestRejectedHandOverWithDataLeavesRecordToTTL(t *testing.T) {
+func TestRecordHasTTLAfterRejectedHandOverWithData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -210,7 +210,7 @@ func TestRejectedHandOverWithDataLeavesRecordToTTL(t *testing.T) {
 	})
 }
 
-func TestUnansweredHandOverWithoutDataLeavesRecordToTTL(t *testing.T) {
+func TestRecordHasTTLAfterUnansweredHandOverWithoutData(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -238,7 +238,7 @@ func TestUnansweredHandOverWithoutDataLeavesRecordToTTL(t *testing.T) {
 	})
 }
 
-func TestCloseLeavesSessionRowToTTLButNoLockRecord(t *testing.T) {
+func TestCloseSetsTTLOfSessionRowButNotOfLockRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")

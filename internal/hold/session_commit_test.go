@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCommitDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
+func TestCommitIsNotAppliedAfterSessionEndFreedLock(t *testing.T) {
 	commit := func(ctx context.Context, c *leasehold.Client, w *lab.World) func() error {
 		lock := w.Acquire(c, "job")
 		return func() error { return lock.Commit(ctx, lab.Writes(lab.Note("a", "late"))) }
@@ -70,7 +70,7 @@ func TestCommitDoesNotLandOnceItsSessionHasFreedTheLock(t *testing.T) {
 	}
 }
 
-func TestCommitWhoseSessionIsDeadEndsEveryLockOfIt(t *testing.T) {
+func TestCommitUnderDeadSessionEndsAllLocksOfSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Work().Client(lab.SharedConfig())
 		lock, other := w.Acquire(c, "job"), w.Acquire(c, "other")
@@ -127,7 +127,7 @@ func TestReadUnderSharedLeaseChecksSession(t *testing.T) {
 	})
 }
 
-func TestIdempotencyTokenIsVoidedUnderSessionGuard(t *testing.T) {
+func TestRequestThatVoidsIdempotencyTokenChecksSession(t *testing.T) {
 	// A write fails while an earlier request has no answer, so the guards alone are sent.
 	for name, dead := range map[string]bool{"it stands": false, "it is dead": true} {
 		t.Run(name, func(t *testing.T) {
@@ -157,7 +157,7 @@ func TestIdempotencyTokenIsVoidedUnderSessionGuard(t *testing.T) {
 	}
 }
 
-func TestSessionOfAGroupIsCheckedOnce(t *testing.T) {
+func TestGroupCommitChecksSharedSessionOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		group, err := c.AcquireAll(t.Context(), leasehold.Keys("a", "b", "c"))
@@ -192,7 +192,7 @@ func TestSessionOfAGroupIsCheckedOnce(t *testing.T) {
 	})
 }
 
-func TestGuardsHoldWhileGrantAndSessionAreCurrent(t *testing.T) {
+func TestGuardsPassWhileGrantAndSessionAreCurrent(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		plain, _ := w.Work().Client(lab.Config())
 		own := w.Acquire(plain, "own")
@@ -325,7 +325,7 @@ func TestHangingCommitDoesNotDelayOtherLocks(t *testing.T) {
 	})
 }
 
-func TestCommitOfGoneCallerDoesNotDelayItsSession(t *testing.T) {
+func TestAbandonedCommitDoesNotDelaySession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Work().Client(lab.SharedConfig())
 		lock, leaver, other := w.Acquire(c, "job"), w.Acquire(c, "leaver"), w.Acquire(c, "other")

@@ -30,7 +30,7 @@ func (h slowHandler) Handle(_ context.Context, r slog.Record) error {
 	return nil
 }
 
-func TestLocksEndBeforeEndOfSessionIsReported(t *testing.T) {
+func TestAllLocksEndBeforeSessionLossIsReported(t *testing.T) {
 	const locks = 2_500
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
@@ -76,7 +76,7 @@ func TestLocksEndBeforeEndOfSessionIsReported(t *testing.T) {
 	})
 }
 
-func TestLockIsLostBeforeItIsNotifiedOfSessionEnd(t *testing.T) {
+func TestLockIsLostAtSessionEndBeforeNotification(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -92,7 +92,7 @@ func TestLockIsLostBeforeItIsNotifiedOfSessionEnd(t *testing.T) {
 	})
 }
 
-func TestFirstReadOfEndedSessionReportsOneLock(t *testing.T) {
+func TestFirstErrCallAfterSessionEndReportsOnlyOneLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var asleep atomic.Int64
 		cfg := lab.SharedConfig()
@@ -156,7 +156,7 @@ func TestLostSessionEndsEveryLockAtOnce(t *testing.T) {
 	}
 }
 
-func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
+func TestLockUnderSessionIsTrustedUntilSessionLeaseEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")
@@ -176,7 +176,7 @@ func TestTrustUnderASessionEndsWithTheSessionsLease(t *testing.T) {
 	})
 }
 
-func TestFirstReadAfterPauseShowsEndOfSession(t *testing.T) {
+func TestLockContextShowsSessionEndAfterSuspend(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var asleep time.Duration // for how long the monotonic clock has been stopped
@@ -192,7 +192,7 @@ func TestFirstReadAfterPauseShowsEndOfSession(t *testing.T) {
 	})
 }
 
-func TestLocksEndWithSessionWhileAnotherIsReported(t *testing.T) {
+func TestLocksEndWithSessionDespiteBlockedOnEvent(t *testing.T) {
 	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
 		"expired": func(_ *lab.World, wire *lab.Wire) { wire.SetFault(lab.Cut); lab.Elapse(19 * time.Second) },
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(19 * time.Second) },
@@ -231,7 +231,7 @@ func TestLocksEndWithSessionWhileAnotherIsReported(t *testing.T) {
 	}
 }
 
-func TestLockThatJoinsEndedSessionEndsWithoutRequest(t *testing.T) {
+func TestLockGrantedUnderEndedSessionIsLostWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
@@ -270,7 +270,7 @@ func reasonOf(err error) leasehold.LostReason {
 	return lost.Reason
 }
 
-func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
+func TestTakeoverUnderSharedLeaseIsNotReportedAsBreak(t *testing.T) {
 	for name, looked := range map[string]bool{"looked at before": true, "not looked at": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -304,7 +304,7 @@ func TestTakeoverUnderSharedLeaseIsNotCalledBreak(t *testing.T) {
 	}
 }
 
-func TestRenewalAfterSessionTakeoverIsNotCalledBreak(t *testing.T) {
+func TestRenewalAfterSessionTakeoverDoesNotReportBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		began := time.Now()
 		var asleep atomic.Int64 // for how long the monotonic clock has been stopped

@@ -123,7 +123,7 @@ func TestExpiryWarningComesOnceEachTimeTrustRunsLow(t *testing.T) {
 	})
 }
 
-func TestSessionCreatedWithoutAnswerIsNotUsed(t *testing.T) {
+func TestSessionWhoseCreationIsUnansweredIsNotUsed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.LoseReply))
@@ -136,7 +136,7 @@ func TestSessionCreatedWithoutAnswerIsNotUsed(t *testing.T) {
 	})
 }
 
-func TestLockGrantedUnderASessionThatEndedMeanwhileIsLost(t *testing.T) {
+func TestLockIsLostIfSessionEndsDuringGrant(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second
@@ -152,7 +152,7 @@ func TestLockGrantedUnderASessionThatEndedMeanwhileIsLost(t *testing.T) {
 	})
 }
 
-func TestExpiredSessionIsMarkedDeadByTheNext(t *testing.T) {
+func TestExpiredSessionIsMarkedDeadByNextSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "a")
@@ -172,7 +172,7 @@ func TestExpiredSessionIsMarkedDeadByTheNext(t *testing.T) {
 	})
 }
 
-func TestGrantRequestEndsWithTrustInItsSession(t *testing.T) {
+func TestGrantRequestIsCancelledWhenSessionTrustEnds(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second

@@ -59,7 +59,7 @@ func TestLockWithOldRecordIsKeptWhileSessionIsRenewed(t *testing.T) {
 	})
 }
 
-func TestLateRecordRenewalIsSentAndNoticesBreak(t *testing.T) {
+func TestLateRecordRenewalNoticesBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

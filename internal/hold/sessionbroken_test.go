@@ -36,7 +36,7 @@ func lostByBreak(t *testing.T, lock *leasehold.Lock, reason string) {
 	}
 }
 
-func TestBreakReachesHolderAtItsSessionsNextRenewal(t *testing.T) {
+func TestHolderNoticesBreakAtNextSessionRenewal(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		broken, others := w.Acquire(c, "job"), []*leasehold.Lock{w.Acquire(c, "a"), w.Acquire(c, "b")}
@@ -109,7 +109,7 @@ func TestBreakIsNoticedDespiteRenewalsWithoutReply(t *testing.T) {
 	})
 }
 
-func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
+func TestHoldersNoticeManySimultaneousBreaks(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		var locks []*leasehold.Lock
@@ -143,7 +143,7 @@ func TestManyBreaksAtOnceReachTheirHolders(t *testing.T) {
 	})
 }
 
-func TestGrantAnsweredAfterItsBreakNoticeIsLost(t *testing.T) {
+func TestLockBrokenBeforeGrantReplyIsLost(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.SharedConfig()
 		cfg.Lease = 4 * time.Second // this session is renewed every second
@@ -196,7 +196,7 @@ func TestFailedCheckAfterBreakNoticeIsRepeated(t *testing.T) {
 	})
 }
 
-func TestFalseBreakNoticeEndsNoLock(t *testing.T) {
+func TestFalseBreakNoticeDoesNotEndLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		// The next renewal of the record itself comes at a random time within twenty
 		// minutes of the check, and looks like another check. Here it comes after ten
@@ -223,7 +223,7 @@ func TestFalseBreakNoticeEndsNoLock(t *testing.T) {
 	})
 }
 
-func TestSecondBreakIsNoticedAfterFirstNeverLanded(t *testing.T) {
+func TestSecondBreakIsNoticedAfterFirstWasNotApplied(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		lock := w.Acquire(c, "job")

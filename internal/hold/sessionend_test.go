@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestCloseFreesSessionsLocksInOneWrite(t *testing.T) {
+func TestCloseReleasesAllLocksOfSessionInOneWrite(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg, log := lab.SharedConfig(), new(bytes.Buffer)
 		cfg.Logger = slog.New(slog.NewTextHandler(log, nil))
@@ -49,7 +49,7 @@ func TestCloseFreesSessionsLocksInOneWrite(t *testing.T) {
 	})
 }
 
-func TestCloseLeavesASessionWhoseFunctionHasNotReturned(t *testing.T) {
+func TestCloseKeepsSessionWhileDoFunctionRuns(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.SharedConfig())
 		w.Acquire(c, "free")
@@ -79,7 +79,7 @@ func TestCloseLeavesASessionWhoseFunctionHasNotReturned(t *testing.T) {
 	})
 }
 
-func TestNoSessionBeginsAfterClose(t *testing.T) {
+func TestSessionIsNotCreatedAfterClose(t *testing.T) {
 	for name, limit := range map[string]time.Duration{"that waits for it": time.Minute, "that has no time": 0} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -115,7 +115,7 @@ func TestNoSessionBeginsAfterClose(t *testing.T) {
 	}
 }
 
-func TestLockThatCloseFreedWithItsSessionIsReleased(t *testing.T) {
+func TestReleaseAfterCloseOfSessionSucceedsWithoutRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		released := 0
 		cfg := lab.SharedConfig()
@@ -139,7 +139,7 @@ func TestLockThatCloseFreedWithItsSessionIsReleased(t *testing.T) {
 	})
 }
 
-func TestLockOfSessionThatCloseCouldNotEndIsNotReleased(t *testing.T) {
+func TestLockIsNotReleasedIfCloseCannotEndSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var reported []error
 		cfg := lab.SharedConfig()
@@ -198,7 +198,7 @@ func TestCloseReportsVanishedSessionRow(t *testing.T) {
 	}
 }
 
-func TestCloseDistinguishesAnothersDeadMarkOnItsSession(t *testing.T) {
+func TestCloseReportsSessionMarkedDeadByAnotherClient(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "job")
@@ -213,7 +213,7 @@ func TestCloseDistinguishesAnothersDeadMarkOnItsSession(t *testing.T) {
 	})
 }
 
-func TestCloseReportsNothingOfSessionLostBefore(t *testing.T) {
+func TestCloseDoesNotReportSessionLostEarlier(t *testing.T) {
 	for name, lose := range map[string]func(w *lab.World, wire *lab.Wire){
 		"deleted": func(w *lab.World, _ *lab.Wire) { w.Delete(w.Sessions()[0]); lab.Elapse(10 * time.Second) },
 		"expired": func(_ *lab.World, wire *lab.Wire) {
@@ -278,7 +278,7 @@ func TestGrantAnsweredAfterCloseIsNotReportedAsLoss(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseDuringCloseIsNotCalledLost(t *testing.T) {
+func TestCommitAndReleaseDuringCloseIsNotReportedAsLost(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shared lease: %v", shared), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLateAttemptInDoubtUnderSessionIsUndone(t *testing.T) {
+func TestLateUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	for name, late := range map[string]time.Duration{"soon": 8 * time.Second, "in minutes": 10 * time.Minute} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -51,7 +51,7 @@ func TestLateAttemptInDoubtUnderSessionIsUndone(t *testing.T) {
 	}
 }
 
-func TestKeyWithManyAttemptsInDoubtIsCheckedOnce(t *testing.T) {
+func TestKeyWithManyUnansweredGrantsIsCheckedOnce(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
@@ -85,7 +85,7 @@ func TestKeyWithManyAttemptsInDoubtIsCheckedOnce(t *testing.T) {
 	})
 }
 
-func TestAttemptInDoubtUnderASessionIsUndone(t *testing.T) {
+func TestUnansweredGrantUnderSessionIsUndone(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.SharedConfig())
 		w.Acquire(c, "other")
@@ -106,7 +106,7 @@ func TestAttemptInDoubtUnderASessionIsUndone(t *testing.T) {
 	})
 }
 
-func TestLateAttemptUnderSessionIsUndoneAtRelease(t *testing.T) {
+func TestLateGrantUnderSessionIsUndoneByRelease(t *testing.T) {
 	for _, deletes := range []bool{false, true} {
 		lab.InBubble(t, func(t *testing.T, w *lab.World) {
 			cfg := lab.SharedConfig()

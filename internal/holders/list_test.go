@@ -14,7 +14,7 @@ import (
 
 // A record may have 400 KB of data, and any client that may write one key may write that
 // much.
-func TestListWithoutDataKeepsOnlyRemark(t *testing.T) {
+func TestListWithoutDataStillReturnsShortRemark(t *testing.T) {
 	engine := localdynamo.New()
 	defer engine.Close()
 	db := engine.Client()

@@ -156,7 +156,7 @@ func (c *checked) close() {
 	}
 }
 
-func TestThousandHoldersAreFoundLiveByTwoListings(t *testing.T) {
+func TestTwoListingsFindThousandHoldersLive(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1000, "job/")
@@ -202,7 +202,7 @@ func TestFewHoldersOfALargeTableAreReadByKey(t *testing.T) {
 	})
 }
 
-func TestLocksOfSessionAreNotifiedThroughItsRow(t *testing.T) {
+func TestObserverReadsSessionRowInsteadOfEachLock(t *testing.T) {
 	for _, prefix := range []string{"", "job/"} {
 		synctest.Test(t, func(t *testing.T) {
 			c := newChecked(t, leasehold.Config{SharedLease: true})
@@ -222,7 +222,7 @@ func TestLocksOfSessionAreNotifiedThroughItsRow(t *testing.T) {
 	}
 }
 
-func TestHolderNotObservedForLongEnoughIsUnknown(t *testing.T) {
+func TestHolderObservedTooBrieflyIsUnknown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1, "long/", leasehold.WithLease(1000*time.Hour))
@@ -253,7 +253,7 @@ func TestHolderNotObservedForLongEnoughIsUnknown(t *testing.T) {
 	})
 }
 
-func TestEndedObservationReturnsItsFindings(t *testing.T) {
+func TestCancelledObservationReturnsFindings(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newChecked(t, leasehold.Config{})
 		c.hold(1, "live/")
@@ -282,7 +282,7 @@ func (th *throttling) Do(r *http.Request) (*http.Response, error) {
 	return th.next.Do(r)
 }
 
-func TestFailedReadingIsRepeated(t *testing.T) {
+func TestFailedReadIsRepeated(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		network := &throttling{}
 		c := newChecked(t, leasehold.Config{}, func(o *dynamodb.Options) { network.next, o.HTTPClient = o.HTTPClient, network })
@@ -328,7 +328,7 @@ func TestReadOnlyPolicyIsEnoughToObserve(t *testing.T) {
 	})
 }
 
-func TestForeignGrantIsDistinguishedFromNext(t *testing.T) {
+func TestGrantOfDistinguishesGrantsInOtherLayouts(t *testing.T) {
 	renewing := leasehold.Record{Owner: "java", Version: "1", Lease: time.Second}
 	renewed := renewing
 	renewed.Version = "2"
@@ -343,7 +343,7 @@ func TestForeignGrantIsDistinguishedFromNext(t *testing.T) {
 	}
 }
 
-func TestHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
+func TestHolderWithSharedLeaseIsObservedThroughSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		o := newChecked(t, leasehold.Config{SharedLease: true})
@@ -366,7 +366,7 @@ func TestHolderOfASharedLeaseIsObservedByItsSession(t *testing.T) {
 	})
 }
 
-func TestHolderThatHasRenewedItsSessionSinceIsNotStillDead(t *testing.T) {
+func TestStillDeadRejectsHolderThatRenewedSession(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx := t.Context()
 		by := newChecked(t, leasehold.Config{SharedLease: true})

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestReadingsApartStayBounded(t *testing.T) {
+func TestReadIntervalStaysBounded(t *testing.T) {
 	const year = 365 * 24 * time.Hour
 	for left, want := range map[time.Duration]time.Duration{
 		0:                 minReadInterval,

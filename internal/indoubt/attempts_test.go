@@ -76,7 +76,7 @@ func TestAttemptIsRememberedForAQuarterOfAnHour(t *testing.T) {
 	}
 }
 
-func TestAttemptThatIsAddedAgainCountsFromThen(t *testing.T) {
+func TestAttemptAddedAgainIsRememberedFromSecondAdd(t *testing.T) {
 	var a Attempts[string]
 	a.Add("a", []string{"first", "second"}, 0)
 	a.Add("a", []string{"first"}, 10*time.Minute)

@@ -55,7 +55,7 @@ func TestHangingRequestLosesItsSlot(t *testing.T) {
 	})
 }
 
-func TestRepeatedRequestGoesAfterUnsentRequests(t *testing.T) {
+func TestRepeatedRequestIsSentAfterNewRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
 		leave, _ := l.Take(t.Context())
@@ -82,7 +82,7 @@ func TestRepeatedRequestGoesAfterUnsentRequests(t *testing.T) {
 	})
 }
 
-func TestEndedWaitDoesNotTakeSlot(t *testing.T) {
+func TestCancelledWaitDoesNotTakeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
 		leave, _ := l.Take(t.Context())
@@ -105,7 +105,7 @@ func TestEndedWaitDoesNotTakeSlot(t *testing.T) {
 
 // If it did, requests that were never sent would get a slot, and that slot would never be
 // freed.
-func TestHeadThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
+func TestWaiterThatLeavesQueueDoesNotFreeSlot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		l := New(1)
 		leave, _ := l.Take(t.Context())

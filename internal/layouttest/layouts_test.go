@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestLayoutsInMemory(t *testing.T) {
+func TestLayoutsWorkInMemory(t *testing.T) {
 	for _, s := range layouttest.Subjects() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()
@@ -26,7 +26,7 @@ func TestLayoutsInMemory(t *testing.T) {
 	}
 }
 
-func TestLayoutsInAFile(t *testing.T) {
+func TestLayoutsWorkInFile(t *testing.T) {
 	for _, s := range layouttest.Brief() {
 		t.Run(s.Name, func(t *testing.T) {
 			t.Parallel()

@@ -212,7 +212,7 @@ func TestMovingToAnotherTableNeverHasTwoHolders(t *testing.T) {
 	}
 }
 
-func TestMovingToAnotherTableNeedsTheStageInBetween(t *testing.T) {
+func TestMovingToAnotherTableNeedsIntermediateStage(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		onlyOld, _, onlyNative := threeStages(t, w, layout.PythonDynamoDBLock{})
 		if s := sideBySide(t, w, onlyOld, onlyNative); s.overlaps.Load() == 0 {
@@ -236,7 +236,7 @@ func ttlOn(t *testing.T, w *lab.World) {
 // A native release leaves an expiry on the record. Layouts that share native's table remove
 // the expiry with each grant. So TTL never deletes a held record, and may be on while
 // clients of both layouts run.
-func TestMovingBackFromNativeTTLSparesHeldRecords(t *testing.T) {
+func TestMovingBackFromNativeKeepsHeldRecordDespiteTTL(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -263,7 +263,7 @@ func TestMovingBackFromNativeTTLSparesHeldRecords(t *testing.T) {
 
 // Features that only native has must wait for the last stage. The other layouts of its
 // table know neither sessions nor marks.
-func TestMovingSharedLeaseExcludesEarlierStageForAnHour(t *testing.T) {
+func TestMovingSharedLeaseExcludesOldClientForAnHour(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		cfg := lab.ConfigOf("locks", layout.Native{})
 		cfg.SharedLease = true
@@ -281,7 +281,7 @@ func TestMovingSharedLeaseExcludesEarlierStageForAnHour(t *testing.T) {
 	})
 }
 
-func TestMovingEarlierStageThatDeletesRecordsDeletesMark(t *testing.T) {
+func TestMovingLosesDoneMarkIfOldClientDeletesRecord(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		done := 0

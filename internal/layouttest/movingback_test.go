@@ -66,7 +66,7 @@ func (d *dynamolock) release(key string) error {
 	return err
 }
 
-func TestMovingBackDynamolockCannotReadKeyWrittenByNative(t *testing.T) {
+func TestDynamolockCannotReadKeyWrittenInNativeLayout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
@@ -78,7 +78,7 @@ func TestMovingBackDynamolockCannotReadKeyWrittenByNative(t *testing.T) {
 	})
 }
 
-func TestMovingBackGrantInDynamolockLayoutLetsDynamolockReadKey(t *testing.T) {
+func TestDynamolockCanReadKeyAfterGrantInDynamolockLayout(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))
 		defer native.Close(t.Context())
@@ -117,7 +117,7 @@ func TestMovingBackGrantInDynamolockLayoutLetsDynamolockReadKey(t *testing.T) {
 // the Java client when it updates the record in place. dynamolock cannot read a record that
 // native released. But native also breaks locks that dynamolock held, so TTL stays off
 // until no such record is left.
-func TestMovingTTLWouldDeleteRecordHeldByDynamolock(t *testing.T) {
+func TestTTLOfNativeBreakDeletesRecordHeldByDynamolock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		ttlOn(t, w)
 		native, _ := w.Client(lab.ConfigOf("locks", layout.Native{}))

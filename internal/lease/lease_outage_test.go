@@ -27,7 +27,7 @@ func heldThroughOutage(w *lab.World) (*leasehold.Lock, *lab.Wire) {
 	return lock, wire
 }
 
-func TestLockIsHeldThroughOutageOnlyOnRequest(t *testing.T) { // awslabs has this option: hold the lock on service unavailable
+func TestLockIsHeldThroughOutageOnlyIfConfigured(t *testing.T) { // awslabs has this option: hold the lock on service unavailable
 	for name, hold := range map[string]bool{"on request": true, "by default": false} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {
@@ -97,7 +97,7 @@ func TestMissingRepliesDoNotCountAsOutage(t *testing.T) {
 	})
 }
 
-func TestFreeingAfterOutageDoesNotReportSuccess(t *testing.T) {
+func TestReleaseOfLockTakenOverInOutageReportsError(t *testing.T) {
 	for name, free := range map[string]func(ctx context.Context, g *leasehold.Group) (commit, release error){
 		"a release of all": func(ctx context.Context, g *leasehold.Group) (error, error) {
 			return nil, g.Release(ctx)
@@ -140,7 +140,7 @@ func TestFreeingAfterOutageDoesNotReportSuccess(t *testing.T) {
 	}
 }
 
-func TestCommitAndReleaseLandsAfterOutageWithoutNewGrant(t *testing.T) {
+func TestCommitAndReleaseSucceedsAfterOutageWithoutNewGrant(t *testing.T) {
 	for name, commit := range map[string]func(ctx context.Context, g *leasehold.Group) error{
 		"of one": func(ctx context.Context, g *leasehold.Group) error {
 			return g.Locks()[0].CommitAndRelease(ctx, lab.Writes(lab.Note("a", "1")))
@@ -191,7 +191,7 @@ func TestLockDetachedInAnOutageIsResumedOrLost(t *testing.T) {
 	}
 }
 
-func TestOutageIsSurvivedByManyLocks(t *testing.T) {
+func TestManyLocksSurviveOutage(t *testing.T) {
 	for name, fault := range map[string]lab.Fault{
 		"all is throttled": lab.Throttled,
 		"errors are slow": func(r *lab.Request) (*http.Response, error) {
@@ -247,7 +247,7 @@ func renewalsOut(r *lab.Request) (*http.Response, error) {
 
 // Another client, without an outage, may be granted the key. This client must not be: it
 // knows that it holds the lock.
-func TestOutageKeepsClientFromTakingOverItsOwnLock(t *testing.T) {
+func TestClientDoesNotTakeOverOwnLockDuringOutage(t *testing.T) {
 	type wait = func(context.Context) (*leasehold.Lock, error)
 	for name, hold := range map[string]func(t *testing.T, c *leasehold.Client, outage func()) (held *leasehold.Lock, next wait){
 		"a lock that was resumed": func(t *testing.T, c *leasehold.Client, outage func()) (*leasehold.Lock, wait) {

@@ -196,7 +196,7 @@ func (w *world) lostBy(t *testing.T, want Reason) {
 	}
 }
 
-func TestLeaseEndsMarginEarlyAndReportsOnce(t *testing.T) {
+func TestTrustEndsBeforeLeaseAndIsReportedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		time.Sleep(18*time.Second - 1)
@@ -222,7 +222,7 @@ func TestLeaseThatIsRenewedDoesNotEnd(t *testing.T) {
 	})
 }
 
-func TestTrustCountsFromTheSendingOfTheRenewal(t *testing.T) {
+func TestTrustCountsFromWhenRenewalIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -255,7 +255,7 @@ func TestFirstReadAfterSuspendShowsLoss(t *testing.T) {
 	})
 }
 
-func TestReadAfterSuspendMovesExpiryForward(t *testing.T) {
+func TestLeaseTimerExpiresEarlierAfterSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(10 * time.Second)
@@ -268,7 +268,7 @@ func TestReadAfterSuspendMovesExpiryForward(t *testing.T) {
 	})
 }
 
-func TestEarlierOfTheTwoClocksEndsTrust(t *testing.T) {
+func TestTrustEndsByWhicheverClockIsAhead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.suspend(10 * time.Second)
@@ -314,7 +314,7 @@ func TestRenewalIsNotSentOnceTrustHasEnded(t *testing.T) {
 	})
 }
 
-func TestShorterLeaseInFlightShortensTrust(t *testing.T) {
+func TestRenewalInFlightWithShorterLeaseShortensTrust(t *testing.T) {
 	for name, f := range map[string]fate{"without an answer": dropped, "refused, which another copy may not be": refused} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -338,7 +338,7 @@ func TestShorterLeaseInFlightShortensTrust(t *testing.T) {
 	}
 }
 
-func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
+func TestShorterLeaseIsRenewedEarlier(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "without an answer": unheard} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -361,7 +361,7 @@ func TestShorterLeaseIsRenewedInItsOwnTime(t *testing.T) {
 	}
 }
 
-func TestRenewalIsNotTrustedBeyondLaterShorterOne(t *testing.T) {
+func TestLaterShorterRenewalLimitsTrust(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -390,7 +390,7 @@ func TestRenewalDeliveredTwiceIsRecognised(t *testing.T) {
 	})
 }
 
-func TestRenewalNamesAttemptsWithoutAnAnswer(t *testing.T) {
+func TestRenewalAcceptsVersionOfUnansweredRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -408,7 +408,7 @@ func TestRenewalNamesAttemptsWithoutAnAnswer(t *testing.T) {
 	})
 }
 
-func TestLeaseEndsIfRecordShowsOtherVersion(t *testing.T) {
+func TestLeaseEndsIfRecordHasUnknownVersion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.overwrite("another's")
@@ -419,7 +419,7 @@ func TestLeaseEndsIfRecordShowsOtherVersion(t *testing.T) {
 	})
 }
 
-func TestReleaseNamesTheRenewalInFlight(t *testing.T) {
+func TestReleaseAcceptsVersionOfRenewalInFlight(t *testing.T) {
 	for name, f := range map[string]fate{"answered": answered, "unanswered": unheard} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -443,7 +443,7 @@ func TestReleaseNamesTheRenewalInFlight(t *testing.T) {
 	}
 }
 
-func TestLeaseOutlastsItsTimeWhileDynamoDBIsUnavailable(t *testing.T) {
+func TestLeaseIsHeldPastExpiryWhileDynamoDBIsUnavailable(t *testing.T) {
 	for _, through := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {
 			w := newWorld(func(c *Leases, _ *Terms) { c.ThroughOutage = through })
@@ -478,7 +478,7 @@ func TestLeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
 	})
 }
 
-func TestLeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
+func TestChildLeaseIsTrustedThroughParentAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		child := newWorld(func(_ *Leases, terms *Terms) { terms.Parent = parent.lease })
@@ -501,7 +501,7 @@ func TestLeaseUnderAParentIsTrustedByItsParentAlone(t *testing.T) {
 	})
 }
 
-func TestLeaseUnderAParentIsLostIfItsOwnRecordIsReplaced(t *testing.T) {
+func TestChildLeaseIsLostIfRecordIsReplaced(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(nil)
 		defer parent.end()
@@ -516,7 +516,7 @@ func TestLeaseUnderAParentIsLostIfItsOwnRecordIsReplaced(t *testing.T) {
 	})
 }
 
-func TestRenewalWaitsForATransactionButNotForLong(t *testing.T) {
+func TestRenewalWaitsOnlyBrieflyForTransaction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
@@ -535,7 +535,7 @@ func TestRenewalWaitsForATransactionButNotForLong(t *testing.T) {
 	})
 }
 
-func TestRenewalThatIsDueDuringAnotherFollowsIt(t *testing.T) {
+func TestRenewalDueDuringAnotherRenewalFollows(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		defer w.end()
@@ -595,7 +595,7 @@ func TestRenewalThatWaitsDoesNotDelayOtherLeases(t *testing.T) {
 	}
 }
 
-func TestLossOfRenewingProcessIsNotCalledPause(t *testing.T) {
+func TestLossDuringRenewalIsNotReportedAsPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turn chan struct{}
 		w := newWorld(func(_ *Leases, terms *Terms) { turn = terms.Writes })
@@ -608,7 +608,7 @@ func TestLossOfRenewingProcessIsNotCalledPause(t *testing.T) {
 	})
 }
 
-func TestLeaseIsNotRenewedInTheBackgroundAfterByHand(t *testing.T) {
+func TestByHandStopsBackgroundRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.lease.ByHand()
@@ -621,7 +621,7 @@ func TestLeaseIsNotRenewedInTheBackgroundAfterByHand(t *testing.T) {
 	})
 }
 
-func TestRenewalDeadlineLeavesTimeForOthers(t *testing.T) {
+func TestUnansweredRenewalIsRepeatedBeforeTrustEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(nil)
 		w.will(dropped)
@@ -643,7 +643,7 @@ func notBegun(change func(*Leases, *Terms)) *world {
 	return w
 }
 
-func TestLeaseMayBeLookedAtBeforeStart(t *testing.T) {
+func TestLeaseIsReadableBeforeStart(t *testing.T) {
 	for name, look := range map[string]func(w *world) error{
 		"asked":   func(w *world) error { return w.lease.Ended() },
 		"renewed": func(w *world) error { return w.renew(Changes{}) },

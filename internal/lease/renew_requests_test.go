@@ -135,7 +135,7 @@ func TestThrottledRenewalIsRepeatedAtOnce(t *testing.T) {
 	})
 }
 
-func TestRenewalSucceedsAfterHundredUnansweredOnes(t *testing.T) {
+func TestRenewalSucceedsAfterHundredUnansweredRenewals(t *testing.T) {
 	for name, landed := range map[string]int{"none has landed": 0, "the first has landed": 1, "the thirtieth has landed": 30} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

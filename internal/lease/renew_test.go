@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestRenewalForCallerThatLeftIsNotSentAndFails(t *testing.T) {
+func TestRenewalWithCancelledContextIsNotSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -23,7 +23,7 @@ func TestRenewalForCallerThatLeftIsNotSentAndFails(t *testing.T) {
 	})
 }
 
-func TestRenewThatEndsBehindAnotherReturnsItsOwnFailure(t *testing.T) {
+func TestQueuedRenewReturnsFailureOfItsLastAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestExpiryWarningPrecedesLossOrFollowsUnreadLoss(t *testing.T) { // dynamolock gives no warning if it wakes up after the expiry
+func TestExpiryWarningIsGivenEvenIfPauseSkipsDueTime(t *testing.T) { // dynamolock gives no warning if it wakes up after the expiry
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		k := &lab.Jumps{}
 		c, wire := w.Client(lab.Config(), k.Edit)
@@ -45,7 +45,7 @@ func TestExpiryWarningPrecedesLossOrFollowsUnreadLoss(t *testing.T) { // dynamol
 	})
 }
 
-func TestExpiryWarningThatIsDueAtOnceMayUseItsLock(t *testing.T) {
+func TestImmediateExpiryWarningMayUseLock(t *testing.T) {
 	slow := func(r *lab.Request) (*http.Response, error) {
 		if r.Grants() || r.Renews() {
 			return lab.Slow(2900 * time.Millisecond)(r)
@@ -128,7 +128,7 @@ func TestExpiryWarningThatIsDueAtOnceMayUseItsLock(t *testing.T) {
 	}
 }
 
-func TestLockThatAWarningGivesUpAtOnceIsForgotten(t *testing.T) {
+func TestLockReleasedByImmediateWarningIsForgotten(t *testing.T) {
 	for name, cfg := range map[string]leasehold.Config{"a lease each": lab.Config(), "a shared lease": lab.SharedConfig()} {
 		t.Run(name, func(t *testing.T) {
 			lab.InBubble(t, func(t *testing.T, w *lab.World) {

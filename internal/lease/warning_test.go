@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-func TestWarningIsGivenOnceEachTimeLessRemains(t *testing.T) {
+func TestWarningIsGivenOnceAfterEachRenewal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -29,7 +29,7 @@ func TestWarningIsGivenOnceEachTimeLessRemains(t *testing.T) {
 	})
 }
 
-func TestWarningIsGivenAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
+func TestWarningIsGivenAtOnceIfShorterLeaseLeavesTooLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		defer w.end()
@@ -45,7 +45,7 @@ func TestWarningIsGivenAtOnceWhenAShorterLeaseFallsShort(t *testing.T) {
 	})
 }
 
-func TestWarningThatWasNotGivenIsGivenWhenTheLeaseIsLost(t *testing.T) {
+func TestWarningNotYetGivenIsGivenWhenLeaseIsLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		var given atomic.Int32
@@ -68,7 +68,7 @@ func TestExpiryWarningIsNotGivenForAReleasedLease(t *testing.T) {
 	})
 }
 
-func TestWarningThatWasCancelledIsNotGiven(t *testing.T) {
+func TestCancelledWarningIsNotGiven(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(manual)
 		w.lease.Warn(5*time.Second, func() { t.Error("given") }).Cancel()
@@ -78,7 +78,7 @@ func TestWarningThatWasCancelledIsNotGiven(t *testing.T) {
 	})
 }
 
-func TestWarningUnderParentFollowsParentsTrust(t *testing.T) {
+func TestWarningOfChildLeaseFollowsTrustInParent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		parent := newWorld(manual)
 		defer parent.end()

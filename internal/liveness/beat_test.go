@@ -15,7 +15,7 @@ func at(d time.Duration) liveness.Reading {
 	return liveness.Reading{Asked: start.Add(d), Answered: start.Add(d + 10*time.Millisecond)}
 }
 
-func TestHolderIsDeadOnlyAfterReadSentAfterLease(t *testing.T) {
+func TestHolderIsDeadOnlyAfterReadSentAfterLeaseEnd(t *testing.T) {
 	by, r := liveness.Rule{}, protocol.Record{Version: "v1", Lease: lease}
 	first := by.Next(liveness.Beat{}, r, at(0))
 	seen := at(0).Answered
@@ -36,7 +36,7 @@ func TestHolderIsDeadOnlyAfterReadSentAfterLease(t *testing.T) {
 	}
 }
 
-func TestExpiryTimeOfTheRecordCounts(t *testing.T) {
+func TestHolderIsDeadAfterExpiryTimeAndSkew(t *testing.T) {
 	by := liveness.Rule{Clocked: true, Skew: 2 * time.Second, Step: time.Second}
 	r := protocol.Record{Version: "v", GrantedAt: start, ExpiresAt: start.Add(lease)}
 	end := start.Add(lease + 3*time.Second)

@@ -150,7 +150,7 @@ func TestHolderIsDeadOneLeaseAfterItsVersionWasFirstSeen(t *testing.T) {
 	}
 }
 
-func TestHolderIsDeadByExpiryTimeAndWallClock(t *testing.T) {
+func TestDeadAtComesFromExpiryTimeAndWallClock(t *testing.T) {
 	of := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	w := newWorld(t, of)
 	o, wall := w.observer(), time.Now()
@@ -161,7 +161,7 @@ func TestHolderIsDeadByExpiryTimeAndWallClock(t *testing.T) {
 	}
 }
 
-func TestFreeKeyIsForgotten(t *testing.T) {
+func TestObserverForgetsFreeKey(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o, key := w.observer(), protocol.Key{Partition: "job"}
 	item := w.grant(key, "one")

@@ -14,7 +14,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestSessionTakeoverComesAfterTheDeadMark(t *testing.T) {
+func TestLockIsTakenOverAfterSessionIsMarkedDead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, holderWire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -54,7 +54,7 @@ func TestSessionThatIsRenewedIsNeverMarkedDead(t *testing.T) {
 	})
 }
 
-func TestTryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
+func TestTryTakesOverDeadSessionObservedByEarlierTry(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -76,7 +76,7 @@ func TestTryTakesOverADeadSessionThatItsClientWatched(t *testing.T) {
 	})
 }
 
-func TestSessionCountsOnlyForItsOwner(t *testing.T) {
+func TestSessionIsIgnoredIfAnotherOwnerHoldsLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, _ := w.Client(lab.SharedConfig())
 		w.Acquire(holder, "job")
@@ -93,7 +93,7 @@ func TestSessionCountsOnlyForItsOwner(t *testing.T) {
 	})
 }
 
-func TestSessionOfEarlierGrantDoesNotCount(t *testing.T) {
+func TestSessionOfEarlierGrantIsIgnored(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		former, _ := w.Client(lab.SharedConfig())
 		w.Release(w.Acquire(former, "job"))

@@ -49,7 +49,7 @@ func (w *world) markDead(o *liveness.Observer, id string) bool {
 	return dead
 }
 
-func TestSessionIsMarkedDeadOnceItWasNotRenewedForItsLease(t *testing.T) {
+func TestSessionIsMarkedDeadAfterLeaseWithoutRenewal(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	renew := w.begin("s")
 	o := w.observer()
@@ -70,7 +70,7 @@ func TestSessionIsMarkedDeadOnceItWasNotRenewedForItsLease(t *testing.T) {
 	}
 }
 
-func TestSessionThatWasRenewedSinceItWasReadIsNotMarked(t *testing.T) {
+func TestSessionRenewedSinceReadIsNotMarkedDead(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	renew := w.begin("s")
 	o := w.observer()
@@ -85,7 +85,7 @@ func TestSessionThatWasRenewedSinceItWasReadIsNotMarked(t *testing.T) {
 	}
 }
 
-func TestSessionIsDeadToBothClientsThatMarkIt(t *testing.T) {
+func TestSessionIsDeadToEachClientThatMarksIt(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	a, b := w.observer(), w.observer()
@@ -128,7 +128,7 @@ func TestSessionWithoutRowIsDeadAfterObserversLease(t *testing.T) {
 	}
 }
 
-func TestSessionAgeIsKnownAfterItsVersionIsForgotten(t *testing.T) {
+func TestSessionAgeSurvivesForgettingOfVersions(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -182,7 +182,7 @@ func TestFailedReadDoesNotMakeSessionDead(t *testing.T) {
 	}
 }
 
-func TestSessionIsNotReadForCallerThatLeft(t *testing.T) {
+func TestSessionIsNotReadForDepartedCaller(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	w.begin("s")
 	o := w.observer()
@@ -240,7 +240,7 @@ func TestSessionsWithoutReadersAreForgotten(t *testing.T) {
 	}
 }
 
-func TestSessionInUseIsRememberedAmongManyOthers(t *testing.T) {
+func TestSessionInUseIsRememberedDespiteManySessions(t *testing.T) {
 	w := newWorld(t, layout.Native{})
 	o := w.observer()
 	first := o.SessionOf(under("asked for"))
@@ -266,7 +266,7 @@ func TestUnusedSessionsAreForgotten(t *testing.T) {
 	}
 }
 
-func TestRecordWithoutASessionHasNone(t *testing.T) {
+func TestSessionOfReturnsNilForRecordWithoutSession(t *testing.T) {
 	if newWorld(t, layout.Native{}).observer().SessionOf(protocol.Record{}) != nil {
 		t.Error("it has one")
 	}

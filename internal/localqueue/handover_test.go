@@ -37,7 +37,7 @@ func holding(t *testing.T, handOvers int, age time.Duration, waiting int) (*queu
 	return l, held, ws
 }
 
-func TestOtherProcessesGoFirstAfterMaximumOfHandOvers(t *testing.T) {
+func TestHandOverLimitLetsOtherProcessesAcquireNext(t *testing.T) {
 	l, held, ws := holding(t, 3, 10*time.Millisecond, 8)
 	for _, w := range ws[:3] {
 		held = handOn(t, l, held, w, 200*time.Millisecond)
@@ -63,7 +63,7 @@ func TestOtherProcessesGoFirstAfterMaximumOfHandOvers(t *testing.T) {
 	l.Pass(at("key"), nil)
 }
 
-func TestQueueHandOversAreUnlimited(t *testing.T) {
+func TestHandOversAreUnlimitedIfQueueInRecordIsEmpty(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 9)
 	for _, w := range ws[:8] {
 		if to := l.Successor(at("key"), held, true); to != w {
@@ -80,7 +80,7 @@ func TestQueueHandOversAreUnlimited(t *testing.T) {
 	}
 }
 
-func TestTurnsPassedInQueueAreNotDelayed(t *testing.T) {
+func TestTurnIsNotDelayedIfQueueInRecordIsEmpty(t *testing.T) {
 	l, held, _ := holding(t, 2, time.Second, 0)
 	for i := range 5 {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
@@ -93,7 +93,7 @@ func TestTurnsPassedInQueueAreNotDelayed(t *testing.T) {
 	}
 }
 
-func TestHolderThatEndsWithoutHandOverDelaysNoWaiter(t *testing.T) {
+func TestTurnIsNotDelayedIfHolderEndsWithoutHandOver(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Minute, 2)
 	held = handOn(t, l, held, ws[0], time.Minute)
 	l.Pass(at("key"), held) // for example because the lock was lost
@@ -102,7 +102,7 @@ func TestHolderThatEndsWithoutHandOverDelaysNoWaiter(t *testing.T) {
 	}
 }
 
-func TestCallForOneOfSeveralKeysIsNotHandedKey(t *testing.T) {
+func TestAcquireAnyGetsTurnInsteadOfHandOver(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Minute, 0)
 	next := enter(l, "key", "next", Wishes{SeeksItself: true})
 	enter(l, "key", "behind")
@@ -115,7 +115,7 @@ func TestCallForOneOfSeveralKeysIsNotHandedKey(t *testing.T) {
 	}
 }
 
-func TestWaiterForOneOfSeveralCountsAsHandOver(t *testing.T) {
+func TestTurnOfAcquireAnyCountsAsHandOver(t *testing.T) {
 	l, held, _ := holding(t, 2, 100*time.Millisecond, 0)
 	var given turn
 	for i, delay := range []time.Duration{0, 150 * time.Millisecond, 0, 150 * time.Millisecond} {
@@ -133,7 +133,7 @@ func TestWaiterForOneOfSeveralCountsAsHandOver(t *testing.T) {
 }
 
 // A lock that is released for deletion, or lost, does not look for a successor.
-func TestTurnWithoutSuccessorRemembersLongestHold(t *testing.T) {
+func TestTurnDelayFollowsLongestHold(t *testing.T) {
 	l, held, _ := holding(t, 2, 200*time.Millisecond, 0)
 	for i, delay := range []time.Duration{0, 300 * time.Millisecond} {
 		next := enter(l, "key", fmt.Sprint("next ", i), Wishes{SeeksItself: true})
@@ -173,7 +173,7 @@ func TestSuccessorThatLeftIsSkipped(t *testing.T) {
 	}
 }
 
-func TestEndedHandOverIsPassedOn(t *testing.T) {
+func TestTurnIsPassedOnIfHandedOverGrantHasEnded(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := l.Successor(at("key"), held, false)
 	if !l.HandOver(to, &grant{ended: true}) {
@@ -187,7 +187,7 @@ func TestEndedHandOverIsPassedOn(t *testing.T) {
 
 // A goroutine that has its turn may end its grant at once, on another processor. If the
 // queue learned of the grant only afterwards, it would hand the key to no goroutine.
-func TestSuccessorHasTurnOnceItsGrantIsKnown(t *testing.T) {
+func TestSuccessorGetsTurnAfterGrantIsKnown(t *testing.T) {
 	l, held, ws := holding(t, 3, time.Second, 2)
 	to := &grant{asked: func() {
 		if _, came := come(ws[0]); came {
@@ -200,7 +200,7 @@ func TestSuccessorHasTurnOnceItsGrantIsKnown(t *testing.T) {
 	hasTurn(t, ws[0])
 }
 
-func TestOnlyTheHolderHasASuccessor(t *testing.T) {
+func TestSuccessorIsNilUnlessGrantHoldsKey(t *testing.T) {
 	l, held, _ := holding(t, 3, time.Second, 1)
 	if to := l.Successor(at("key"), &grant{}, false); to != nil {
 		t.Errorf("of another grant it is %s", to.Caller)
@@ -210,7 +210,7 @@ func TestOnlyTheHolderHasASuccessor(t *testing.T) {
 	}
 }
 
-func TestDelayedTurnIsPassedOnDelayed(t *testing.T) {
+func TestPassAfterDelaysTurnOfNextWaiter(t *testing.T) {
 	l := newQueues(3)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")

@@ -90,7 +90,7 @@ func waits(t *testing.T, ws ...*waiter) {
 	}
 }
 
-func TestFirstHasTurnAtOnceAndOthersInOrder(t *testing.T) {
+func TestFirstWaiterHasTurnAtOnceAndNextWaitersInOrder(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	other := enter(l, "other key", "d")
@@ -108,7 +108,7 @@ func TestFirstHasTurnAtOnceAndOthersInOrder(t *testing.T) {
 	}
 }
 
-func TestPassNeedsCurrentTurn(t *testing.T) {
+func TestPassIsIgnoredWithoutCurrentTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b := enter(l, "key", "a"), enter(l, "key", "b")
 	hasTurn(t, a)
@@ -124,7 +124,7 @@ func TestPassNeedsCurrentTurn(t *testing.T) {
 	l.Pass(at("unknown key"), held)
 }
 
-func TestLeavingWaiterIsSkippedAndReturnsItsTurn(t *testing.T) {
+func TestDepartedWaiterIsSkippedOrReturnsTurn(t *testing.T) {
 	l := newQueues(16)
 	a, b, c := enter(l, "key", "a"), enter(l, "key", "b"), enter(l, "key", "c")
 	hasTurn(t, a)
@@ -142,7 +142,7 @@ func TestLeavingWaiterIsSkippedAndReturnsItsTurn(t *testing.T) {
 	}
 }
 
-func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
+func TestAcquireAnyReceivesTurnsOfAllKeysOnOneChannel(t *testing.T) {
 	l := newQueues(16)
 	enter(l, "b", "holder")
 	turns := make(chan turn, 2)
@@ -161,7 +161,7 @@ func TestTurnsOfSeveralKeysComeOnOneChannel(t *testing.T) {
 	}
 }
 
-func TestNoWaitCallerGetsHolderAsSoonAsKnown(t *testing.T) {
+func TestNoWaitCallerLearnsHolderAsSoonAsKnown(t *testing.T) {
 	for name, tc := range map[string]struct {
 		known func(l *queues)
 		want  string
@@ -198,7 +198,7 @@ func TestNoWaitCallerGetsHolderAsSoonAsKnown(t *testing.T) {
 	}
 }
 
-func TestLaterNoWaitCallerGetsHolderAtOnce(t *testing.T) {
+func TestLaterNoWaitCallerLearnsHolderAtOnce(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	l.ReportHolder(at("key"), by("elsewhere"))
@@ -230,7 +230,7 @@ func TestLaterNoWaitCallerGetsHolderAtOnce(t *testing.T) {
 	}
 }
 
-func TestTurnOfEndedGrantIsPassedOn(t *testing.T) {
+func TestTurnIsPassedOnAfterGrantEnds(t *testing.T) {
 	l := newQueues(16)
 	hasTurn(t, enter(l, "key", "a"))
 	b := enter(l, "key", "b")
@@ -238,7 +238,7 @@ func TestTurnOfEndedGrantIsPassedOn(t *testing.T) {
 	hasTurn(t, b)
 }
 
-func TestGrantOutOfTurnDoesNotTakeOthersTurn(t *testing.T) {
+func TestGrantOutOfTurnDoesNotTakeTurnOfWaiter(t *testing.T) {
 	l := newQueues(16)
 	resumed := &grant{holder: "resumed"}
 	l.GrantedOutOfTurn(at("free"), resumed)
@@ -336,7 +336,7 @@ func TestGoroutinesNeverHoldOneKeyTogether(t *testing.T) {
 
 // Many callers may leave at the same time, and perhaps only the first of them knew the
 // holder.
-func TestWaiterThatLeavesKnowsHolderReportedByOthers(t *testing.T) {
+func TestDepartingWaiterKnowsHolderReportedByOtherWaiters(t *testing.T) {
 	l := newQueues(3)
 	first, second := enter(l, "key", "first"), enter(l, "key", "second")
 	l.ReportHolder(at("key"), by("elsewhere"))

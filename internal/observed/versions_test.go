@@ -97,7 +97,7 @@ func TestVersionsWithoutPinAreForgottenOldestFirst(t *testing.T) {
 	}
 }
 
-func TestKeyPinnedBeforeItIsKnownIsKept(t *testing.T) {
+func TestKeyPinnedBeforeFirstObservationIsKept(t *testing.T) {
 	v := New(0)
 	v.Pin(key("a"))
 	for _, name := range []string{"a", "b"} {

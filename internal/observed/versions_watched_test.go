@@ -22,7 +22,7 @@ func each(name string, n int, fn func(key string)) {
 	wg.Wait()
 }
 
-func TestManyWatchedDeadHoldersAreAllTakenOver(t *testing.T) {
+func TestManyObservedDeadHoldersAreTakenOver(t *testing.T) {
 	ways := map[string]func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error){
 		"Acquire": func(ctx context.Context, c *leasehold.Client, key string) (*leasehold.Lock, error) {
 			return c.Acquire(ctx, key)
@@ -76,7 +76,7 @@ func TestManyWatchedDeadHoldersAreAllTakenOver(t *testing.T) {
 	}
 }
 
-func TestManyWatchedLeadersAreFoundDead(t *testing.T) {
+func TestManyObservedLeadersAreFoundDead(t *testing.T) {
 	const keys = 20
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		holder, wire := w.Client(lab.Config())
@@ -107,7 +107,7 @@ func TestManyWatchedLeadersAreFoundDead(t *testing.T) {
 	})
 }
 
-func TestClientForgetsTheOldestHoldersThatTryAcquireFound(t *testing.T) {
+func TestClientForgetsOldestHoldersObservedByTryAcquire(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		w.LeavesHeld(lab.Config(), 0, "a", "b", "c")
 		c, _ := w.Client(lab.Config(), lab.Memory(2))

@@ -103,7 +103,7 @@ func TestOpenAcceptsOnlyRegularFile(t *testing.T) {
 	}
 }
 
-func TestFileWithSecondNameIsRefusedInOpenDirectory(t *testing.T) {
+func TestHardLinkedFileIsRefusedInDirectoryWritableByOthers(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o700: "", sticky: "2 names", group: "2 names", 0o777: "2 names"} {
 		dir, elsewhere := place(t, mode)
 		second := filepath.Join(dir, "second")
@@ -114,7 +114,7 @@ func TestFileWithSecondNameIsRefusedInOpenDirectory(t *testing.T) {
 	}
 }
 
-func TestForeignFileIsUsedUnlessOthersCouldPlantIt(t *testing.T) {
+func TestFileOfOtherUserIsRefusedInDirectoryOthersCanWrite(t *testing.T) {
 	for _, c := range []struct {
 		mode                      fs.FileMode
 		trusted, members, anybody string
@@ -135,7 +135,7 @@ func TestForeignFileIsUsedUnlessOthersCouldPlantIt(t *testing.T) {
 	}
 }
 
-func TestFileOfTheDirectorysOwnerIsUsed(t *testing.T) {
+func TestFileOfDirectoryOwnerIsAccepted(t *testing.T) {
 	dir, _ := place(t, sticky)
 	ofStranger(t, dir)
 	ofStranger(t, filepath.Join(dir, "file"))
@@ -143,7 +143,7 @@ func TestFileOfTheDirectorysOwnerIsUsed(t *testing.T) {
 	says(t, "file", named(filepath.Join(dir, "file")), "")
 }
 
-func TestForeignLinkIsFollowedOnlyInClosedDirectory(t *testing.T) {
+func TestSymlinkOfOtherUserIsRefusedInDirectoryOthersCanWrite(t *testing.T) {
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "is a symbolic link of user 54321", sticky: "is a symbolic link of user 54321", 0o777: "is a symbolic link of user 54321"} {
 		dir, elsewhere := place(t, mode)
 		way, end := filepath.Join(dir, "way"), filepath.Join(dir, "end")
@@ -158,7 +158,7 @@ func TestForeignLinkIsFollowedOnlyInClosedDirectory(t *testing.T) {
 }
 
 // A directory can be planted as well as a link.
-func TestRootDoesNotPassThroughPlantedDirectory(t *testing.T) {
+func TestDirectoryPlantedByOtherUserIsRefused(t *testing.T) {
 	const refused = "is a directory of user 54321, in one that others may write to"
 	for mode, want := range map[fs.FileMode]string{0o755: "", group: "", sticky: refused, 0o777: refused} {
 		dir, _ := place(t, mode)
@@ -171,7 +171,7 @@ func TestRootDoesNotPassThroughPlantedDirectory(t *testing.T) {
 	}
 }
 
-func TestOpenDoesNotFollowLinkSwappedInMeanwhile(t *testing.T) {
+func TestOpenDoesNotFollowSymlinkSwappedInDuringOpen(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	file, other := filepath.Join(dir, "file"), filepath.Join(elsewhere, "file")
 	theirs, err := os.Stat(other)
@@ -198,7 +198,7 @@ func TestOpenDoesNotFollowLinkSwappedInMeanwhile(t *testing.T) {
 	}
 }
 
-func TestOpenRepeatsIfDirectoryIsSwapped(t *testing.T) {
+func TestOpenStartsAgainIfDirectoryIsSwapped(t *testing.T) {
 	dir, elsewhere := place(t, 0o777)
 	way := filepath.Join(dir, "way")
 	do(t, os.Symlink(dir, way))
@@ -232,7 +232,7 @@ func swapping(t *testing.T, swap func(n int)) {
 	t.Cleanup(func() { close(stop); <-stopped })
 }
 
-func TestNamedFollowsLinksOfCallerToMissingFile(t *testing.T) {
+func TestNamedFollowsSymlinksToMissingFile(t *testing.T) {
 	dir, elsewhere := place(t, 0o700)
 	do(t, os.Symlink(elsewhere, filepath.Join(dir, "way")), os.Symlink("way/new", filepath.Join(dir, "end")),
 		os.Symlink("loop", filepath.Join(dir, "loop")), os.Symlink("/dev/stdout", filepath.Join(dir, "out")))
@@ -255,7 +255,7 @@ func TestNamedFollowsLinksOfCallerToMissingFile(t *testing.T) {
 	}
 }
 
-func TestPlaceRefusesTakenName(t *testing.T) {
+func TestPlaceRefusesExistingFileName(t *testing.T) {
 	dir, _ := place(t, 0o700)
 	temporary := filepath.Join(dir, "temporary")
 	do(t, os.WriteFile(temporary, []byte("new"), 0o600))

@@ -29,7 +29,7 @@ func TestOwnerIsRecognisedByItsClientID(t *testing.T) {
 	}
 }
 
-func TestVersionsAreUUIDsThatNeverComeBack(t *testing.T) {
+func TestVersionsAreUniqueUUIDs(t *testing.T) {
 	shape := regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
 	seen := map[string]bool{}
 	for range 1000 {
@@ -41,7 +41,7 @@ func TestVersionsAreUUIDsThatNeverComeBack(t *testing.T) {
 	}
 }
 
-func TestVersionContainsItsTime(t *testing.T) {
+func TestVersionContainsTimeOfWrite(t *testing.T) {
 	before := time.Now().Truncate(time.Millisecond)
 	v := NewVersion()
 	if at := VersionTime(v); at.Before(before) || at.After(time.Now()) {
@@ -59,7 +59,7 @@ func TestVersionContainsItsTime(t *testing.T) {
 	}
 }
 
-func TestVersionIsRecognisedByItsForm(t *testing.T) {
+func TestVersionIsRecognisedByFormat(t *testing.T) {
 	v := NewVersion()
 	if !IsVersion(v) {
 		t.Errorf("%q is none", v)
@@ -74,7 +74,7 @@ func TestVersionIsRecognisedByItsForm(t *testing.T) {
 	}
 }
 
-func TestVersionIsTheSameAfterHexConversionAndBack(t *testing.T) {
+func TestVersionSurvivesHexConversionAndBack(t *testing.T) {
 	v := NewVersion()
 	if h := VersionHex(v); !regexp.MustCompile(`^[0-9a-f]{32}$`).MatchString(h) || VersionOfHex(h) != v {
 		t.Errorf("%q is %q, and back %q", v, h, VersionOfHex(h))

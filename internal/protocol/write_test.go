@@ -9,7 +9,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 )
 
-func TestWriteNamesEveryAttributeByAPlaceholder(t *testing.T) {
+func TestWriteUsesPlaceholderForEveryAttributeName(t *testing.T) {
 	w := NewUpdate(Item{"key": &types.AttributeValueMemberS{Value: "job"}})
 	w.Set("data", &types.AttributeValueMemberB{Value: []byte("x")}) // a reserved word
 	w.Set("owner", &types.AttributeValueMemberS{Value: "me"})       // another reserved word
@@ -27,7 +27,7 @@ func TestWriteNamesEveryAttributeByAPlaceholder(t *testing.T) {
 	}
 }
 
-func TestRefusedWriteShowsTheOldItem(t *testing.T) {
+func TestRejectedWriteReturnsOldItem(t *testing.T) {
 	if in := NewUpdate(nil).UpdateItem("locks"); in.ReturnValuesOnConditionCheckFailure != types.ReturnValuesOnConditionCheckFailureAllOld || in.ReturnValues != types.ReturnValueAllNew {
 		t.Errorf("an update asks for %v and %v", in.ReturnValuesOnConditionCheckFailure, in.ReturnValues)
 	}
@@ -36,7 +36,7 @@ func TestRefusedWriteShowsTheOldItem(t *testing.T) {
 	}
 }
 
-func TestWriteHasAPlaceholderForEachOfManyOperands(t *testing.T) {
+func TestWriteHasUniquePlaceholderForEachOperand(t *testing.T) {
 	const many = 10 * usualOperands
 	w := NewUpdate(nil)
 	for i := range many {

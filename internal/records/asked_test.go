@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestStepDownRequestAppliesToItsGrantOnly(t *testing.T) {
+func TestStepDownRequestAppliesToOneGrantOnly(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
 	h, held := b.hold()
 	ask := func() *protocol.Write { return b.Protocol.(protocol.Native).Ask(h, another, granted) }
@@ -38,7 +38,7 @@ func TestStepDownRequestAppliesToItsGrantOnly(t *testing.T) {
 	}
 }
 
-func TestStepDownThatCannotBeReadIsIgnored(t *testing.T) {
+func TestUnreadableStepDownRequestIsIgnored(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
 	_, held := b.hold()
 	for name, v := range map[string]types.AttributeValue{

@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestBreakNoteNeverDamagesARecord(t *testing.T) {
+func TestUnreadableBreakNoteIsIgnored(t *testing.T) {
 	p, err := Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)

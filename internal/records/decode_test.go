@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/protocol"
 )
 
-func TestOwnGrantWithoutTokenIsDamagedNotForeign(t *testing.T) {
+func TestLeaseholdGrantWithoutTokenIsDecodeError(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		delete(item, "fencingToken")
@@ -23,7 +23,7 @@ func TestOwnGrantWithoutTokenIsDamagedNotForeign(t *testing.T) {
 	})
 }
 
-func TestRenewedRecordShowsWhenItWasGranted(t *testing.T) {
+func TestRenewedRecordKeepsGrantTime(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		g := b.grant(protocol.NewVersion())
 		g.Now = protocol.VersionTime(g.Version)
@@ -41,7 +41,7 @@ func TestRenewedRecordShowsWhenItWasGranted(t *testing.T) {
 	})
 }
 
-func TestNumberBeyondDynamoDBsRangeIsRefusedUncomputed(t *testing.T) {
+func TestNumberBeyondDynamoDBRangeIsRefusedQuickly(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		for _, number := range []string{"1e200000000", "-1e-200000000", "1p200000000", "Inf", "1e301", "1e1e1", strings.Repeat("9", 400_000)} {
 			_, item := b.hold()

@@ -23,7 +23,7 @@ func (b *bench) mark(h protocol.Hold, of protocol.Once) *protocol.Done {
 	return &protocol.Done{Once: of.Label, Period: of.Period, Owner: h.Owner, At: granted, Token: h.Token}
 }
 
-func TestMarkIsReadAsItWasStored(t *testing.T) {
+func TestDoneMarkIsReadBackUnchanged(t *testing.T) {
 	for _, once := range []protocol.Once{monday, first, epoch} {
 		b, _ := newBench(t, layout.Native{})
 		h, _ := b.hold()
@@ -37,7 +37,7 @@ func TestMarkIsReadAsItWasStored(t *testing.T) {
 	}
 }
 
-func TestOnceGrantLandsIfWorkIsNotDone(t *testing.T) {
+func TestOnceGrantIsAppliedOnlyIfWorkIsNotDone(t *testing.T) {
 	for _, tc := range []struct {
 		marked, wanted protocol.Once
 		lands          bool
@@ -72,7 +72,7 @@ func TestOnceGrantLandsIfWorkIsNotDone(t *testing.T) {
 	}
 }
 
-func TestUnreadableMarkIsIgnoredByGrantAndReader(t *testing.T) {
+func TestUnreadableDoneMarkIsIgnoredByGrantAndReader(t *testing.T) {
 	for name, mark := range map[string]types.AttributeValue{
 		"no map":               text("mon"),
 		"empty":                &types.AttributeValueMemberM{},
@@ -101,7 +101,7 @@ func TestUnreadableMarkIsIgnoredByGrantAndReader(t *testing.T) {
 	}
 }
 
-func TestUnmarkRemovesOneMarkOnly(t *testing.T) {
+func TestUnmarkRemovesOnlyMatchingDoneMark(t *testing.T) {
 	b, _ := newBench(t, layout.Native{})
 	p := b.Protocol.(protocol.Native)
 	h, _ := b.hold()

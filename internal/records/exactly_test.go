@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/records"
 )
 
-func TestDeleteExactlyNeedsTheItemAsItWasRead(t *testing.T) {
+func TestDeleteExactlyRejectsItemChangedSinceRead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, item := b.hold()
 		// The item is damaged, and has one attribute of each type.

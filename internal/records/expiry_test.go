@@ -12,7 +12,7 @@ import (
 
 var null types.AttributeValue = &types.AttributeValueMemberNULL{Value: true}
 
-func TestTakeoverNeedsLeaseExpiredByEveryClock(t *testing.T) {
+func TestTakeoverIsRejectedUntilLeaseExpiredByEveryClock(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if !b.isByClock() {
 			return
@@ -47,7 +47,7 @@ func TestTakeoverNeedsLeaseExpiredByEveryClock(t *testing.T) {
 	})
 }
 
-func TestDeadPeerIsTakenOverOnlyAtObservedVersion(t *testing.T) {
+func TestTakeoverOfDeadPeerRequiresObservedVersion(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		old := granted.Add(-time.Hour)
 		var peer protocol.Item
@@ -113,7 +113,7 @@ func TestRecordExpiresNoSoonerThanItsLease(t *testing.T) {
 	})
 }
 
-func TestTTLSparesHeldRecords(t *testing.T) {
+func TestTTLDoesNotDeleteHeldRecord(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		ttl := b.Schema().TTL
 		h, held := b.hold()
@@ -150,7 +150,7 @@ func TestTTLSparesHeldRecords(t *testing.T) {
 // TTL uses DynamoDB's clock. Only the layouts that rely on the wall clock have a declared
 // skew. The SDK corrects the time of its signatures, so DynamoDB does not refuse a machine
 // with a wrong clock.
-func TestTTLSparesHeldRecordOfClockDaysBehind(t *testing.T) {
+func TestTTLDoesNotDeleteRecordOfClientWithClockDaysBehind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		if b.isByClock() {
 			return // a clock that is off by more than MaxSkew is excluded
@@ -185,7 +185,7 @@ func TestTTLSparesHeldRecordOfClockDaysBehind(t *testing.T) {
 	})
 }
 
-func TestGrantRemovesTheTTLThatANativeReleaseLeft(t *testing.T) {
+func TestGrantRemovesTTLOfEarlierNativeRelease(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		if held["leaseDuration"] == nil {

@@ -254,7 +254,7 @@ func (r goldenRecord) callers(item protocol.Item) protocol.Item {
 	return found
 }
 
-func TestGoldenRecordDecodesAsPeerMeantIt(t *testing.T) {
+func TestGoldenRecordOfPeerDecodesCorrectly(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, g goldenRecord) {
 		if g.stored == nil {
 			return
@@ -328,7 +328,7 @@ func (r goldenRecord) take() protocol.Hold {
 	return protocol.Hold{Key: g.Key, Owner: owner, Grants: []string{g1}, Token: r.record().Token, Versions: []string{g1}}
 }
 
-func TestGoldenRecordIsGrantedOnlyWhenFreeOrDead(t *testing.T) {
+func TestGoldenRecordIsGrantedOnlyIfFreeOrHolderIsDead(t *testing.T) {
 	onEachGolden(t, func(t *testing.T, r goldenRecord) {
 		plain := r.grant(g9)
 		if r.isByClock() && r.State == held {

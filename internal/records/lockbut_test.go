@@ -8,7 +8,7 @@ import (
 )
 
 // While a fleet moves, each layout reads rows of native.
-func TestLockButRejectsRowOfOtherKind(t *testing.T) {
+func TestLockButRejectsSessionRow(t *testing.T) {
 	rows := map[string]protocol.Item{
 		"a shared lease": with(protocol.Item{"key": text(SessionPrefix + "abcdefghijklmnopqrstuvwxyz"), attrKind: text("session")}),
 	}
@@ -27,7 +27,7 @@ func TestLockButRejectsRowOfOtherKind(t *testing.T) {
 	}
 }
 
-func TestLockButReadsFreeRecord(t *testing.T) {
+func TestLockButAcceptsFreeRecord(t *testing.T) {
 	for _, l := range []layout.Layout{layout.Native{}, layout.AWSLabs{}, layout.Dynamolock{}} {
 		p := mustProtocol(t, l)
 		for name, own := range map[string]protocol.Item{

@@ -74,7 +74,7 @@ func TestUnreadableLeaseEndIsIgnored(t *testing.T) {
 	}
 }
 
-func TestPlainClientNeitherWritesNorReadsALeaseEnd(t *testing.T) {
+func TestClientWithoutMaxSkewIgnoresLeaseEnd(t *testing.T) {
 	b, plain := boundedTable(t)
 	b.lands(plain.Grant(b.grant(g1)))
 	if end := b.item()["leaseEnds"]; end != nil {
@@ -110,7 +110,7 @@ func TestLockUnderSharedLeaseDoesNotStoreLeaseEnd(t *testing.T) {
 	}
 }
 
-func TestLeaseOfMoreThanCenturyDoesNotStoreEnd(t *testing.T) {
+func TestLeaseLongerThanCenturyDoesNotStoreLeaseEnd(t *testing.T) {
 	b, _ := boundedTable(t)
 	g := b.grant(g1)
 	g.Lease = 150 * 365 * 24 * time.Hour

@@ -58,7 +58,7 @@ func with(changes protocol.Item) protocol.Item {
 	return item
 }
 
-func TestRecordReadsAsItWasWritten(t *testing.T) {
+func TestRecordIsReadBackUnchanged(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	r, err := p.Decode(with(protocol.Item{
 		attrData: &types.AttributeValueMemberB{Value: []byte("state")},
@@ -73,7 +73,7 @@ func TestRecordReadsAsItWasWritten(t *testing.T) {
 	}
 }
 
-func TestDamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
+func TestDamagedRecordReturnsDecodeErrorNamingAttribute(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	for _, tc := range []struct {
 		attribute string
@@ -99,7 +99,7 @@ func TestDamagedRecordIsATypedErrorThatNamesTheAttribute(t *testing.T) {
 	}
 }
 
-func TestReleasedRecordNeedsOnlyMarkKindAndToken(t *testing.T) {
+func TestReleasedRecordIsReadFromMarkKindAndTokenAlone(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	damaged := with(protocol.Item{attrReleased: text("1"), attrLease: text("soon"), attrOwner: nil, attrGrant: number(1)})
 	r, err := p.Decode(damaged)
@@ -113,7 +113,7 @@ func TestReleasedRecordNeedsOnlyMarkKindAndToken(t *testing.T) {
 	}
 }
 
-func TestTokenCountsOnlyWithOwnerThatHasClientID(t *testing.T) {
+func TestTokenIsIgnoredIfOwnerHasNoClientID(t *testing.T) {
 	// The Java client's update mode and dynamolock carry unknown attributes
 	// forward into grants of their own.
 	p := mustProtocol(t, layout.Native{})
@@ -126,7 +126,7 @@ func TestTokenCountsOnlyWithOwnerThatHasClientID(t *testing.T) {
 	}
 }
 
-func TestLeaseIsReadInEitherSpelling(t *testing.T) {
+func TestLeaseIsReadInBothFormats(t *testing.T) {
 	for s, want := range map[string]time.Duration{
 		"20000": 20 * time.Second, "20s": 20 * time.Second, "1m30s": 90 * time.Second, "1": time.Millisecond,
 		"9223372036854775807": math.MaxInt64, "99999999999999999999999999": math.MaxInt64,
@@ -149,7 +149,7 @@ func TestLeaseInSecondsIsReadUpToLongestDuration(t *testing.T) {
 	}
 }
 
-func TestLeaseIsNeverWrittenShorterThanAsked(t *testing.T) {
+func TestLeaseIsRoundedUpToMilliseconds(t *testing.T) {
 	if got := leaseMillis(1500*time.Microsecond + 1).(*types.AttributeValueMemberS).Value; got != "2" {
 		t.Errorf("wrote %s ms", got)
 	}
@@ -175,7 +175,7 @@ func TestClashingAttributeNamesAreALayoutError(t *testing.T) {
 	}
 }
 
-func TestKeysAreCheckedBeforeTheyAreSent(t *testing.T) {
+func TestInvalidKeysAreRefusedBeforeSending(t *testing.T) {
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	for _, k := range []protocol.Key{
 		{}, {Partition: "a"}, {Sort: "b"}, {Partition: "a\xff", Sort: "b"}, {Partition: "a", Sort: "\xff"},
@@ -190,7 +190,7 @@ func TestKeysAreCheckedBeforeTheyAreSent(t *testing.T) {
 	}
 }
 
-func TestKeyPartsAreNotConfusedWhenJoined(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
+func TestPartitionAndSortKeyJoinUnambiguously(t *testing.T) { // awslabs: ("a","bc") equals ("ab","c")
 	p := mustProtocol(t, layout.Native{SortKey: "shard"})
 	a, _ := p.Key(protocol.Key{Partition: "a", Sort: "bc"})
 	b, _ := p.Key(protocol.Key{Partition: "ab", Sort: "c"})
@@ -242,7 +242,7 @@ func TestMigrationPageListsEveryAttributeOfLeasehold(t *testing.T) {
 	}
 }
 
-func TestOfAcceptsLayoutsAndNothingElse(t *testing.T) {
+func TestOfAcceptsOnlyLayoutsOfThePackage(t *testing.T) {
 	for _, name := range layout.Names() {
 		if l, err := layout.Parse(name); err != nil || mustProtocol(t, l) == nil {
 			t.Errorf("%s: %v", name, err)
@@ -255,7 +255,7 @@ func TestOfAcceptsLayoutsAndNothingElse(t *testing.T) {
 	}
 }
 
-func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
+func TestDecodeDoesNotChangeItem(t *testing.T) {
 	p := mustProtocol(t, layout.Native{})
 	item := with(protocol.Item{"reason": text("x")})
 	before := maps.Clone(item)
@@ -267,7 +267,7 @@ func TestDecodingLeavesTheItemAsItWas(t *testing.T) {
 	}
 }
 
-func TestGrantNeverRemovesKeyNamedLikeTTLAttribute(t *testing.T) {
+func TestGrantDoesNotRemoveKeyAttributeNamedLikeTTL(t *testing.T) {
 	for _, keys := range [][2]string{{attrExpiresAt, ""}, {"key", attrExpiresAt}} {
 		if p, _ := javaLike("java", keys[0], keys[1], "", leaseMillis); len(p.removed) > 0 {
 			t.Errorf("keys %q: a grant removes %q", keys, p.removed)

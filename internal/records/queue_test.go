@@ -46,7 +46,7 @@ func TestQueueIsReadInOrderOfJoins(t *testing.T) {
 	}
 }
 
-func TestFullQueueIsNotJoined(t *testing.T) {
+func TestJoinOfFullQueueIsRejected(t *testing.T) {
 	b, p := lining(t)
 	_, _ = b.hold()
 	joined := 0
@@ -60,14 +60,14 @@ func TestFullQueueIsNotJoined(t *testing.T) {
 	}
 }
 
-func TestJoinNeedsAHeldLock(t *testing.T) {
+func TestJoinIsRejectedUnlessLockIsHeld(t *testing.T) {
 	b, p := lining(t)
 	_, held := b.hold()
 	b.landsIn("join", held, func() *protocol.Write { return p.Join(b.lockKey(), nth(1)) },
 		same, version, grant, token, holder, spent, expired)
 }
 
-func TestHeadAloneIsHandedTheKeyAndLeavesTheQueue(t *testing.T) {
+func TestHandToHeadHandsKeyOnlyToHeadOfQueue(t *testing.T) {
 	b, p := lining(t)
 	h, _ := b.hold()
 	handTo := func(w protocol.Waiter) *protocol.Write {
@@ -160,7 +160,7 @@ func TestDamagedQueueIsReadAsEmpty(t *testing.T) {
 	}
 }
 
-func TestQueueIsErasedByWriteThatEndsGrantForHolder(t *testing.T) {
+func TestQueueIsErasedByTakeoverBreakAndReleaseWithMark(t *testing.T) {
 	dead := func(b *bench, _ protocol.Hold) *protocol.Write {
 		g, r := b.grant(g2), b.record()
 		g.Dead = &r
@@ -209,7 +209,7 @@ func TestQueueIsErasedByWriteThatEndsGrantForHolder(t *testing.T) {
 	}
 }
 
-func TestHandedIsRemovedByEveryGrantAndRenewal(t *testing.T) {
+func TestHandedAttributeIsRemovedByNextGrantOrRenewal(t *testing.T) {
 	for name, write := range map[string]func(b *bench, h protocol.Hold) *protocol.Write{
 		"renewal": func(b *bench, h protocol.Hold) *protocol.Write {
 			return b.Renew(h, protocol.Renewal{Version: v3, Lease: lease})
@@ -277,7 +277,7 @@ func TestUnreadableQueueAdviceIsIgnored(t *testing.T) {
 }
 
 // The table may have belonged to native before, or may belong to it later.
-func TestOtherLayoutsIgnoreAdviceOnQueue(t *testing.T) {
+func TestQueueAdviceIsIgnoredInOtherLayouts(t *testing.T) {
 	for _, l := range []layout.Layout{layout.AWSLabs{}, layout.Dynamolock{}, layout.PythonDynamoDBLock{}} {
 		t.Run(l.Name(), func(t *testing.T) {
 			b, _ := newBench(t, l)

@@ -103,7 +103,7 @@ func (b *bench) where(states []string, layouts string, more ...string) []string 
 	return states
 }
 
-func TestHoldersWriteAppliesToItsGrantOnly(t *testing.T) {
+func TestHolderWriteIsAppliedOnlyToCurrentGrant(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		h, held := b.hold()
 		mine := []string{same, kind, expired}
@@ -131,7 +131,7 @@ func TestBreakAppliesOnlyToGrantThatWasRead(t *testing.T) {
 	})
 }
 
-func TestGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
+func TestGrantIsAppliedOnlyIfKeyIsFreeOrHolderDead(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		dead := b.record()
@@ -162,7 +162,7 @@ func TestGrantLandsOnlyWhereTheKeyMayBeTaken(t *testing.T) {
 	})
 }
 
-func TestFreeRowOfOtherKindIsNotGranted(t *testing.T) {
+func TestGrantIsRejectedForFreeRowOfOtherKind(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		free, keeps := b.in(released, held)
@@ -174,7 +174,7 @@ func TestFreeRowOfOtherKindIsNotGranted(t *testing.T) {
 	})
 }
 
-func TestGrantIDOfAnyTypeDoesNotFreeHeldRecord(t *testing.T) {
+func TestNullGrantIDDoesNotFreeHeldRecord(t *testing.T) {
 	onEachLayout(t, func(t *testing.T, b *bench) {
 		_, held := b.hold()
 		for _, exists := range []bool{false, true} {

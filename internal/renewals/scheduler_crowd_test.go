@@ -251,7 +251,7 @@ func TestThrottledPartitionDoesNotLoseOtherLocks(t *testing.T) {
 	})
 }
 
-func TestFirstRenewalAfterSlowGrantFollowsTrustLeft(t *testing.T) {
+func TestFirstRenewalAfterSlowGrantIsEarlier(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		wire.SetFault(lab.Once(lab.Call.Grants, lab.Slow(2500*time.Millisecond)))
@@ -264,7 +264,7 @@ func TestFirstRenewalAfterSlowGrantFollowsTrustLeft(t *testing.T) {
 	})
 }
 
-func TestLossWhileRenewalQueuesIsNotCalledPause(t *testing.T) {
+func TestLossOfLockWithQueuedRenewalIsNotReportedAsPause(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config(), lab.Renewals(16))
 		locks := w.AcquireMany(c, "job", 500)
@@ -281,7 +281,7 @@ func TestLossWhileRenewalQueuesIsNotCalledPause(t *testing.T) {
 	})
 }
 
-func TestFailingRenewalWithDataDoesNotDelayPlainOnes(t *testing.T) {
+func TestFailingRenewalWithDataDoesNotDelayOtherRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		lock := w.Acquire(c, "job")
@@ -334,7 +334,7 @@ func TestThousandsOfLocksAreRenewedInTime(t *testing.T) { // dynamolock renews o
 	})
 }
 
-func TestHangingRenewalDoesNotDelayOthers(t *testing.T) {
+func TestHangingRenewalDoesNotDelayOtherRenewals(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, wire := w.Client(lab.Config())
 		a, b := w.Acquire(c, "a"), w.Acquire(c, "b")

@@ -108,7 +108,7 @@ func TestDueLeaseWithLeastTrustLeftIsRenewedFirst(t *testing.T) {
 	})
 }
 
-func TestHangingAttemptFreesItsPlaceAfterQuarterOfDeadline(t *testing.T) {
+func TestHangingRenewalFreesSlotAfterQuarterOfDeadline(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent) // first sent at 3 s
 		other := b.lease("other", 4100*time.Millisecond, trust, 0, Renewed)
@@ -143,7 +143,7 @@ func TestUnansweredRenewalsTakeAtMostHalfOfSlots(t *testing.T) {
 	})
 }
 
-func TestLeaseWaitingForItsOwnWriteDoesNotTakeSlot(t *testing.T) {
+func TestLeaseThatWaitsForEarlierWriteTakesNoSlot(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		var waits atomic.Pointer[Lease]
 		waits.Store(b.q.Add(Times{Every: 4 * time.Second, Trust: trust}, trust, 0, func() Outcome { // due after 3 s
@@ -160,7 +160,7 @@ func TestLeaseWaitingForItsOwnWriteDoesNotTakeSlot(t *testing.T) {
 	})
 }
 
-func TestLateRenewalMovesToRandomTimeOfPeriod(t *testing.T) {
+func TestLateRenewalIsFollowedByRenewalAtRandomTime(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("late", 2*time.Second, trust, 0, Renewed)
 		elapse(8 * time.Second) // sent after 1.5, 2.5 (because a new lease is displaced), 4.5 and 6.5 s
@@ -177,7 +177,7 @@ func TestLateRenewalMovesToRandomTimeOfPeriod(t *testing.T) {
 	})
 }
 
-func TestLeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
+func TestLeaseWithShortenedTrustIsRenewedWithinThirdOfTrust(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, trust, 0, Renewed) // due after 3 s
 		elapse(time.Second)
@@ -195,7 +195,7 @@ func TestLeaseWhoseTrustIsShortenedIsRenewedWithinAThirdOfIt(t *testing.T) {
 	})
 }
 
-func TestRemovedLeaseIsNotSent(t *testing.T) {
+func TestRemovedLeaseIsNotRenewed(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		hangs := b.lease("hangs", 4*time.Second, trust, 2*time.Second, Silent)
 		due := b.lease("due", 4100*time.Millisecond, trust, 0, Renewed)
@@ -211,7 +211,7 @@ func TestRemovedLeaseIsNotSent(t *testing.T) {
 	})
 }
 
-func TestLeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
+func TestLeaseAddedWhenDueIsRenewedAtOnce(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		l := b.lease("lock", 4*time.Second, 0, time.Second, Silent)
 		elapse(0)
@@ -222,7 +222,7 @@ func TestLeaseThatIsDueWhenItIsAddedIsSentAtOnce(t *testing.T) {
 	})
 }
 
-func TestThrottledRenewalSlowsTheOthers(t *testing.T) {
+func TestThrottledRenewalSlowsOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 1200*time.Millisecond, trust, 0, Throttled) // first sent after 0.9 s
 		var others []*Lease
@@ -242,7 +242,7 @@ func TestThrottledRenewalSlowsTheOthers(t *testing.T) {
 }
 
 // In a hot partition every attempt is throttled, and others are due all the time.
-func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
+func TestThrottledRenewalIsRetriedAfterFourOtherRenewals(t *testing.T) {
 	inBubble(t, 100, func(t *testing.T, b *table) {
 		throttled := b.lease("throttled", 400*time.Millisecond, trust, 0, Throttled)
 		var others []*Lease
@@ -269,7 +269,7 @@ func TestLeaseThatWasThrottledIsSentAfterFourOthers(t *testing.T) {
 }
 
 // A conflict is the only failure whose cause is known to have ended.
-func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
+func TestOnlyConflictingRenewalIsRepeatedAtOnce(t *testing.T) {
 	for name, tc := range map[string]struct {
 		out  Outcome
 		sent int // attempts sent by the time the first has ended
@@ -293,7 +293,7 @@ func TestConflictAloneIsRepeatedAtOnce(t *testing.T) {
 
 // If the lease counted as having waited, a later pause of the process would be reported as
 // queued renewals.
-func TestRenewedLeaseHasNotWaited(t *testing.T) {
+func TestWaitedIsFalseAfterRenewal(t *testing.T) {
 	inBubble(t, 1, func(t *testing.T, b *table) {
 		busy := b.lease("busy", 4*time.Second, trust, 300*time.Millisecond, Renewed) // first sent at 3 s
 		l := b.lease("lock", 4100*time.Millisecond, trust, 100*time.Millisecond, Renewed)

@@ -90,7 +90,7 @@ func TestSimulationCatchesBrokenCommits(t *testing.T) {
 	)
 }
 
-func TestSimulationCatchesBrokenPartsInOddWorlds(t *testing.T) {
+func TestSimulationCatchesBrokenPartsUnderUnusualFaults(t *testing.T) {
 	areFound(t, 500,
 		broken{"a new token for every request, in suspends", []string{"invariant 8"}, tampered(newTokenEveryTime, likewise(suspends))},
 		broken{"a guard on the owner alone, where locks break", []string{"invariant 4"}, tampered(guardOnOwnerAlone, likewise(breaking))},
@@ -225,7 +225,7 @@ func forgotten(ctx context.Context, c *leasehold.Client, keys []leasehold.Key, _
 	return nil, errors.New("forgotten")
 }
 
-func TestSimulationCatchesBrokenPhilosophers(t *testing.T) {
+func TestSimulationCatchesBrokenDiningPhilosophers(t *testing.T) {
 	dining := func(take manners) func(*testing.T, uint64, world) {
 		return func(t *testing.T, seed uint64, w world) { dine(t, seed, w, take) }
 	}

@@ -8,7 +8,7 @@ import (
 
 // Clients with shared leases are closed while their other goroutines wait, hold and commit.
 // Late copies of their requests arrive afterwards. All promises hold.
-func TestSimulationOfClosing(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
+func TestSimulationOfClientClose(t *testing.T) { forSeeds(t, worldSeeds, likewise(closing)) }
 
 func closing(seed uint64) world {
 	return world{

@@ -61,7 +61,7 @@
 // sent it, its operation and keys, and how many such requests came before. Two processes
 // never reach the table at one instant, and no two requests are given up at one. The call
 // of a worker never begins at the instant at which its last call returned.
-// TestSeedGivesTheSameHistory checks all this, with goroutines that yield at random where
+// TestSameSeedGivesSameHistory checks all this, with goroutines that yield at random where
 // they read the clock, take a random number, send and receive.
 //
 // One event may wake several goroutines of a client, for example when the turns of a
@@ -85,7 +85,7 @@
 // checker what is believed (believes), and what was released for good (releasedForGood).
 // Call the client with operation or asks, which count the call. Write a function that
 // returns the world of a seed and a test that runs it, forSeeds(t, worldSeeds,
-// likewise(yourWorld)), and add it to TestSeedGivesTheSameHistory and to worlds. Then break
+// likewise(yourWorld)), and add it to TestSameSeedGivesSameHistory and to worlds. Then break
 // what the workload is about, and list that variant here.
 //
 // # What it is known to find

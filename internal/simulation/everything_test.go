@@ -21,7 +21,7 @@ import (
 // credentials expire or are unavailable for a moment. In every third seed the fleet moves
 // to native from the Java client's layout, process by process. All promises hold except the
 // promises about broken and deleted locks.
-func TestSimulationOfEverything(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
+func TestSimulationOfAllFeaturesTogether(t *testing.T) { forSeeds(t, worldSeeds, simulateEverything) }
 
 const (
 	electionKey = "e"

@@ -18,7 +18,7 @@ const operator = 50
 
 // An operator breaks locks of any holder, some of them through one lock of a group. This
 // gives up promise 2 for the broken grants. Fenced writes stay safe.
-func TestSimulationOfBreaking(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
+func TestSimulationOfBreakingHeldLocks(t *testing.T) { forSeeds(t, worldSeeds, likewise(breaking)) }
 
 func breaking(seed uint64) world {
 	plan := world{beside: breakLocks}
@@ -46,7 +46,7 @@ func breakLocks(t *testing.T, s *run, r *worker) {
 // An operator breaks locks under shared leases. Without the breaks, the holders would hold
 // these locks until long after the faults have stopped. Only the promises that breaking
 // gives up are lost. Each holder learns of the break through its session.
-func TestSimulationOfBreakingUnderSharedLeases(t *testing.T) {
+func TestSimulationOfBreakingLocksUnderSharedLeases(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(breakingShared))
 }
 
@@ -103,7 +103,7 @@ func (c *checker) checkHearing(b *belief) {
 // promise 2 for the deleted grant. TTL deletes them once they are released and have
 // expired. Late copies of requests may then break the order of tokens. No other promise is
 // given up.
-func TestSimulationOfDeletion(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
+func TestSimulationOfDeletedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(deletion)) }
 
 func deletion(_ uint64) world {
 	return world{config: shortRetention, beside: deleteRecords}
@@ -147,7 +147,7 @@ func (s *run) deleteNow(key string) {
 // Rows of locks and of shared leases are damaged by hand, so that their leases cannot be
 // read. Several seconds later the rows are repaired. All promises hold: the holder of an
 // unreadable row is not considered dead.
-func TestSimulationOfDamage(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
+func TestSimulationOfDamagedRecords(t *testing.T) { forSeeds(t, worldSeeds, likewise(damage)) }
 
 func damage(seed uint64) world { return world{beside: damageRows, shared: seed%2 == 0} }
 

@@ -30,7 +30,9 @@ func (w world) watchedAs(by world) world {
 // minutes later, and denies some requests, even some that were applied. The engine may omit
 // the item of a failed condition. Some clients have a full memory: it has room only for
 // watched keys. All promises hold.
-func TestSimulationOfOddNetworks(t *testing.T) { forSeeds(t, worldSeeds, likewise(oddNetworks)) }
+func TestSimulationOfUnusualNetworkFaults(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(oddNetworks))
+}
 
 func oddNetworks(seed uint64) world {
 	return world{
@@ -41,7 +43,9 @@ func oddNetworks(seed uint64) world {
 
 // The writes of single keys are throttled, while the writes of sessions and of other keys
 // get through. All promises hold.
-func TestSimulationOfFailingKeys(t *testing.T) { forSeeds(t, worldSeeds, likewise(failingKeys)) }
+func TestSimulationOfRequestsThatFailForOneKey(t *testing.T) {
+	forSeeds(t, worldSeeds, likewise(failingKeys))
+}
 
 func failingKeys(seed uint64) world {
 	return world{shared: seed%3 > 0, net: troubles{keys: true}}

@@ -36,7 +36,7 @@ func onceBy(seed uint64, do func(*process, *worker)) world {
 
 // Clients are closed while their other goroutines do work once. Close releases their locks.
 // A later release returns whether the mark is stored.
-func TestSimulationOfClosingDuringWorkDoneOnce(t *testing.T) {
+func TestSimulationOfClientCloseDuringWorkDoneOnce(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(onceBeforeClose))
 }
 

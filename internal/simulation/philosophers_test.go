@@ -22,7 +22,7 @@ const (
 	philosopherFaults = 5 * time.Second // time for which the network misbehaves
 )
 
-func TestPhilosophersAlwaysEatWithAcquireAll(t *testing.T) {
+func TestDiningPhilosophersNeverStarveWithAcquireAll(t *testing.T) {
 	forSeeds(t, philosopherSeeds, simulatePhilosophers)
 }
 

@@ -21,7 +21,7 @@ func lines(seed uint64) world {
 // The record's hints about its queue are wrong: whether the key was handed over, until when
 // the queue is suspended, and which clients wait. These are only hints, so all promises
 // hold.
-func TestSimulationOfWrongAdviceOnQueues(t *testing.T) {
+func TestSimulationOfWrongQueueAdviceInRecord(t *testing.T) {
 	forSeeds(t, worldSeeds, likewise(wrongAdvice))
 }
 

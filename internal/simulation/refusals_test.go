@@ -187,7 +187,7 @@ func (c *process) refused() fault {
 
 // The only fault is that AWS refuses requests for a while. Holders lose the locks that they
 // could not renew, and no others.
-func TestSimulationOfRefusals(t *testing.T) {
+func TestSimulationOfRefusedRequests(t *testing.T) {
 	forSeeds(t, worldSeeds, simulateRefusals)
 }
 
@@ -213,7 +213,7 @@ func (c *process) holdsThroughRefusals(r *worker) {
 	c.releases(r, lock)
 }
 
-func TestSimulationCatchesWaitEndedByRefusal(t *testing.T) {
+func TestSimulationCatchesWaitEndedByRefusedRequest(t *testing.T) {
 	areFound(t, 100,
 		broken{"a wait that ends by refused credentials", []string{"invariant 18: a wait"}, misreading("ExpiredTokenException")},
 		broken{"a wait that ends by a denial", []string{"invariant 18: a wait"}, misreading("AccessDeniedException")},

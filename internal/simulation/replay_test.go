@@ -8,7 +8,7 @@ import (
 
 // A failing seed is useful only if it fails again. So two runs of a seed must be the same,
 // however goroutines are scheduled.
-func TestSeedGivesTheSameHistory(t *testing.T) {
+func TestSameSeedGivesSameHistory(t *testing.T) {
 	for name, run := range map[string]simulation{
 		"locks":           simulate,
 		"shared leases":   likewise(sharedLeases),

@@ -28,31 +28,31 @@ var worlds = []struct {
 	{"TestSimulation", 5, 1, simulate},
 	{"TestSimulationOfSharedLeases", 1, 1, likewise(sharedLeases)},
 	{"TestSimulationOfQueues", 3, 1, likewise(lines)},
-	{"TestSimulationOfWrongAdviceOnQueues", 1, 1, likewise(wrongAdvice)},
+	{"TestSimulationOfWrongQueueAdviceInRecord", 1, 1, likewise(wrongAdvice)},
 	{"TestSimulationOfWorkDoneOnce", 2, 1, likewise(once)},
-	{"TestPhilosophersAlwaysEatWithAcquireAll", 1, 1, simulatePhilosophers},
+	{"TestDiningPhilosophersNeverStarveWithAcquireAll", 1, 1, simulatePhilosophers},
 	{"TestSimulationOfElections", 2, 1, simulateEveryElection},
 	{"TestSimulationOfSemaphores", 2, 1, simulateSemaphores},
-	{"TestSimulationOfOddNetworks", 1, 1, likewise(oddNetworks)},
-	{"TestSimulationOfFailingKeys", 1, 1, likewise(failingKeys)},
+	{"TestSimulationOfUnusualNetworkFaults", 1, 1, likewise(oddNetworks)},
+	{"TestSimulationOfRequestsThatFailForOneKey", 1, 1, likewise(failingKeys)},
 	{"TestSimulationOfSuspends", 1, 1, likewise(suspends)},
-	{"TestSimulationOfClosing", 1, 1, likewise(closing)},
-	{"TestSimulationOfBreaking", 1, 1, likewise(breaking)},
-	{"TestSimulationOfBreakingUnderSharedLeases", 1, 1, likewise(breakingShared)},
-	{"TestSimulationOfDeletion", 1, 1, likewise(deletion)},
-	{"TestSimulationOfDamage", 1, 1, likewise(damage)},
+	{"TestSimulationOfClientClose", 1, 1, likewise(closing)},
+	{"TestSimulationOfBreakingHeldLocks", 1, 1, likewise(breaking)},
+	{"TestSimulationOfBreakingLocksUnderSharedLeases", 1, 1, likewise(breakingShared)},
+	{"TestSimulationOfDeletedRecords", 1, 1, likewise(deletion)},
+	{"TestSimulationOfDamagedRecords", 1, 1, likewise(damage)},
 	{"TestSimulationOfDetachAndResume", 1, 1, likewise(detaching)},
 	{"TestSimulationOfGroups", 1, 1, likewise(groups)},
 	{"TestSimulationOfOutages", 1, 1, likewise(outages)},
-	{"TestSimulationOfEverything", 4, 1, simulateEverything},
+	{"TestSimulationOfAllFeaturesTogether", 4, 1, simulateEverything},
 	{"TestSimulationOfLayoutsWithExpiry", 1, 1, simulateByTheClock},
 	{"TestSimulationOfSkewedClocks", 1, 1, skewedBy(wallSkew * 9 / 10)},
-	{"TestSimulationOfWallClocksThatAreSet", 1, 1, likewise(wallClocksAreSet)},
+	{"TestSimulationOfWallClocksSetDuringRun", 1, 1, likewise(wallClocksAreSet)},
 	{"TestSimulationOfBoundedClocks", 2, 1, likewise(boundedClocks(1))},
 	{"TestSimulationOfQueuesAndBoundedClocks", 1, 1, likewise(vouchedLines)},
-	{"TestSimulationOfClosingDuringWorkDoneOnce", 1, 1, likewise(onceBeforeClose)},
+	{"TestSimulationOfClientCloseDuringWorkDoneOnce", 1, 1, likewise(onceBeforeClose)},
 	{"TestSimulationOfBoundedClocksAndWorkDoneOnce", 1, 1, likewise(vouchedOnce)},
-	{"TestSimulationOfRefusals", 1, 1, simulateRefusals},
+	{"TestSimulationOfRefusedRequests", 1, 1, simulateRefusals},
 	{"TestSimulationOfLoad", 1, 20, simulateLoad}, // each holds hundreds of locks
 }
 
@@ -184,7 +184,7 @@ func runLane(t *testing.T, lane string) {
 }
 
 // A world that is not listed would hardly be tried.
-func TestWorldsAreRunAtScale(t *testing.T) {
+func TestEverySimulationRunsAtScale(t *testing.T) {
 	at := map[string]bool{}
 	for _, w := range worlds {
 		at[w.test] = true

@@ -109,7 +109,7 @@ func TestFailingSeedIsReducedToNeededFaults(t *testing.T) {
 	}
 }
 
-func TestEmptyPlanCausesNoFaults(t *testing.T) {
+func TestEmptyFaultPlanCausesNoFaults(t *testing.T) {
 	t.Setenv("LEASEHOLD_PLAN", "")
 	var met []injected
 	simulate(t, 1, world{only: planned(), injected: func(faults []injected) { met = faults }})

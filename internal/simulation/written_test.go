@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// TestWritesAreHandedToTheModels writes the histories of seeds to the file that
+// TestWritesOfSimulationArePassedToModels writes the histories of seeds to the file that
 // LEASEHOLD_WRITES names, so that proof/spec can check them against the models. With
 // LEASEHOLD_BROKEN it writes the histories of a variant that is broken on purpose.
-func TestWritesAreHandedToTheModels(t *testing.T) {
+func TestWritesOfSimulationArePassedToModels(t *testing.T) {
 	path := os.Getenv("LEASEHOLD_WRITES")
 	if path == "" {
 		t.Skip("writes to the file that LEASEHOLD_WRITES names, as spec has it do")

@@ -73,7 +73,7 @@ func TestTokenIsReadOnlyFromHeader(t *testing.T) {
 }
 
 // Only the files of the page are served without the token.
-func TestGuardServesOnlyOpenFilesWithoutToken(t *testing.T) {
+func TestGuardServesOnlyPublicFilesWithoutToken(t *testing.T) {
 	g := door(false)
 	page, err := fs.Sub(files, "page")
 	if err != nil {
@@ -96,7 +96,7 @@ func TestGuardServesOnlyOpenFilesWithoutToken(t *testing.T) {
 	}
 }
 
-func TestGuardAdmitsOnlyOwnPages(t *testing.T) {
+func TestGuardAcceptsRequestsOnlyFromPagesOfServer(t *testing.T) {
 	evil := header("Origin", "http://evil.example")
 	for name, c := range map[string]struct {
 		method, path string
@@ -141,7 +141,7 @@ func TestGuardAdmitsOnlyOwnPages(t *testing.T) {
 	}
 }
 
-func TestRemoteGuardAdmitsAddressesButNotHostNames(t *testing.T) {
+func TestRemoteGuardAcceptsIPAddressesButNotHostNames(t *testing.T) {
 	if got := knock(door(true), "GET", "/", known, host("192.0.2.1:4711")); got.StatusCode != http.StatusOK {
 		t.Errorf("by its address: %d", got.StatusCode)
 	}
@@ -150,7 +150,7 @@ func TestRemoteGuardAdmitsAddressesButNotHostNames(t *testing.T) {
 	}
 }
 
-func TestAnswersForbidUnneededBrowserFeatures(t *testing.T) {
+func TestResponsesDisableUnneededBrowserFeatures(t *testing.T) {
 	for _, path := range []string{"/", "/events"} {
 		h := knock(door(false), "GET", path).Header
 		if p := h.Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") || !strings.Contains(p, "frame-ancestors 'none'") {

@@ -49,7 +49,7 @@ func TestBreakFreesOnlyShownGrant(t *testing.T) {
 	})
 }
 
-func TestBreakSparesHolderShownDeadThatRenews(t *testing.T) {
+func TestBreakIsRejectedIfHolderShownDeadHasRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, _ := w.Client(lab.Config())
@@ -67,7 +67,7 @@ func TestBreakSparesHolderShownDeadThatRenews(t *testing.T) {
 	})
 }
 
-func TestBreakSparesHolderWhoseSessionRenews(t *testing.T) {
+func TestBreakIsRejectedIfSessionOfHolderHasRenewed(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{}, func(c *Config) { c.AllowBreak = true })
 		c, wire := w.Client(lab.SharedConfig())
@@ -88,7 +88,7 @@ func TestBreakSparesHolderWhoseSessionRenews(t *testing.T) {
 	})
 }
 
-func TestBreakDialogShowsSameAsLockCard(t *testing.T) {
+func TestBreakDialogShowsSameDetailsAsLockCard(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, _ := w.Client(lab.Config())
@@ -109,7 +109,7 @@ func TestBreakDialogShowsSameAsLockCard(t *testing.T) {
 	})
 }
 
-func TestBreakNeedsAllowBreak(t *testing.T) {
+func TestBreakIsRefusedWithoutAllowBreak(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		var out outcome

@@ -273,7 +273,7 @@ func asPage(s *stage, of leasehold.Record) verdict {
 	}
 }
 
-func TestVerdictsOfWaiterCommandAndPageAgreeOnEachHolder(t *testing.T) {
+func TestWaiterCommandAndPageAgreeWhetherHolderIsDead(t *testing.T) {
 	const lease = 20 * time.Second
 	clocked := layout.DynamoDLM{MaxSkew: 3 * time.Second}
 	every := clocked.Capabilities().LeaseStep
@@ -334,7 +334,7 @@ func TestVerdictsOfWaiterCommandAndPageAgreeOnEachHolder(t *testing.T) {
 	}
 }
 
-func TestVerdictsAgreeOnEachHolderWithMaxSkew(t *testing.T) {
+func TestWaiterCommandAndPageAgreeOnHolderWithMaxSkew(t *testing.T) {
 	const lease, skew = 20 * time.Second, 3 * time.Second
 	nothing := func() {}
 	for name, course := range map[string]struct {

@@ -108,14 +108,14 @@ func TestObserveTurnsChangesIntoEvents(t *testing.T) {
 	}
 }
 
-func TestKeyFirstSeenAfterFirstPassCountsAsGranted(t *testing.T) {
+func TestKeyFirstSeenAfterFirstScanCountsAsGranted(t *testing.T) {
 	_, events := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, false, nobodyBroke)
 	if got := kinds(events); got != "grant a" {
 		t.Errorf("%q", got)
 	}
 }
 
-func TestBreakThroughPageIsShownWithReason(t *testing.T) {
+func TestBreakOnPageIsShownWithReason(t *testing.T) {
 	broke := func(grant string) (string, bool) { return "stuck since noon", grant == "a" }
 	before, _ := observe(nil, held(grant("a", "host/1", "v1", 1)), at(0), liveness.Rule{}, true, broke)
 	if _, events := observe(&before, free(), at(time.Second), liveness.Rule{}, false, broke); kinds(events) != "break a: stuck since noon" {
@@ -158,7 +158,7 @@ func TestLockStateFollowsRecordAndHolder(t *testing.T) {
 	}
 }
 
-func TestLockUnderSessionIsLiveWhileSessionIsLive(t *testing.T) {
+func TestLockUnderSessionIsShownLiveWhileSessionIsLive(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)

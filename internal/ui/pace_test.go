@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-func TestPaceDropsUnitsSpentBeforePeriod(t *testing.T) {
+func TestPaceForgetsReadUnitsSpentBeforePeriod(t *testing.T) {
 	p := pace{rate: 100}
 	now := start
 	for range 1000 {

@@ -11,7 +11,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestSecretsAndNamesAreLongAndUnique(t *testing.T) {
+func TestSecretsAndHostNamesAreLongAndUnique(t *testing.T) {
 	if a, b := NewSecret(), NewSecret(); len(a) < 40 || a == b {
 		t.Errorf("secrets %q and %q", a, b)
 	}
@@ -22,7 +22,7 @@ func TestSecretsAndNamesAreLongAndUnique(t *testing.T) {
 
 // When a server has ended, another program may listen on its port and receive a token. That
 // token opens no later server with the same secret.
-func TestTokenGivesAccessToOneServer(t *testing.T) {
+func TestTokenIsRejectedByOtherServers(t *testing.T) {
 	for name, other := range map[string]string{
 		"the next on its port":     tokenFor(secret, "the-next.localhost:4711"),
 		"its name on another port": tokenFor(secret, "a-name-of-these-tests.localhost:4712"),
@@ -36,7 +36,7 @@ func TestTokenGivesAccessToOneServer(t *testing.T) {
 	}
 }
 
-func TestServerProvesItsSecret(t *testing.T) {
+func TestServerProvesThatItKnowsSecret(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		ask := func(nonce string) (int, map[string]string) {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/layout"
 )
 
-func TestPageSeesLockChange(t *testing.T) {
+func TestPageShowsLockChanges(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
@@ -52,7 +52,7 @@ func TestPageSeesLockChange(t *testing.T) {
 	})
 }
 
-func TestHolderDiesAfterItsLeaseAndIsTakenOver(t *testing.T) {
+func TestHolderIsShownDeadAfterLeaseAndThenTakenOver(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		first, _ := w.Client(lab.Config())
@@ -82,7 +82,7 @@ func TestHolderDiesAfterItsLeaseAndIsTakenOver(t *testing.T) {
 	})
 }
 
-func TestHoldTimeOfDeadHolderEndsWhenItsLeaseEnds(t *testing.T) {
+func TestHoldTimeOfDeadHolderEndsAtLeaseEnd(t *testing.T) {
 	const lease, dead = 4 * time.Second, 172 * time.Second
 	credited := func(t *testing.T, r rowView, most time.Duration) {
 		t.Helper()
@@ -201,7 +201,7 @@ func TestScanShowsSessions(t *testing.T) {
 	})
 }
 
-func TestLocksUnderSessionDieWithIt(t *testing.T) {
+func TestLocksAreShownDeadWithTheirSession(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, wire := w.Client(lab.SharedConfig())
@@ -250,7 +250,7 @@ func TestDeadSessionIsShownWhileItHasLocks(t *testing.T) {
 	})
 }
 
-func TestHistoryShowsItsBeginning(t *testing.T) {
+func TestHistoryShowsSinceWhenItIsKnown(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		c, _ := w.Client(lab.Config())
@@ -275,7 +275,7 @@ func TestHistoryShowsItsBeginning(t *testing.T) {
 	})
 }
 
-func TestDamagedRecordIsShownWithProblem(t *testing.T) {
+func TestDamagedRecordIsShownWithReason(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		w.Put(lab.Key("odd"))
@@ -301,7 +301,7 @@ func TestScanIsSharedBySeveralPages(t *testing.T) {
 	})
 }
 
-func TestScanKeepsRateThatPageMayLower(t *testing.T) {
+func TestScanKeepsReadRateWhichPageCanLower(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		for i := range 600 {
@@ -336,7 +336,7 @@ func TestScanKeepsRateThatPageMayLower(t *testing.T) {
 	})
 }
 
-func TestScanReadsWholeTableDespiteSingleReads(t *testing.T) {
+func TestScanReadsWholeTableWhilePageShowsOneLock(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		c, _ := w.Client(lab.Config())
 		w.Detach(w.Acquire(c, "job", leasehold.WithLease(time.Hour)))
@@ -352,7 +352,7 @@ func TestScanReadsWholeTableDespiteSingleReads(t *testing.T) {
 	})
 }
 
-func TestPageShowsWhenTableTroubleBeginsAndEnds(t *testing.T) {
+func TestPageShowsWhenTableErrorsBeginAndEnd(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
@@ -371,7 +371,7 @@ func TestPageShowsWhenTableTroubleBeginsAndEnds(t *testing.T) {
 	})
 }
 
-func TestScanReportsTroubleAfterThreeSecondsWithoutReply(t *testing.T) {
+func TestScanReportsProblemAfterThreeSecondsWithoutReply(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		lab.Elapse(2 * time.Second)
@@ -403,7 +403,7 @@ func TestScanReportsTroubleAfterThreeSecondsWithoutReply(t *testing.T) {
 	})
 }
 
-func TestHolderIsShownExpiringOnlyIfReadShowsIt(t *testing.T) {
+func TestHolderIsNotShownExpiringWithoutSuccessfulRead(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())
@@ -427,7 +427,7 @@ func TestHolderIsShownExpiringOnlyIfReadShowsIt(t *testing.T) {
 	})
 }
 
-func TestLateAnswerShowsHolderAtTimeOfRequest(t *testing.T) {
+func TestLateReplyShowsHolderAtTimeOfRequest(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		b := serve(t, w, layout.Native{})
 		holder, _ := w.Client(lab.Config())

@@ -55,7 +55,7 @@ func TestControlAndInvisibleCharactersAreEscaped(t *testing.T) {
 	}
 }
 
-func TestWordQuotesTextThatIsNotPlain(t *testing.T) {
+func TestWordQuotesTextUnlessPlain(t *testing.T) {
 	for in, want := range map[string]string{
 		"web-7/812/4k2a":            "web-7/812/4k2a",
 		"host.example:8080":         "host.example:8080",
@@ -82,7 +82,7 @@ func TestWordQuotesTextThatIsNotPlain(t *testing.T) {
 	}
 }
 
-func TestMiddleKeepsBothEnds(t *testing.T) {
+func TestMiddleReplacesMiddleOfLongTextByEllipsis(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		n    int

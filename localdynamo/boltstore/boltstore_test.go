@@ -157,7 +157,7 @@ func start(t *testing.T, path, key string, count int) (*exec.Cmd, *bufio.Scanner
 	return cmd, bufio.NewScanner(out)
 }
 
-func TestKillKeepsEveryAcknowledgedWrite(t *testing.T) {
+func TestAcknowledgedWritesSurviveKill(t *testing.T) {
 	path, client := newFile(t)
 	acknowledged := 0
 	for round := range 12 {
@@ -211,7 +211,7 @@ func checkFile(t *testing.T, path string) {
 	}
 }
 
-func TestSixteenProcessesAllGetTheirTurns(t *testing.T) {
+func TestSixteenProcessesWriteWithoutStarving(t *testing.T) {
 	path, client := newFile(t)
 	const processes, each = 16, 20
 	var wg sync.WaitGroup
@@ -291,7 +291,7 @@ func TestFailedUpdateChangesNothing(t *testing.T) {
 	}
 }
 
-func TestWaitForBusyFileEndsWithRequest(t *testing.T) {
+func TestWaitForBusyFileEndsWithRequestContext(t *testing.T) {
 	path, client := newFile(t)
 	db, err := bbolt.Open(path, 0o600, nil) // stands for a process that keeps the file locked
 	if err != nil {
@@ -305,7 +305,7 @@ func TestWaitForBusyFileEndsWithRequest(t *testing.T) {
 	}
 }
 
-func TestFileThatIsNotStoreIsRefused(t *testing.T) {
+func TestOpenRefusesFileThatIsNotStore(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notes.txt")
 	if err := os.WriteFile(path, []byte(strings.Repeat("not a database ", 1000)), 0o600); err != nil {
 		t.Fatal(err)

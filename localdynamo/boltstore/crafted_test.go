@@ -167,7 +167,7 @@ func swap(elements []byte, placeAt int) {
 	order.PutUint32(b, order.Uint32(b)-size)
 }
 
-func TestOpenRejectsCraftedPages(t *testing.T) {
+func TestOpenRejectsMaliciousPages(t *testing.T) {
 	whole := filled(t)
 	for name, craft := range crafts {
 		t.Run(name, func(t *testing.T) {
@@ -193,7 +193,7 @@ func TestOpenRejectsCraftedPages(t *testing.T) {
 }
 
 // Others could change such a file while the process runs.
-func TestStoreWritableByOthersIsCheckedInEveryTransaction(t *testing.T) {
+func TestStoreWritableByOtherUsersIsCheckedEachTransaction(t *testing.T) {
 	whole := filled(t)
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if err := os.WriteFile(path, whole, 0o600); err != nil {
@@ -221,7 +221,7 @@ func TestStoreWritableByOthersIsCheckedInEveryTransaction(t *testing.T) {
 }
 
 // A file without our bucket is not a store: no crash leaves one behind.
-func TestEmptyBboltFileIsRefused(t *testing.T) {
+func TestOpenRefusesEmptyBboltDatabase(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {

@@ -69,7 +69,7 @@ func isRefused(t *testing.T, what, path string, err error) {
 	}
 }
 
-func TestTruncatedFileIsRefusedOrReadWhole(t *testing.T) {
+func TestTruncatedFileIsRefusedOrFullyRead(t *testing.T) {
 	whole := filled(t)
 	refused := 0
 	for size := len(whole) - 1; size >= 0; size = min(size-1, max(size-1-len(whole)/47, 0)) {
@@ -106,7 +106,7 @@ func checkFree(t *testing.T, path string) {
 	}
 }
 
-func TestFileOfOtherFormatIsRefusedUnchanged(t *testing.T) {
+func TestOpenRefusesFileOfOtherFormatAndLeavesItUnchanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	db, err := bbolt.Open(path, 0o600, nil)
 	if err != nil {
@@ -136,7 +136,7 @@ func TestFileOfOtherFormatIsRefusedUnchanged(t *testing.T) {
 	}
 }
 
-func TestPanicOfCallerReachesCallerAndChangesNothing(t *testing.T) {
+func TestPanicInTransactionReachesCallerAndChangesNothing(t *testing.T) {
 	path, client := newFile(t)
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -170,7 +170,7 @@ func TestPanicOfCallerReachesCallerAndChangesNothing(t *testing.T) {
 	}
 }
 
-func TestDamagedFileErrorIsMarkedAsLasting(t *testing.T) {
+func TestDamagedFileErrorIsMarkedAsPermanent(t *testing.T) {
 	whole := filled(t)
 	for name, content := range map[string][]byte{"other content": bytes.Repeat([]byte("no store "), 2000), "empty": nil, "cut off": whole[:len(whole)/3]} {
 		t.Run(name, func(t *testing.T) {

@@ -24,7 +24,7 @@ func TestEmptyFileIsRefused(t *testing.T) {
 	}
 }
 
-func TestConcurrentMakesCreateOneCompleteStore(t *testing.T) {
+func TestConcurrentMakeCallsCreateOneCompleteStore(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "locks.db")
 	var made atomic.Int32

@@ -10,7 +10,7 @@ import (
 )
 
 // A request may end just before or just after the kernel grants the lock.
-func TestAbandonedPlaceReleasesFileLock(t *testing.T) {
+func TestAbandonedPlaceInQueueReleasesFileLock(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "locks.db")
 	if _, err := Make(path, nil); err != nil {
 		t.Fatal(err)

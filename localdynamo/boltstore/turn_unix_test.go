@@ -41,7 +41,7 @@ type contextStore interface {
 	WithContext(ctx context.Context) localdynamo.Store
 }
 
-func TestOpenContextWaitsAsLongAsContextLasts(t *testing.T) {
+func TestOpenContextWaitsUntilContextEnds(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	unlock := locked(t, path)
@@ -84,7 +84,7 @@ func TestTransactionWithoutDeadlineEndsWithErrBusy(t *testing.T) {
 
 // A wait that has ended leaves a thread in flock(2). The next wait uses that thread. So
 // there is only one, however often requests give up.
-func TestEndedWaitsShareOneThread(t *testing.T) {
+func TestCancelledWaitsShareOneGoroutine(t *testing.T) {
 	path, _ := newFile(t)
 	store, err := boltstore.Open(path)
 	if err != nil {
@@ -121,7 +121,7 @@ func untilItWaits() {
 	}
 }
 
-func TestFileLockGrantedAfterEndOfWaitIsReleased(t *testing.T) {
+func TestFileLockGrantedAfterCancelledWaitIsReleased(t *testing.T) {
 	t.Parallel()
 	path, _ := newFile(t)
 	store, err := boltstore.Open(path)
@@ -174,7 +174,7 @@ func TestWaiterUsesFileThatReplacedLockedFile(t *testing.T) {
 }
 
 // A process that writes in a loop cannot starve others: the kernel queues them.
-func TestProcessInLoopDoesNotStarveOthers(t *testing.T) {
+func TestBusyProcessDoesNotStarveOtherProcesses(t *testing.T) {
 	path, client := newFile(t)
 	loop, lines := start(t, path, "loop", 0)
 	lines.Scan() // the loop has begun
@@ -198,7 +198,7 @@ func TestProcessInLoopDoesNotStarveOthers(t *testing.T) {
 	}
 }
 
-func TestKilledHolderOfFileLockDoesNotBlockOthers(t *testing.T) {
+func TestKilledProcessReleasesFileLock(t *testing.T) {
 	path, client := newFile(t)
 	holder := exec.Command("flock", path, "sleep", "300")
 	holder.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -95,7 +95,7 @@ func TestInvalidConditionIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestConditionInAcceptsHundredOperands(t *testing.T) {
+func TestInOperatorAcceptsHundredOperands(t *testing.T) {
 	condition, err := ParseCondition("n IN (" + placeholders(MaxIn) + ")")
 	if err != nil || len(condition.(In).List) != MaxIn {
 		t.Errorf("%v, %v", condition, err)

@@ -59,7 +59,7 @@ func TestInvalidUpdateIsRejectedWithDynamoDBsMessage(t *testing.T) {
 	}
 }
 
-func TestUpdateTargetsAreAllWrittenPaths(t *testing.T) {
+func TestTargetsReturnsEveryPathThatUpdateWrites(t *testing.T) {
 	update, err := ParseUpdate("DELETE d :v ADD c :v REMOVE b SET a = z")
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +73,7 @@ func TestUpdateTargetsAreAllWrittenPaths(t *testing.T) {
 	}
 }
 
-func TestPathsThatOverlapOrConflictAreRefused(t *testing.T) {
+func TestOverlappingAndConflictingPathsAreRefused(t *testing.T) {
 	for _, test := range []struct{ paths, want string }{
 		{"a, b, c", ""},
 		{"a.b, a.c", ""},

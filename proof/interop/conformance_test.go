@@ -9,7 +9,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-func TestRealEnginesConform(t *testing.T) {
+func TestRealEnginesPassConformanceTests(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			t.Parallel()

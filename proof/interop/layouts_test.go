@@ -9,9 +9,9 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/engines"
 )
 
-// TestLayoutsOnRealEngines runs the layouts with real leases, as short as
+// TestLayoutsWorkOnRealEngines runs the layouts with real leases, as short as
 // they can be, on servers that this project did not write.
-func TestLayoutsOnRealEngines(t *testing.T) {
+func TestLayoutsWorkOnRealEngines(t *testing.T) {
 	for _, e := range engines.All() {
 		t.Run(e.Name, func(t *testing.T) {
 			server := engines.Run(t, e)

@@ -57,7 +57,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-func TestComparisonOfBuildsNamesDifferences(t *testing.T) {
+func TestBuildComparisonListsDifferences(t *testing.T) {
 	a, b := []file{{name: "x", content: []byte("1")}}, []file{{name: "x", content: []byte("2")}}
 	if err := same(a, b); err == nil || !strings.Contains(err.Error(), "x is not the same") {
 		t.Error(err)
@@ -117,7 +117,7 @@ func TestArchiveFilesHaveTimeOfCommit(t *testing.T) {
 	}
 }
 
-func TestCommandsAndTopicsHavePages(t *testing.T) {
+func TestCommandsAndHelpTopicsHaveManualPages(t *testing.T) {
 	files, err := manual(time.Date(2026, 11, 22, 8, 0, 0, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)

@@ -79,7 +79,7 @@ var (
 	needed   = []string{"Unit/Description", "Service/ExecStart", "Service/KillMode", "Timer/OnCalendar"}
 )
 
-func TestUnitsOfTheGuideAreValid(t *testing.T) {
+func TestSystemdUnitsInGuideAreValid(t *testing.T) {
 	found := map[string]int{}
 	dir := t.TempDir()
 	var paths []string

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/mod/semver"
 )
 
-func TestAdaptersRequireOneTaggableVersion(t *testing.T) {
+func TestAdaptersRequireSameReleasableVersion(t *testing.T) {
 	versions := map[string]string{}
 	for _, adapter := range adapters {
 		version, err := requiredBy("../..", adapter)
@@ -24,7 +24,7 @@ func TestAdaptersRequireOneTaggableVersion(t *testing.T) {
 	}
 }
 
-func TestTagNeedsReadyRelease(t *testing.T) {
+func TestTagIsRefusedUnlessReleaseIsReady(t *testing.T) {
 	for version, want := range map[string]string{
 		"1.2":     "is not a version",
 		"v99.0.0": "contrib/leaseholdgocron/go.mod requires",

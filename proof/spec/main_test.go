@@ -4,7 +4,7 @@ package main
 
 import "testing"
 
-func TestModelsHoldAndFailWithoutAnyOneRule(t *testing.T) {
+func TestModelFailsIfAnySingleRuleIsRemoved(t *testing.T) {
 	more, err := moreBounds()
 	if err != nil {
 		t.Fatal(err)

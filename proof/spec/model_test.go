@@ -46,7 +46,7 @@ func TestProtocolPageListsEveryRuleWithItsModel(t *testing.T) {
 	}
 }
 
-func TestVariantsBelongToRulesThatModelsName(t *testing.T) {
+func TestModelVariantsBelongToListedRules(t *testing.T) {
 	models, err := Models(".")
 	if err != nil {
 		t.Fatal(err)

@@ -26,7 +26,7 @@ func TestVersionShowsKnownBuildInformation(t *testing.T) {
 	}
 }
 
-func TestTrialIsRunFromOwnSource(t *testing.T) {
+func TestTrialRunsOnlyFromSourceOfSameModule(t *testing.T) {
 	const own = "example.com/locks"
 	source := t.TempDir()
 	write := func(path, content string) string {

@@ -18,7 +18,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestRepliesBoundDifferenceOfClocks(t *testing.T) {
+func TestClockDifferenceIsBoundedByReplies(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Hour), int64(time.Hour)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -39,7 +39,7 @@ func TestRepliesBoundDifferenceOfClocks(t *testing.T) {
 	})
 }
 
-func TestNarrowHalvesUncertaintyWithEachReply(t *testing.T) {
+func TestNarrowHalvesClockUncertaintyWithEachReply(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ahead := time.Duration(rapid.Int64Range(-int64(time.Minute), int64(time.Minute)).Draw(t, "ahead"))
 		now := time.Unix(1_700_000_000, rapid.Int64Range(0, int64(time.Second)).Draw(t, "nanoseconds"))
@@ -57,7 +57,7 @@ func TestNarrowHalvesUncertaintyWithEachReply(t *testing.T) {
 	})
 }
 
-func TestSkewToSetIsTwiceErrorOfClock(t *testing.T) {
+func TestRecommendedMaxSkewIsTwiceClockError(t *testing.T) {
 	const ms = time.Millisecond
 	for _, c := range []struct{ from, to, want time.Duration }{
 		{0, 0, 500 * ms}, {-20 * ms, 40 * ms, 500 * ms}, {-250 * ms, 10 * ms, 500 * ms}, {-251 * ms, 10 * ms, time.Second}, {900 * ms, 1100 * ms, 2500 * ms},
@@ -84,7 +84,7 @@ func TestPercentileIsNearestRank(t *testing.T) {
 	}
 }
 
-func TestLeaseForIsShortestThatIsNotSlow(t *testing.T) {
+func TestLeaseForReturnsShortestLeaseThatIsNotSlow(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		took := time.Duration(rapid.Int64Range(1, int64(20*time.Second)).Draw(t, "took"))
 		skew := time.Duration(rapid.IntRange(0, 2).Draw(t, "skew")) * time.Second
@@ -98,7 +98,7 @@ func TestLeaseForIsShortestThatIsNotSlow(t *testing.T) {
 	})
 }
 
-func TestTableIsSlowAtQuarterOfRenewalPeriod(t *testing.T) {
+func TestTableIsSlowIfLatencyIsQuarterOfRenewalPeriod(t *testing.T) {
 	for _, c := range []struct {
 		took time.Duration
 		want State
@@ -109,7 +109,7 @@ func TestTableIsSlowAtQuarterOfRenewalPeriod(t *testing.T) {
 	}
 }
 
-func TestCheckedRightsMatchPolicies(t *testing.T) {
+func TestDoctorChecksSamePermissionsAsPolicies(t *testing.T) {
 	proto, err := records.Of(layout.Native{})
 	if err != nil {
 		t.Fatal(err)

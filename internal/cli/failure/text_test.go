@@ -17,7 +17,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/decide"
 )
 
-func TestMessageShortensLongKeyButNotInCommand(t *testing.T) {
+func TestMessageShortensLongKeyExceptInSuggestedCommand(t *testing.T) {
 	long := leasehold.Key{Partition: "tenant/" + strings.Repeat("0123456789", 204) + "/last"}
 	record := leasehold.Record{Key: long, Owner: "me", Token: 7, Version: "v"}
 	for name, err := range map[string]error{
@@ -41,7 +41,7 @@ func TestMessageShortensLongKeyButNotInCommand(t *testing.T) {
 	}
 }
 
-func TestTextGivesOneAdviceAfterDeadline(t *testing.T) {
+func TestErrorTextGivesOneAdviceAfterDeadline(t *testing.T) {
 	answer := func(code string, fault smithy.ErrorFault) error {
 		return &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "UpdateItem", Err: &smithy.GenericAPIError{Code: code, Fault: fault}}
 	}
@@ -70,7 +70,7 @@ func TestTextGivesOneAdviceAfterDeadline(t *testing.T) {
 	}
 }
 
-func TestTextOfWaitWithFailingRequestsIsBrief(t *testing.T) {
+func TestErrorTextOfWaitWithFailingRequestsIsBrief(t *testing.T) {
 	key := leasehold.Key{Partition: "job"}
 	sdk := &smithy.OperationError{ServiceID: "DynamoDB", OperationName: "GetItem", Err: &smithy.GenericAPIError{Code: "ExpiredTokenException", Message: "it has expired"}}
 	err := &leasehold.HeldError{Key: key, Table: "locks", Holder: leasehold.Record{Key: key, Owner: "me", Version: "v"},
@@ -84,7 +84,7 @@ func TestTextOfWaitWithFailingRequestsIsBrief(t *testing.T) {
 	}
 }
 
-func TestErrorsNameTableCalledLeasehold(t *testing.T) {
+func TestErrorsNameTableEvenIfItIsCalledLeasehold(t *testing.T) {
 	for text, want := range map[string]string{
 		"acquire k in table leasehold: the key is not UTF-8": "acquire k in table leasehold: the key is not UTF-8",
 		"no place: boltstore: leasehold: the file is gone":   "no place: the file is gone",

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/plainfile"
 )
 
-func TestOnlyOneOfConcurrentGrantWritesToFileSucceeds(t *testing.T) {
+func TestGrantFileAcceptsOnlyOneOfConcurrentWrites(t *testing.T) {
 	t.Parallel()
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not locked there")
@@ -62,7 +62,7 @@ func TestOnlyOneOfConcurrentGrantWritesToFileSucceeds(t *testing.T) {
 	}
 }
 
-func TestRemoveKeepsGrantWrittenMeanwhile(t *testing.T) {
+func TestRemoveKeepsGrantFileThatWasReplaced(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "grant")
 	ended := Grant{Grant: leasehold.Grant{ID: "ended", Table: "locks", Lease: time.Minute, TrustedUntil: time.Now()}}

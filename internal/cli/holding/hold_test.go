@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestTimedOutRenewalKeepsEarlierAnswer(t *testing.T) {
+func TestRenewalTimeoutMessageIncludesEarlierError(t *testing.T) {
 	throttled, late := &types.ProvisionedThroughputExceededException{}, context.DeadlineExceeded
 	for name, test := range map[string]struct {
 		failed []error

@@ -38,7 +38,7 @@ func (w *wait) positions(told *[]int) []int {
 	return slices.Clone(*told)
 }
 
-func TestWaitIsReportedOnceAMinuteHoweverOftenHolderChanges(t *testing.T) {
+func TestWaitIsReportedOnceAMinuteWhileHoldersChange(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
@@ -72,7 +72,7 @@ func TestWaitForOneHolderIsReportedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestElectionReportsItsWaitsOnceAMinute(t *testing.T) {
+func TestElectReportsWaitOnceAMinute(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	user := userAt(&stderr, func() time.Time { return now })
@@ -95,7 +95,7 @@ func TestElectionReportsItsWaitsOnceAMinute(t *testing.T) {
 	}
 }
 
-func TestAcquireAnyDoesNotWaitWhilePermitMayBeFree(t *testing.T) {
+func TestWaitIsNotReportedUntilAllPermitsAreHeld(t *testing.T) {
 	var stderr bytes.Buffer
 	keys := leasehold.Keys("k/1", "k/2")
 	permits := (&Wanted{Permits: 2}).allHeld(leasehold.Keys("k"))
@@ -109,7 +109,7 @@ func TestAcquireAnyDoesNotWaitWhilePermitMayBeFree(t *testing.T) {
 	}
 }
 
-func TestWaiterIsShownHoldersRemark(t *testing.T) {
+func TestWaitMessageShowsRemarkOfHolder(t *testing.T) {
 	for data, want := range map[string]string{
 		"deploying v42":          "held by o: \"deploying v42\"\n",
 		"":                       "held by o\n",
@@ -124,7 +124,7 @@ func TestWaiterIsShownHoldersRemark(t *testing.T) {
 	}
 }
 
-func TestWaiterIsNotifiedOfItsQueuePosition(t *testing.T) {
+func TestWaitMessageShowsQueuePosition(t *testing.T) {
 	var stderr bytes.Buffer
 	w := newWait(userAt(&stderr, time.Now), nil, "")
 	w.see(leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}, 3, nil, new([]int))
@@ -169,7 +169,7 @@ func TestQueuePositionIsReportedAtMostOnceASecond(t *testing.T) {
 	}
 }
 
-func TestDeferredQueuePositionIsReportedASecondLater(t *testing.T) {
+func TestDeferredQueuePositionIsReportedOneSecondLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var stderr bytes.Buffer
 		r := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", Grant: "g", Lease: time.Second}
@@ -197,7 +197,7 @@ func TestDeferredQueuePositionIsReportedASecondLater(t *testing.T) {
 	})
 }
 
-func TestWaitForOwnFormerGrantIsReportedAsCheck(t *testing.T) {
+func TestWaitForOwnOldGrantIsReportedAsCheck(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "own")
@@ -218,7 +218,7 @@ func TestWaitForOwnFormerGrantIsReportedAsCheck(t *testing.T) {
 }
 
 // A call for one of several permits waits in several queues, and moves in each.
-func TestPositionsInSeveralQueuesAreNotReported(t *testing.T) {
+func TestWaitInMultipleQueuesReportsNoPosition(t *testing.T) {
 	var stderr bytes.Buffer
 	now := time.Unix(1e9, 0)
 	w := newWait(userAt(&stderr, func() time.Time { return now }), nil, "")
@@ -234,7 +234,7 @@ func TestPositionsInSeveralQueuesAreNotReported(t *testing.T) {
 	}
 }
 
-func TestWaitIsTooShortForHolderWithLongerLease(t *testing.T) {
+func TestWaitShorterThanLeaseOfHolderIsTooShort(t *testing.T) {
 	waited := &failure.WaitedError{Wait: 5 * time.Second}
 	held := func(r leasehold.Record) error { return &leasehold.HeldError{Holder: r, Err: waited} }
 	lease := func(d time.Duration) leasehold.Record { return leasehold.Record{Lease: d} }
@@ -260,7 +260,7 @@ func TestWaitIsTooShortForHolderWithLongerLease(t *testing.T) {
 	}
 }
 
-func TestRefusalAfterWaitStatesTotalWait(t *testing.T) {
+func TestHeldMessageStatesTotalWait(t *testing.T) {
 	f := Wanted{Wait: 1500 * time.Millisecond}
 	for took, want := range map[time.Duration]time.Duration{
 		1501 * time.Millisecond: 1500 * time.Millisecond, 21700 * time.Millisecond: 21 * time.Second,
@@ -275,7 +275,7 @@ func TestRefusalAfterWaitStatesTotalWait(t *testing.T) {
 	}
 }
 
-func TestUnansweredWaitIsNotReportedAsHeld(t *testing.T) {
+func TestWaitWithoutAnswersIsNotReportedAsHeld(t *testing.T) {
 	waited := &failure.WaitedError{Wait: time.Second}
 	for name, c := range map[string]struct {
 		err     error

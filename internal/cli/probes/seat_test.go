@@ -37,7 +37,7 @@ func ask(s *Seat, method, path string) *httptest.ResponseRecorder {
 	return w
 }
 
-func TestSeatAnswersForEachStateOfProcess(t *testing.T) {
+func TestProbesAnswerForEachStateOfProcess(t *testing.T) {
 	now := time.Now().Round(0)
 	s, says := asked(t, now)
 	const unknown = "who leads is not known\n"
@@ -66,13 +66,13 @@ func TestSeatAnswersForEachStateOfProcess(t *testing.T) {
 	says("/live", 200, "live\n")
 }
 
-func TestLeaderWithEmptyRecordIsUnknown(t *testing.T) {
+func TestLeaderProbeReportsUnknownForEmptyRecord(t *testing.T) {
 	s, says := asked(t, time.Now())
 	s.Saw(election.Leader{})
 	says("/leader", 503, "who leads is not known\n")
 }
 
-func TestSeatShowsStoredTextInOneLine(t *testing.T) {
+func TestLeaderProbeShowsStoredTextInOneLine(t *testing.T) {
 	s, says := asked(t, time.Now())
 	s.Saw(election.Leader{Owner: "a\ntoken\t9", Value: "\x1b[2J<script>\r\n\r\n"})
 	says("/leader", 503, "owner\t\"a\\ntoken\\t9\"\nvalue\t\"\\x1b[2J<script>\\r\\n\\r\\n\"\n")
@@ -82,7 +82,7 @@ func TestSeatShowsStoredTextInOneLine(t *testing.T) {
 	}
 }
 
-func TestSeatAnswersOnlyItsPaths(t *testing.T) {
+func TestProbesAnswerOnlyKnownPaths(t *testing.T) {
 	s, _ := asked(t, time.Now())
 	for _, c := range []struct {
 		method, path string
@@ -105,7 +105,7 @@ func TestSeatAnswersOnlyItsPaths(t *testing.T) {
 	}
 }
 
-func TestStandingLeadsWhileTrustedAndIsLiveUnlessOverdue(t *testing.T) {
+func TestProcessIsLiveUnlessRenewalIsOverdue(t *testing.T) {
 	now := time.Unix(1_800_000_000, 0)
 	const overdue = 6 * time.Second
 	for name, c := range map[string]struct {

@@ -7,7 +7,7 @@ import (
 )
 
 // Orphans may end continually, and each must be reaped soon.
-func TestChildDeathsDoNotPostponeReadOfProcesses(t *testing.T) {
+func TestProcessListIsReadOnTimeDespiteChildExits(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		b := &background{look: time.NewTimer(lookEvery)}

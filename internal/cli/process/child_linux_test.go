@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestChildHasEndedIsTrueBeforeExitedCloses(t *testing.T) {
+func TestChildHasEndedIsTrueBeforeExitedChannelCloses(t *testing.T) {
 	ended, runs := exec.Command("true"), exec.Command("sleep", "60")
 	for _, cmd := range []*exec.Cmd{ended, runs} {
 		if err := cmd.Start(); err != nil {

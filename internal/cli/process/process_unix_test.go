@@ -61,7 +61,7 @@ func ended(c *Child, g *gate) (code int, refusal error) {
 	return code, g.execError(code)
 }
 
-func TestCMDRunsOnceItsGateIsOpened(t *testing.T) {
+func TestCMDStartsWhenGateOpens(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	g.open()
@@ -70,7 +70,7 @@ func TestCMDRunsOnceItsGateIsOpened(t *testing.T) {
 	}
 }
 
-func TestCMDDoesNotRunAfterGateIsClosed(t *testing.T) {
+func TestCMDDoesNotStartAfterGateIsClosed(t *testing.T) {
 	cmd, hasRun := gatedCMD(t)
 	c, g := startGated(t, cmd)
 	closeForGood(t, g)
@@ -89,7 +89,7 @@ func TestSignalEndsWaitAtGate(t *testing.T) {
 	g.open() // no process is left to run CMD
 }
 
-func TestGateReportsWhyCMDCannotBeExecuted(t *testing.T) {
+func TestGateReportsWhyCMDCannotStart(t *testing.T) {
 	noFormat := filepath.Join(t.TempDir(), "no-format")
 	if err := os.WriteFile(noFormat, []byte("neither a script nor a program\n"), 0o700); err != nil {
 		t.Fatal(err)
@@ -136,7 +136,7 @@ func TestWatchdogKnowsGroupBeforeGateOpens(t *testing.T) {
 	}
 }
 
-func TestParentEndIsErrorForChildOfInit(t *testing.T) {
+func TestWatchForParentExitFailsForChildOfInit(t *testing.T) {
 	was := parent
 	t.Cleanup(func() { parent = was })
 	for _, parent = range []int{0, 1} {
@@ -148,7 +148,7 @@ func TestParentEndIsErrorForChildOfInit(t *testing.T) {
 
 // A busy machine delivers a signal late. CMD received the same signal and has already
 // ended.
-func TestSignalSentBeforeCMDEndsIsNotMissed(t *testing.T) {
+func TestSignalSentBeforeExitOfCMDIsNotMissed(t *testing.T) {
 	s := CatchSignals()
 	defer s.Release()
 	for range 100 {

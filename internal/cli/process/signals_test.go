@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-func TestSignalTooLateToEndWaitIsNotLost(t *testing.T) {
+func TestSignalThatArrivesAfterGrantIsNotLost(t *testing.T) {
 	s := &Signals{C: make(chan os.Signal, 1)}
 	ctx, release := s.Bind(t.Context())
 	s.C <- syscall.SIGTERM
@@ -22,7 +22,7 @@ func TestSignalTooLateToEndWaitIsNotLost(t *testing.T) {
 }
 
 // CMD and leasehold receive the signals of a service manager at the same moment.
-func TestSignalDuringEndOfCMDIsKeptForNextWait(t *testing.T) {
+func TestSignalDuringExitOfCMDEndsNextWait(t *testing.T) {
 	for _, c := range []struct {
 		sent []os.Signal
 		told bool
@@ -42,7 +42,7 @@ func TestSignalDuringEndOfCMDIsKeptForNextWait(t *testing.T) {
 	}
 }
 
-func TestSignalsAreReadByNameAndNumber(t *testing.T) {
+func TestSignalNamesAndNumbersAreParsed(t *testing.T) {
 	for _, in := range []string{"TERM", "SIGTERM", "term", "15"} {
 		if got, err := ParseSignal(in); err != nil || int(got) != 15 {
 			t.Errorf("%q: %v, %v", in, got, err)

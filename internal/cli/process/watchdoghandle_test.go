@@ -25,7 +25,7 @@ func (s *several) Err() error              { return s.lost }
 func (s *several) TrustedUntil() time.Time { return s.until }
 func (*several) Event(string) say.Event    { return say.Event{} }
 
-func TestRenewalOfOneLockKeepsGraceAfterLossOfAnother(t *testing.T) {
+func TestRenewalDoesNotExtendGraceAfterLossOfAnotherLock(t *testing.T) {
 	var sent strings.Builder
 	held := &several{until: time.Now().Add(time.Minute)}
 	s := &supervision{lock: held, watchdog: &watchdogHandle{orders: textOf{&sent}}}

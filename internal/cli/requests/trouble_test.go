@@ -20,7 +20,7 @@ func throttled(at time.Time) Request {
 	return Request{Began: at, Err: &smithy.GenericAPIError{Code: "ThrottlingException"}, Reply: Reply{Code: 400}}
 }
 
-func TestTroubleContainsAdvice(t *testing.T) {
+func TestRequestTroubleMessageContainsAdvice(t *testing.T) {
 	h := &Health{}
 	if got := h.Trouble(region); got != (Trouble{server: region}) {
 		t.Errorf("at first: %v", got)
@@ -44,7 +44,7 @@ func TestTroubleContainsAdvice(t *testing.T) {
 }
 
 // A Region that does not exist in AWS has no host, and DNS reports that at once.
-func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
+func TestUnknownHostIsReportedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		none := Request{Began: time.Now(), Err: &url.Error{Op: "Post", URL: "https://dynamodb.eu-wset-1.amazonaws.com/", Err: &net.OpError{
 			Op: "dial", Net: "tcp", Err: &net.DNSError{Err: "no such host", Name: "dynamodb.eu-wset-1.amazonaws.com", IsNotFound: true},
@@ -68,7 +68,7 @@ func TestTroubleNamesUnknownHostAtOnce(t *testing.T) {
 	})
 }
 
-func TestIntermittentTroubleIsReportedOnceAMinute(t *testing.T) {
+func TestIntermittentRequestTroubleIsReportedOnceAMinute(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h, told := &Health{}, &Telling{}
 		var said []string
@@ -99,7 +99,7 @@ func TestIntermittentTroubleIsReportedOnceAMinute(t *testing.T) {
 	})
 }
 
-func TestRequestWithoutReplyIsTroubleBeforeItFails(t *testing.T) {
+func TestUnansweredRequestIsReportedBeforeItFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		h := &Health{}
 		p := h.Begin()

@@ -61,7 +61,7 @@ func getItem(t *testing.T, answers []func(*http.Request) (*http.Response, error)
 	})
 }
 
-func TestWatchersSeeEachAttemptOfSDKOnce(t *testing.T) {
+func TestRequestWatchersSeeEachSDKAttemptOnce(t *testing.T) {
 	var first, second []Request
 	getItem(t, []func(*http.Request) (*http.Response, error){replying(503, "")},
 		Watch{Each: func(r Request) { first = append(first, r) }},
@@ -74,7 +74,7 @@ func TestWatchersSeeEachAttemptOfSDKOnce(t *testing.T) {
 	}
 }
 
-func TestRequestOutcomeFollowsReply(t *testing.T) {
+func TestRequestOutcomeIsDerivedFromReply(t *testing.T) {
 	for _, c := range []struct {
 		answer   func(*http.Request) (*http.Response, error)
 		outcome  string

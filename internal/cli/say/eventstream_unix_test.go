@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-func TestReaderOfFIFOMayOpenItLater(t *testing.T) {
+func TestFIFOReaderMayOpenLater(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {
@@ -38,7 +38,7 @@ func TestReaderOfFIFOMayOpenItLater(t *testing.T) {
 	})
 }
 
-func TestMissingReaderOfFIFOIsError(t *testing.T) {
+func TestFIFOWithoutReaderReturnsError(t *testing.T) {
 	t.Parallel()
 	fifo := makeFIFO(t)
 	synctest.Test(t, func(t *testing.T) {

@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/liveness"
 )
 
-func TestListingHasOneRowForLongNames(t *testing.T) {
+func TestListingShowsLongNamesInOneRow(t *testing.T) {
 	now := time.Now()
 	long := leasehold.Record{
 		Key:   leasehold.Key{Partition: "tenants/0b1c2d3e-4f50-6172-8394-a5b6c7d8e9f0/imports/2026-11-23/part-007"},
@@ -91,7 +91,7 @@ func TestListAtTerminalShowsDataOfHolder(t *testing.T) {
 	}
 }
 
-func TestListAtTerminalShowsLastWork(t *testing.T) {
+func TestListAtTerminalShowsMarkOfLastWork(t *testing.T) {
 	const token = 1764230400000042
 	night := time.Date(2026, 11, 24, 0, 0, 0, 0, time.UTC)
 	for want, done := range map[string]*leasehold.Done{
@@ -116,7 +116,7 @@ func TestListAtTerminalShowsLastWork(t *testing.T) {
 	}
 }
 
-func TestListingShowsDeadHolderHeldUntilLeaseEnd(t *testing.T) {
+func TestListingShowsDeadHoldersLockAsHeldUntilLeaseEnds(t *testing.T) {
 	now := time.Now()
 	granted := now.Add(-3 * time.Minute)
 	rec := leasehold.Record{Key: leasehold.Key{Partition: "k"}, Owner: "o", GrantedAt: granted, Lease: 10 * time.Second, Version: "1", Grant: "1"}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-func TestTerminalReceivesOnlyLeaseholdsSequences(t *testing.T) {
+func TestTerminalReceivesNoEscapeSequencesFromData(t *testing.T) {
 	const evil = "\x1b[2J\u009b2J\u202e\xff\r"
 	for _, c := range []struct {
 		out  Output
@@ -23,7 +23,7 @@ func TestTerminalReceivesOnlyLeaseholdsSequences(t *testing.T) {
 	}
 }
 
-func TestDataIsExactInPipeAndShownAtTerminal(t *testing.T) {
+func TestDataIsRawInPipeAndEscapedAtTerminal(t *testing.T) {
 	data := []byte("\x1b[2J\xff\u202e\n")
 	for terminal, want := range map[bool]string{false: string(data), true: `\u001b[2J\xff\u202e` + "\n"} {
 		var got bytes.Buffer

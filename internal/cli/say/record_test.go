@@ -7,7 +7,7 @@ import (
 	"github.com/leasehold-go/leasehold"
 )
 
-func TestLeaseIsShownAsLengthOrEnd(t *testing.T) {
+func TestLeaseIsShownAsDurationOrExpiryTime(t *testing.T) {
 	now := time.Now()
 	for want, r := range map[string]leasehold.Record{
 		"20s":      {Lease: 20 * time.Second, ExpiresAt: now.Add(time.Hour)},
@@ -21,7 +21,7 @@ func TestLeaseIsShownAsLengthOrEnd(t *testing.T) {
 	}
 }
 
-func TestWorkOfPeriodIsNamedByItsStart(t *testing.T) {
+func TestPeriodOfMarkedWorkIsShownByStartTime(t *testing.T) {
 	d := &leasehold.Done{Period: time.UnixMilli(0), Owner: "ann"}
 	if got, want := doneText(d, moment), "1970-01-01, by ann"; got != want {
 		t.Errorf("%q, want %q", got, want)
@@ -42,7 +42,7 @@ func TestWaitersAreShownInOrderWithTheirTimes(t *testing.T) {
 	}
 }
 
-func TestSuspensionOfQueueIsShownWhileItLasts(t *testing.T) {
+func TestQueueSuspensionIsShownUntilItEnds(t *testing.T) {
 	now := time.UnixMilli(1e12)
 	for until, want := range map[time.Time]string{now.Add(time.Minute): moment(now.Add(time.Minute)), now: "", {}: ""} {
 		for _, f := range (Record{Record: leasehold.Record{NoQueueUntil: until}}).fields(false, now) {

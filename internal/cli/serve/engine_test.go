@@ -81,7 +81,7 @@ func says(t *testing.T, c net.Conn, text string) (int, string) {
 	return reply.StatusCode, string(body)
 }
 
-func TestLocalDisconnectsSlowClient(t *testing.T) {
+func TestLocalServerDisconnectsSlowClient(t *testing.T) {
 	for name, tc := range map[string]struct {
 		sends string
 		most  time.Duration
@@ -106,7 +106,7 @@ func TestLocalDisconnectsSlowClient(t *testing.T) {
 	}
 }
 
-func TestLocalAnswersBesideIdleConnections(t *testing.T) {
+func TestLocalServerAnswersDespiteManyIdleConnections(t *testing.T) {
 	serveLocally(t, func(t *testing.T, dial func() net.Conn) {
 		for range 500 {
 			c := dial()
@@ -118,7 +118,7 @@ func TestLocalAnswersBesideIdleConnections(t *testing.T) {
 	})
 }
 
-func TestLocalAnswersOnlyToItsOwnNames(t *testing.T) {
+func TestLocalServerRejectsForeignHostNames(t *testing.T) {
 	for host, want := range map[string]int{
 		"127.0.0.1:8000": 200, "localhost:8000": 200, "LOCALHOST": 200, "[::1]:8000": 200, "127.0.0.53": 200, "dynamo.localhost:8000": 200,
 		"evil.example:8000": 421, "evil.example": 421, "192.0.2.1:8000": 421, "localhost.evil.example": 421, "127.0.0.1.evil.example": 421, "0.0.0.0": 421,
@@ -131,7 +131,7 @@ func TestLocalAnswersOnlyToItsOwnNames(t *testing.T) {
 	}
 }
 
-func TestLocalAnswersBadRequestsWithErrors(t *testing.T) {
+func TestLocalServerAnswersBadRequestsWithErrors(t *testing.T) {
 	const target = "Host: localhost\r\nX-Amz-Target: DynamoDB_20120810.ListTables\r\n"
 	deep := strings.Repeat(`{"a":`, 100_000)
 	for name, tc := range map[string]struct {

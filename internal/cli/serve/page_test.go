@@ -7,7 +7,7 @@ import (
 )
 
 // Another user who listened on one of the addresses could receive the page's requests.
-func TestPageListensAtEveryAddressOfItsName(t *testing.T) {
+func TestPageListensOnAllAddressesOfItsHostName(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -29,7 +29,7 @@ func TestPageListensAtEveryAddressOfItsName(t *testing.T) {
 	}
 }
 
-func TestPageIsNotServedIfAnotherUserHasOneAddress(t *testing.T) {
+func TestPageIsNotServedIfOneAddressIsInUse(t *testing.T) {
 	if !isAddressHere(t.Context(), "::1") {
 		t.Skip("this machine has no ::1")
 	}
@@ -49,7 +49,7 @@ func TestPageIsNotServedIfAnotherUserHasOneAddress(t *testing.T) {
 	}
 }
 
-func TestPageOnAllAddressesAcceptsAddressInURL(t *testing.T) {
+func TestPageOnWildcardAddressAcceptsIPAddressInURL(t *testing.T) {
 	at, err := ForPage(t.Context(), "0.0.0.0:0", true)
 	if err != nil {
 		t.Fatal(err)

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-func TestProbesListenOnLoopbackUnlessAddressIsNamed(t *testing.T) {
+func TestProbesListenOnLoopbackUnlessAddressIsSet(t *testing.T) {
 	for addr, local := range map[string]bool{":0": true, "127.0.0.1:0": true, "localhost:0": true, "0.0.0.0:0": false} {
 		l, err := ForProbes(t.Context(), addr)
 		if err != nil {
@@ -52,7 +52,7 @@ func probe(t *testing.T, listener net.Listener, dial func() net.Conn, text strin
 	return status
 }
 
-func TestProbesOnLoopbackAcceptOnlyOwnNames(t *testing.T) {
+func TestProbesOnLoopbackRejectForeignHostNames(t *testing.T) {
 	for host, want := range map[string][2]int{ // status on loopback, status elsewhere
 		"127.0.0.1:8080":   {200, 200},
 		"localhost":        {200, 200},
@@ -71,7 +71,7 @@ func TestProbesOnLoopbackAcceptOnlyOwnNames(t *testing.T) {
 	}
 }
 
-func TestSilentProbeConnectionIsClosed(t *testing.T) {
+func TestIdleProbeConnectionIsClosed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		here := pipes{make(chan net.Conn), make(chan struct{})}
 		began := time.Now()

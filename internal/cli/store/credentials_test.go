@@ -63,7 +63,7 @@ func TestCredentialSourceReloadsAfterRefusal(t *testing.T) {
 	})
 }
 
-func TestCredentialSourceLoadsOnceAtATime(t *testing.T) {
+func TestCredentialSourceNeverLoadsConcurrently(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		loads := 0
 		source := &credentialSource{current: key(0), load: func(context.Context) (aws.CredentialsProvider, error) {

@@ -8,7 +8,7 @@ import (
 	"github.com/leasehold-go/leasehold/table"
 )
 
-func TestFlagAdviceNamesFlagThatFits(t *testing.T) {
+func TestFlagAdviceSuggestsMatchingFlag(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		is, asked layout.Layout

@@ -34,7 +34,7 @@ func TestMetricsPageListsMetricsOfRun(t *testing.T) {
 	}
 }
 
-func TestMetricsOfConcurrentRunsCountEveryLoss(t *testing.T) {
+func TestMetricsFileCountsEveryLossOfConcurrentRuns(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("files are not locked there")
 	}

@@ -46,7 +46,7 @@ func (e *echo) lives() bool {
 	return line == "x\n"
 }
 
-func TestSignalSparesGroupWithReusedID(t *testing.T) {
+func TestSignalIsNotSentToGroupWithReusedID(t *testing.T) {
 	another := startEcho(t, "cat")
 	pid := another.cmd.Process.Pid
 	began := Began(pid)
@@ -67,7 +67,7 @@ func TestSignalSparesGroupWithReusedID(t *testing.T) {
 	}
 }
 
-func TestKillSparesProcessWithReusedNumber(t *testing.T) {
+func TestKillIsNotSentToProcessWithReusedPID(t *testing.T) {
 	another := startEcho(t, "cat")
 	found, ok := readProcess(another.cmd.Process.Pid)
 	if !ok {
@@ -85,7 +85,7 @@ func TestKillSparesProcessWithReusedNumber(t *testing.T) {
 	}
 }
 
-func TestDescentOmitsChildrenOfReusedSupervisorNumber(t *testing.T) {
+func TestDescendantsExcludeChildrenOfReusedSupervisorPID(t *testing.T) {
 	another := startEcho(t, "sh", "-c", "setsid cat; :") // a process that is neither this process nor its parent
 	if !another.lives() {                                // once the process answers, it has a child in another group
 		t.Fatal("it does not answer")

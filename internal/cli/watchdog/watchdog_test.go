@@ -57,7 +57,7 @@ func (k *recordedWatchdog) end(how string) {
 	<-k.done
 }
 
-func TestWatchdogSignalsBeforeTrustEndsAndKillsAtItsEnd(t *testing.T) {
+func TestWatchdogSignalsCMDBeforeTrustEndsAndKillsItAtEnd(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		play func(*recordedWatchdog)

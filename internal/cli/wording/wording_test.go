@@ -20,7 +20,7 @@ func TestKeysAreUsesSingularForOneKey(t *testing.T) {
 	}
 }
 
-func TestFillBreaksLinesAtSpacesAndKeepsAllWords(t *testing.T) {
+func TestFillWrapsLinesAtSpacesAndKeepsAllWords(t *testing.T) {
 	for _, text := range []string{
 		"", "one", "a  key with   spaces: " + strings.Repeat("word ", 60), strings.Repeat("x", 200) + " after",
 		"the outcome is unknown: no answer in time: " + strings.Repeat("größer ", 30),
@@ -45,7 +45,7 @@ func TestFillBreaksLinesAtSpacesAndKeepsAllWords(t *testing.T) {
 	}
 }
 
-func TestCommandToTypeStaysOnOneLine(t *testing.T) {
+func TestSuggestedCommandStaysOnOneLine(t *testing.T) {
 	const command = "leasehold break --token 1764230400000042 --reason 'it hangs: twice' --yes import/7"
 	got := Fill("leasehold: ", "import/7 is held by host/4711/k3f9: break asks at a terminal, and there is none: to break this grant type "+command, 80)
 	if !strings.Contains(got, command+"\n") {

@@ -64,7 +64,7 @@ func TestContendersRunOrReportWhyNot(t *testing.T) {
 	}
 }
 
-func TestBatchesAreSharedOnlyByQuietContenders(t *testing.T) {
+func TestQuietContendersRunInSameBatch(t *testing.T) {
 	there := []Contender{{Name: "a"}, {Name: "b", quiet: true}, {Name: "c"}, {Name: "d", quiet: true}}
 	for _, c := range []struct {
 		scenario Scenario
@@ -97,7 +97,7 @@ func contest(t *testing.T, scenario string, progress func(string, ...any)) *Cont
 
 func silent(string, ...any) {}
 
-func TestContestMeasuresCostOfCycle(t *testing.T) {
+func TestContestMeasuresCostOfAcquireAndRelease(t *testing.T) {
 	r, err := contest(t, "cycle", silent).Play(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -119,7 +119,7 @@ func TestContestMeasuresCostOfCycle(t *testing.T) {
 	}
 }
 
-func TestContentionOfFourMeasuresBothLoops(t *testing.T) {
+func TestContentionOfFourMeasuresOpenAndClosedLoop(t *testing.T) {
 	c := contest(t, "contention-4", silent)
 	c.Contenders = Contenders()[:3] // one contender has nothing to tune, so it does not play
 	r, err := c.Play(t.Context())
@@ -153,7 +153,7 @@ func TestInterruptedContestHasResultsSoFar(t *testing.T) {
 	}
 }
 
-func TestProcessUsageIsRead(t *testing.T) {
+func TestProcessorAndMemoryUsageAreRead(t *testing.T) {
 	if n := residentBytes(os.Getpid()); n < 1<<20 || n > 1<<34 {
 		t.Errorf("this process has %d bytes", n)
 	}

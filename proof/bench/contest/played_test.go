@@ -27,7 +27,7 @@ func hundred() played {
 	}
 }
 
-func TestClosedLoopIsCountedBySectionsAndHandOvers(t *testing.T) {
+func TestClosedLoopMeasuresSectionsAndHandOvers(t *testing.T) {
 	p := hundred()
 	got := p.closedLoop(2)
 	for figure, want := range map[string]float64{
@@ -62,7 +62,7 @@ func TestOpenLoopCountsWaitsFromDueTime(t *testing.T) {
 	}
 }
 
-func TestGrantAfterWindowDoesNotCount(t *testing.T) {
+func TestGrantAfterMeasurementWindowIsIgnored(t *testing.T) {
 	p := hundred()
 	p.sections[2].granted, p.sections[2].releasing = at(101), at(111)
 	if err := p.alone(); err != nil {

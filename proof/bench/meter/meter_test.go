@@ -95,7 +95,7 @@ func TestRequestsAndUnitsAreCounted(t *testing.T) {
 	})
 }
 
-func TestRequestIsDelayedByDistance(t *testing.T) {
+func TestRequestIsDelayedByConfiguredDistance(t *testing.T) {
 	const distance = 30 * time.Millisecond
 	_, db := behind(t, distance)
 	began := time.Now()

@@ -88,7 +88,7 @@ func squeezed(text string) string {
 	return text
 }
 
-func TestPictureHasBarsOnlyForMeasurements(t *testing.T) {
+func TestChartHasBarsOnlyForMeasuredResults(t *testing.T) {
 	p := Contention(three())
 	if len(p.Rows) != 2 || p.Rows[0].Bars[0].Median != 26 || p.Rows[0].Bars[1].Runs != 0 || p.Limit != 23 {
 		t.Fatalf("%+v", p)
@@ -108,7 +108,7 @@ func TestPictureHasBarsOnlyForMeasurements(t *testing.T) {
 	wellFormed(t, svg)
 }
 
-func TestPictureNamesUnmeasuredLibraries(t *testing.T) {
+func TestChartNamesUnmeasuredLibraries(t *testing.T) {
 	r := three()
 	r.Absent = append(r.Absent, contest.Absence{Contender: "nobody's, tuned", Reason: "it is not to be had"})
 	svg := Contention(r).SVG()
@@ -121,7 +121,7 @@ func TestPictureNamesUnmeasuredLibraries(t *testing.T) {
 	}
 }
 
-func TestPictureIsWellFormedForOddInput(t *testing.T) {
+func TestChartIsWellFormedForUnusualInput(t *testing.T) {
 	wellFormed(t, Cost(&contest.Results{}).SVG())
 	r := three()
 	r.Contenders[0].Name = `<"&`
@@ -144,7 +144,7 @@ func wellFormed(t *testing.T, svg string) {
 	}
 }
 
-func TestPageIsWrittenOnlyBetweenMarks(t *testing.T) {
+func TestPublishReplacesOnlyTextBetweenMarkers(t *testing.T) {
 	docs := filepath.Join(t.TempDir(), "docs", "internals")
 	if err := os.MkdirAll(docs, 0o700); err != nil {
 		t.Fatal(err)

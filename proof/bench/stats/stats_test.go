@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-func TestSpreadHasMedianAndExtremes(t *testing.T) {
+func TestSpreadReturnsMedianMinimumAndMaximum(t *testing.T) {
 	for _, c := range []struct {
 		runs []float64
 		want Spread
@@ -40,7 +40,7 @@ func TestQuantileIsMeasuredValue(t *testing.T) {
 	}
 }
 
-func TestJainIsOneForEqualShares(t *testing.T) {
+func TestJainIndexIsOneForEqualShares(t *testing.T) {
 	for _, c := range []struct {
 		shares []float64
 		want   float64

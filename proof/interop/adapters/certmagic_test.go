@@ -65,7 +65,7 @@ func server(t *testing.T, env *locktest.Env, dir string, a *authority) (*certmag
 	return cfg, names
 }
 
-func TestCertmagicServersObtainCertificateOnce(t *testing.T) {
+func TestCertmagicObtainsCertificateOnceForAllServers(t *testing.T) {
 	inBubble(t, func(t *testing.T, env *locktest.Env) {
 		a := &authority{t: t, begins: func(context.Context, int32) error {
 			time.Sleep(3 * time.Minute) // many leases long

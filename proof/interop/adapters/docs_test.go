@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-func TestIntegrationsPageQuotesTheseFiles(t *testing.T) {
+func TestIntegrationsPageQuotesExampleFiles(t *testing.T) {
 	page, err := os.ReadFile("../../../docs/integrations.md")
 	must(t, err)
 	quotes := regexp.MustCompile("\\[(\\w+\\.go)\\]\\(\\.\\./proof/interop/adapters/\\w+\\.go\\)\\):\\n\\n```go\\n((?s:.*?))```").FindAllStringSubmatch(string(page), -1)

@@ -40,7 +40,7 @@ func open(t *testing.T, path string) *sql.DB {
 	return db
 }
 
-func TestGooseMigratesInOneProcess(t *testing.T) {
+func TestGooseMigratesInOneProcessAtATime(t *testing.T) {
 	for name, with := range map[string]func(*byname.Database) goose.ProviderOption{
 		"Locker":        func(d *byname.Database) goose.ProviderOption { return goose.WithLocker(d) },
 		"SessionLocker": func(d *byname.Database) goose.ProviderOption { return goose.WithSessionLocker(d) },
@@ -80,7 +80,7 @@ func TestGooseReportsLostLock(t *testing.T) {
 	}
 }
 
-func TestMigrationUnderDoStopsWhenLockIsLost(t *testing.T) {
+func TestMigrationInDoStopsWhenLockIsLost(t *testing.T) {
 	env := locktest.New(t)
 	locks := env.Client(leasehold.Config{Lease: time.Second})
 	migration := goose.NewGoMigration(1, &goose.GoFunc{RunDB: func(ctx context.Context, _ *sql.DB) error {

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-func TestEnginesAnswerAndEndWhenStopped(t *testing.T) {
+func TestEnginesServeRequestsUntilStopped(t *testing.T) {
 	for _, e := range All() {
 		t.Run(e.Name, func(t *testing.T) {
 			s := Run(t, e)
@@ -183,7 +183,7 @@ func TestKilledEngineKeepsTablesOfItsFolder(t *testing.T) {
 	}
 }
 
-func TestInstallHasPinnedVersion(t *testing.T) {
+func TestInstalledEngineHasPinnedVersion(t *testing.T) {
 	dir, err := Dynoxide.Install(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -220,7 +220,7 @@ func TestMissingToolErrorSaysHowToGetIt(t *testing.T) {
 	}
 }
 
-func TestKernelAddressesAreRead(t *testing.T) {
+func TestKernelSocketAddressesAreParsed(t *testing.T) {
 	for in, want := range map[string]string{
 		"0100007F:1F90":                         "127.0.0.1:8080",
 		"00000000:0050":                         "0.0.0.0:80",

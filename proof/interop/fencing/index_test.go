@@ -49,7 +49,7 @@ func TestS3RejectsStaleWriteThatReadBeforeNewerWrite(t *testing.T) {
 	server.has(t, current, "b")
 }
 
-func TestS3RejectsStaleWriteThatFoundObjectMissing(t *testing.T) {
+func TestS3RejectsStaleWriteThatReadBeforeObjectExisted(t *testing.T) {
 	server := newStore(t)
 	db := server.client(http.DefaultTransport)
 	stale, current := twoHolders(t)

@@ -39,7 +39,7 @@ func TestPostgresRejectsStaleTokenInInsert(t *testing.T) {
 
 // The stale write begins when the row still has the stale token. It waits for the row until
 // the next holder's transaction ends.
-func TestPostgresComparesTokenWithRowAfterWaitingForIt(t *testing.T) {
+func TestPostgresComparesTokenAfterWaitingForRowLock(t *testing.T) {
 	pool := prices(t)
 	stale, current := twoHolders(t)
 	must(t, SetPrice(t.Context(), pool, stale, 1, 100))

@@ -258,7 +258,7 @@ func created(t *testing.T, s table.Spec) described {
 	return d
 }
 
-func TestTemplatesMakeSameTableAsCreateAndProtectIt(t *testing.T) {
+func TestTemplatesDescribeSameTableAsCreate(t *testing.T) {
 	specs := map[string]table.Spec{
 		"as it comes":      {Name: "locks"},
 		"with a sort key":  {Name: "locks", Layout: layout.Native{PartitionKey: "id", SortKey: "range", TTL: "gone"}},
@@ -300,7 +300,7 @@ func TestTemplatesMakeSameTableAsCreateAndProtectIt(t *testing.T) {
 	}
 }
 
-func TestOddNamesAndTagsAreReadUnchanged(t *testing.T) {
+func TestSpecialCharactersInTemplatesAreReadUnchanged(t *testing.T) {
 	odd := rapid.Custom(func(t *rapid.T) string {
 		parts := rapid.SliceOfN(rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{
 			"$", "{", "}", "%", "${", "%{", "$${", "%%{", "~}", `"`, "'", `\`, "\n", "\r\n", "\t", " ", "#", "//", "/*", ":", "- ", "---",
@@ -335,7 +335,7 @@ func TestOddNamesAndTagsAreReadUnchanged(t *testing.T) {
 	})
 }
 
-func TestSpecRefusedByCreateIsRefusedForTemplates(t *testing.T) {
+func TestTemplatesRefuseSpecThatCreateRefuses(t *testing.T) {
 	for _, spec := range []table.Spec{
 		{}, {Name: "locks", ReadUnits: 1}, {Name: "locks", Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},
 		{Layout: layout.Native{PartitionKey: "a", SortKey: "a"}},

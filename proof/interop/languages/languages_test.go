@@ -147,7 +147,7 @@ func TestProgramIsNotifiedOfLostLock(t *testing.T) {
 	})
 }
 
-func TestKilledProgramFreesLockAtOnce(t *testing.T) {
+func TestLockOfKilledProgramIsFreeAtOnce(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		p := m.start(language, "done", "report", "-l", "1h")
 		p.said(`granted \d+`)
@@ -158,7 +158,7 @@ func TestKilledProgramFreesLockAtOnce(t *testing.T) {
 	})
 }
 
-func TestProgramWithoutWaitReportsHeldKey(t *testing.T) {
+func TestProgramWithNoWaitReportsHeldKey(t *testing.T) {
 	inEach(t, func(t *testing.T, m *machine, language string) {
 		first := m.start(language, "done", "report")
 		first.said(`granted \d+`)

@@ -87,7 +87,7 @@ func TestKilledPeerLeavesItsCallsUnanswered(t *testing.T) {
 	})
 }
 
-func TestPausedPeerAnswersOnceContinued(t *testing.T) {
+func TestPausedPeerAnswersAfterItContinues(t *testing.T) {
 	runs(t, func(t *testing.T, p Peer, start func() *Driver) {
 		d := start()
 		if err := d.Stop(); err != nil {

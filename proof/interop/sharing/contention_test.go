@@ -16,7 +16,7 @@ import (
 // The sections check exclusion themselves: each creates a file that must not exist, and
 // removes it at its end. All clients continue until each has run a section, so that no
 // client gets a turn only because the others have finished.
-func TestPeersAndLeaseholdRunTwoHundredSectionsExclusively(t *testing.T) {
+func TestPeersAndLeaseholdNeverHoldLockTogether(t *testing.T) {
 	const each, sections = 4, 200
 	matches(t, 2*time.Minute, func(t *testing.T, m match) {
 		m.poll = 40 * time.Millisecond

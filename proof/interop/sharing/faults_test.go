@@ -35,7 +35,7 @@ func with(t *testing.T, peer peers.Peer, lease time.Duration, scenario func(t *t
 
 // dyndb-mutex takes any error except a failed condition for an acquired lock, and then
 // works beside the holder. The record is unchanged, so leasehold's Commits still work.
-func TestDyndbMutexTakesErrorForAcquiredLock(t *testing.T) {
+func TestDyndbMutexReportsLockAcquiredDespiteError(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		held := ours.Acquire(t, "k")
@@ -87,7 +87,7 @@ func TestDynamoDLMCannotReuseRejectedLock(t *testing.T) {
 
 // The second of two dyndb-mutex objects with one name releases the lock of the first. The owner
 // that leasehold writes is never the name of such an object.
-func TestDyndbMutexReleasesLockOfSameNameButNotLeaseholds(t *testing.T) {
+func TestDyndbMutexCannotReleaseLockOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		one, other, ours := m.run(t, m.peer), m.run(t, m.peer), m.run(t, m.ours)
 		byName := peers.Request{Do: "release", Key: "k", Owner: "name"}
@@ -106,7 +106,7 @@ func TestDyndbMutexReleasesLockOfSameNameButNotLeaseholds(t *testing.T) {
 
 // dyndb-mutex writes its TTL in milliseconds. DynamoDB reads seconds, so it takes the value
 // for a time far in the future. Leasehold's TTL is in seconds.
-func TestDyndbMutexTTLNeverExpiresAndLeaseholdsDoes(t *testing.T) {
+func TestDyndbMutexTTLNeverExpiresUnlikeTTLOfLeasehold(t *testing.T) {
 	with(t, peers.DyndbMutex, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		year := time.Now().Add(365 * 24 * time.Hour).Unix()
@@ -123,7 +123,7 @@ func TestDyndbMutexTTLNeverExpiresAndLeaseholdsDoes(t *testing.T) {
 
 // dynamo-dlm truncates the time to whole seconds before it adds the lease. Leasehold rounds
 // the expiry up.
-func TestDynamoDLMShortensLeaseAndLeaseholdDoesNot(t *testing.T) {
+func TestLeaseholdDoesNotShortenLeaseLikeDynamoDLM(t *testing.T) {
 	with(t, peers.DynamoDLM, 10*time.Second, func(t *testing.T, m match) {
 		ours := m.run(t, m.ours)
 		before := time.Now()
@@ -171,7 +171,7 @@ func TestLeaseholdWritesAttributesPythonDynamoDBLockNeeds(t *testing.T) {
 // If the Java client acquires by an update, its grant keeps leasehold's attributes.
 // Leasehold does not mistake that grant for its own, and leasehold's next token is higher
 // than all earlier ones.
-func TestLeaseholdRecognisesJavaGrantThatKeptItsToken(t *testing.T) {
+func TestLeaseholdIgnoresTokenCarriedForwardByJavaGrant(t *testing.T) {
 	with(t, peers.AWSLabs, time.Hour, func(t *testing.T, m match) {
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)
 		first := ours.Must(t, peers.Request{Do: "acquire", Key: "k"})

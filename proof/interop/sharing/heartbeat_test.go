@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/peers"
 )
 
-func TestPeerAndLeaseholdKeepLockForThreeLeasesDespiteWaiter(t *testing.T) {
+func TestPeerAndLeaseholdRenewLockDespiteWaiter(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			if !first.Heartbeats {
@@ -30,7 +30,7 @@ func TestPeerAndLeaseholdKeepLockForThreeLeasesDespiteWaiter(t *testing.T) {
 	})
 }
 
-func TestPeerResumedAfterPauseLeavesLeaseholdsRecord(t *testing.T) {
+func TestPausedPeerDoesNotChangeRecordOfNewHolder(t *testing.T) {
 	matches(t, 6*time.Second, func(t *testing.T, m match) {
 		const key = "paused"
 		peer, ours := m.run(t, m.peer), m.run(t, m.ours)

@@ -22,7 +22,7 @@ func looks(p peers.Peer) (operation string, perLook int) {
 }
 
 // The lease is so long that no client can have waited for it to expire.
-func TestPeerAndLeaseholdRefuseWaiterUntilRelease(t *testing.T) {
+func TestPeerAndLeaseholdMakeWaiterWaitUntilRelease(t *testing.T) {
 	matches(t, time.Hour, func(t *testing.T, m match) {
 		m.bothWays(t, func(t *testing.T, first, second peers.Peer, key string) {
 			holder := m.run(t, first)

@@ -121,10 +121,10 @@ func (s *scene) populate(t *testing.T) {
 	s.leasehold(t, "{intrude,}", "acquire", "-q", "-l", "1h", "--", "$(intrude)") // for break, which completes held keys
 }
 
-// TestTABRunsNothingNamedByOtherUsers types lines into each shell. TAB, a second TAB, and
+// TestTabCompletionDoesNotRunKeysOrFileNames types lines into each shell. TAB, a second TAB, and
 // Enter execute no text from a key, an owner's name or a file's name. Plain names are still
 // completed.
-func TestTABRunsNothingNamedByOtherUsers(t *testing.T) {
+func TestTabCompletionDoesNotRunKeysOrFileNames(t *testing.T) {
 	s := newScene(t)
 	s.populate(t)
 	for _, shell := range shells {

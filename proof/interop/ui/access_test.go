@@ -13,7 +13,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-func TestTokenLeavesAddressBarAndIsNotCookie(t *testing.T) {
+func TestTokenIsRemovedFromAddressBarAndNotStoredInCookie(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	if !strings.Contains(p.url, "#token=") {
@@ -34,7 +34,7 @@ func TestTokenLeavesAddressBarAndIsNotCookie(t *testing.T) {
 	}
 }
 
-func TestWrongTokensNamesAndOriginsAreRefused(t *testing.T) {
+func TestRequestWithWrongTokenHostOrOriginIsRefused(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")
 	h := s.hold("job")

@@ -197,7 +197,7 @@ func planted(owner string) string {
 
 // A browser asks the service workers of an origin before the server. A page of another user
 // may have left a service worker at an address with this port.
-func TestServiceWorkerOfEarlierPageDoesNotSeeURL(t *testing.T) {
+func TestServiceWorkerOfEarlierServerDoesNotSeeURL(t *testing.T) {
 	s := newScene(t, "native")
 	owner := attack(t, "0", &attacker{})
 	before := attack(t, "0", &attacker{pages: map[string]string{"/sw.js": planted("http://127.0.0.1:" + owner.port)}})
@@ -259,7 +259,7 @@ func tries(target string) string {
 	<form id="post" method="post" enctype="text/plain" action="` + target + `/break"><input name='{"key":"job","typed":"job","grant":"g","version":"v","reason":"' value='"}'></form>`
 }
 
-func TestPageOnAnotherPortCanNeitherReadNorBreakLocks(t *testing.T) {
+func TestPageOnAnotherPortCannotReadOrBreakLocks(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break", "--token-file", "token")
 	h := s.hold("job")
@@ -313,9 +313,9 @@ func TestPageOnAnotherPortCanNeitherReadNorBreakLocks(t *testing.T) {
 	}
 }
 
-// TestPageWithReboundDNSNameIsRefused plays DNS rebinding: the page comes from an attacker's
+// TestDNSRebindingIsRefused plays DNS rebinding: the page comes from an attacker's
 // server, and then its name and port lead to leasehold ui.
-func TestPageWithReboundDNSNameIsRefused(t *testing.T) {
+func TestDNSRebindingIsRefused(t *testing.T) {
 	s := newScene(t, "native")
 	evil := attack(t, "0", &attacker{})
 	tab := chromium.Page(t)
@@ -346,7 +346,7 @@ data: {"rows":[{"i":1,"kind":"lock","key":"a lie","state":"released"}]}
 
 // An attacker takes the port of an open page. Nothing that the attacker receives is useful
 // after a restart with the same secret, and the page does not show the attacker's text.
-func TestServerThatTakesPortOfOpenPageLearnsNothing(t *testing.T) {
+func TestOpenPageSendsNoSecretToServerThatTakesPort(t *testing.T) {
 	s := newScene(t, "native")
 	addr := freePort(t)
 	flags := []string{"--addr", addr, "--token-file", "token", "--allow-break"}

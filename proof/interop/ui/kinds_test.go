@@ -35,7 +35,7 @@ func TestElectionIsShownWithItsTermsAndLeaders(t *testing.T) {
 	p.Wait(inLock("node-a:8080", "node-b:8080", term, next, "took over from "+term))
 }
 
-func TestSessionIsShownWithTheLocksUnderIt(t *testing.T) {
+func TestSessionIsShownWithLocks(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	c := s.client(lib.Config{Owner: "worker", SharedLease: true, Lease: 5 * time.Second})
@@ -69,7 +69,7 @@ func TestDataIsShownAsTextJSONOrHex(t *testing.T) {
 
 // An owner's name can reverse the direction of the text after it, and a key can look like
 // another key.
-func TestPageShowsHostileTextAsItIs(t *testing.T) {
+func TestPageShowsHostileTextWithoutRunningIt(t *testing.T) {
 	const key, key2 = "job\u200b\u202egol", `job\u200b\u202egol`
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")
@@ -101,7 +101,7 @@ func TestPageShowsHostileTextAsItIs(t *testing.T) {
 }
 
 // An owner's name can be a sentence, and so can a reason.
-func TestPagePutsNamesOfOtherUsersInQuotationMarks(t *testing.T) {
+func TestPageQuotesNamesChosenByOtherUsers(t *testing.T) {
 	const speech = "nobody: it is free; run leasehold break job"
 	s := newScene(t, "native")
 	p := s.ui("--every", every)

@@ -21,7 +21,7 @@ const (
 	polls = 2 * 3 * time.Second
 )
 
-func TestPageShowsTheTableWithinTwoPolls(t *testing.T) {
+func TestPageShowsTableChangesWithinTwoPolls(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--every", every)
 	var holders []*holder
@@ -54,7 +54,7 @@ func TestPageShowsTheTableWithinTwoPolls(t *testing.T) {
 	}
 }
 
-func TestLeaseBarShrinksAndRenewalRefillsIt(t *testing.T) {
+func TestLeaseBarShrinksUntilRenewal(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	s.hold("job", short...)
@@ -88,7 +88,7 @@ func TestKilledHolderIsShownAsDeadAfterItsLease(t *testing.T) {
 	}
 }
 
-func TestTakeoverAppearsOnTheTimelineWithBothTokens(t *testing.T) {
+func TestTakeoverIsShownOnTimelineWithBothTokens(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--every", "300ms")
 	first := s.hold("job", append([]string{"LEASEHOLD_OWNER=first"}, long...)...)
@@ -103,7 +103,7 @@ func TestTakeoverAppearsOnTheTimelineWithBothTokens(t *testing.T) {
 		`.every((w) => [...document.querySelectorAll("#lock table")].at(-1).innerText.includes(w))`)
 }
 
-func TestBreakThroughPageIsShownOnSecondPage(t *testing.T) {
+func TestBreakOnPageIsShownOnAnotherPage(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break", "--every", every)
 	h := s.hold("import/7")
@@ -142,7 +142,7 @@ func TestBreakThroughPageIsShownOnSecondPage(t *testing.T) {
 	}
 }
 
-func TestBreakSparesChangedGrant(t *testing.T) {
+func TestBreakIsRejectedIfGrantHasChanged(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui("--allow-break")
 	first := s.hold("job")
@@ -204,7 +204,7 @@ func TestPageRecoversWhenTheServerIsRestarted(t *testing.T) {
 	p.Wait(says("other", "held", next.token))
 }
 
-func TestPageWithoutAnswerShowsBannerAndFreezesLeases(t *testing.T) {
+func TestPageShowsBannerAndFreezesLeasesWithoutServer(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	h := s.hold("job", "-l", "6s")
@@ -235,7 +235,7 @@ func TestPageWithoutAnswerShowsBannerAndFreezesLeases(t *testing.T) {
 	p.Wait(`document.getElementById("live").textContent === "live" && document.getElementById("banner").hidden`)
 }
 
-func TestPageAdvisesWhenRestartedServerHasAnotherToken(t *testing.T) {
+func TestPageAsksForNewURLIfRestartedServerHasNewToken(t *testing.T) {
 	s := newScene(t, "native")
 	flags := []string{"--addr", freePort(t)}
 	p := s.ui(flags...)
@@ -264,7 +264,7 @@ func TestPageCanPauseAndResumeReads(t *testing.T) {
 	p.Wait(says("job", "held", h.token))
 }
 
-func TestDeadHoldersComeFirstUnlessSortedOtherwise(t *testing.T) {
+func TestDeadHoldersAreListedFirstByDefault(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	s.hold("a")

@@ -98,10 +98,10 @@ func scroll(p *page) scrolling {
 	})()`)
 }
 
-// TestTenThousandLocksStayUsable measures the first paint and scrolling. Times depend on
+// TestPageStaysUsableWithTenThousandLocks measures the first paint and scrolling. Times depend on
 // what else the machine does, so scrolling is compared with scrolling a hundred of the same
 // locks at the same time. The test logs its measurements.
-func TestTenThousandLocksStayUsable(t *testing.T) {
+func TestPageStaysUsableWithTenThousandLocks(t *testing.T) {
 	const n = 10_000
 	counts := func(n int) string {
 		return `document.getElementById("grid").getAttribute("aria-rowcount") === "` + fmt.Sprint(n+1) + `"`

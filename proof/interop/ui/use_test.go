@@ -10,7 +10,7 @@ import (
 	"github.com/leasehold-go/leasehold/proof/interop/browser"
 )
 
-func TestKeyboardReachesEverything(t *testing.T) {
+func TestPageIsUsableWithKeyboardAlone(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	for _, key := range []string{"a/1", "b/2", "b/3"} {
@@ -81,7 +81,7 @@ func TestFooterKeysWorkOnFreshPageAndInSearchField(t *testing.T) {
 	p.Wait(`document.activeElement.id === "q"`)
 }
 
-func TestLinkOpensTheSameViewAgain(t *testing.T) {
+func TestLinkRestoresViewOfPage(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	for _, key := range []string{"deploy/prod", "import/7", "import/8"} {
@@ -109,8 +109,8 @@ func TestLinkOpensTheSameViewAgain(t *testing.T) {
 	p.Wait(shown + ` === "import/8,import/7"`)
 }
 
-// TestAxeFindsNothingSerious checks every view with axe, in light and in dark mode.
-func TestAxeFindsNothingSerious(t *testing.T) {
+// TestAxeFindsNoSeriousAccessibilityProblem checks every view with axe, in light and in dark mode.
+func TestAxeFindsNoSeriousAccessibilityProblem(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	axe, err := browser.Axe(ctx)

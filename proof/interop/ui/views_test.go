@@ -13,7 +13,7 @@ import (
 // screenshots is the folder that make screenshots writes to.
 var screenshots = flag.String("screenshots", "", "write a screenshot of each view to this `folder`")
 
-func TestLeaseTextIsNotCutOnAnOrdinaryScreen(t *testing.T) {
+func TestLeaseTextFitsOrdinaryScreen(t *testing.T) {
 	s := newScene(t, "native")
 	p := s.ui()
 	s.hold("living")

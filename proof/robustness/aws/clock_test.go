@@ -44,7 +44,7 @@ func (c *clocked) Do(r *http.Request) (*http.Response, error) {
 	return res, nil
 }
 
-func TestCallsSucceedDespiteWrongClockOfMachine(t *testing.T) {
+func TestCallsSucceedDespiteWrongSystemClock(t *testing.T) {
 	for _, ahead := range []time.Duration{20 * time.Minute, -20 * time.Minute, 72 * time.Hour} {
 		for _, op := range operations {
 			t.Run(fmt.Sprint(ahead, " ", op.name), func(t *testing.T) {

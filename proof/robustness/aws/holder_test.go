@@ -38,7 +38,7 @@ func eachHolder(t *testing.T, test func(t *testing.T, s *scene, x trouble, lock 
 	}
 }
 
-func TestHolderInTroubleKeepsLockExactlyWhileTrusted(t *testing.T) {
+func TestHolderWithFailingRenewalsKeepsLockUntilTrustEnds(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, x trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		until := lock.TrustedUntil()
 		if left := time.Until(until); left < 10*time.Second || left > 18*time.Second {
@@ -69,7 +69,7 @@ func TestHolderInTroubleKeepsLockExactlyWhileTrusted(t *testing.T) {
 	})
 }
 
-func TestAcquireWaitsUntilHolderInTroubleHasStopped(t *testing.T) {
+func TestAcquireWaitsUntilHolderThatCannotRenewHasStopped(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		granted := make(chan error, 1)
 		go func() {
@@ -92,7 +92,7 @@ func TestAcquireWaitsUntilHolderInTroubleHasStopped(t *testing.T) {
 	})
 }
 
-func TestHolderContinuesRenewingOnceCauseIsGone(t *testing.T) {
+func TestHolderResumesRenewalsAfterFaultEnds(t *testing.T) {
 	eachHolder(t, func(t *testing.T, s *scene, _ trouble, lock *leasehold.Lock, seek func(context.Context) (*leasehold.Lock, error)) {
 		lab.Elapse(time.Until(lock.TrustedUntil()) - 2*time.Second) // a pause between two renewals is a second at most
 		s.end()
@@ -113,7 +113,7 @@ func TestHolderContinuesRenewingOnceCauseIsGone(t *testing.T) {
 	})
 }
 
-func TestWaitOutlivesTemporaryTrouble(t *testing.T) {
+func TestWaiterSurvivesTemporaryFault(t *testing.T) {
 	for kind, config := range configs {
 		for _, x := range troubles {
 			t.Run(kind+"/"+x.name, func(t *testing.T) {

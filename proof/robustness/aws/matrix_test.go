@@ -24,7 +24,7 @@ func (op operation) meets(x trouble) bool {
 	return !x.writes || !op.reads || op.transacts
 }
 
-func TestFaultsNeverGrantAndErrorsAdvise(t *testing.T) {
+func TestFailedCallsGrantNothingAndReturnAdvice(t *testing.T) {
 	var seen results
 	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
 		s.begin(x)
@@ -150,7 +150,7 @@ func (s *scene) recover(t *testing.T, op operation) {
 	}
 }
 
-func TestCallContinuesOnceCauseIsGone(t *testing.T) {
+func TestCallSucceedsAfterTemporaryFaultEnds(t *testing.T) {
 	const lasts = 2 * time.Second
 	eachCell(t, func(t *testing.T, s *scene, x trouble, op operation) {
 		if !x.passes || !op.meets(x) {

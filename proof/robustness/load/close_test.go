@@ -24,7 +24,7 @@ func throttles(oneIn int64) lab.Fault {
 	}
 }
 
-func TestCloseOnThrottledTableEndsWithContext(t *testing.T) {
+func TestCloseOnThrottledTableStopsWhenContextEnds(t *testing.T) {
 	n := count(t, "LEASEHOLD_LOCKS", 10_000, 20)
 	const within = 5 * time.Second
 	for kind, config := range configs {

@@ -68,7 +68,7 @@ func inUse() uint64 {
 	return m.HeapAlloc + m.StackInuse
 }
 
-func TestThousandWaitersOfOneClientPollAsOne(t *testing.T) {
+func TestThousandWaitersOfOneClientSharePolling(t *testing.T) {
 	n := count(t, "LEASEHOLD_WAITERS", 1000, 4)
 	const most = 16 << 10 // maximum bytes per waiter, including its goroutine's stack and its context
 	for kind, config := range configs {

@@ -71,7 +71,7 @@ func TestMutantsAreFoundForEveryMutationRule(t *testing.T) {
 	}
 }
 
-func TestMutantOfCaseIsLocatedAtItsSwitch(t *testing.T) {
+func TestMutantOfCaseIsLocatedAtSwitchStatement(t *testing.T) {
 	found, err := mutantsIn("p.go", []byte(example))
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +97,7 @@ func TestMutantChangesOnePlaceOfItsFile(t *testing.T) {
 	}
 }
 
-func TestHarmlessMutantsAreListedWithReasons(t *testing.T) {
+func TestListOfHarmlessMutantsRequiresReasons(t *testing.T) {
 	all := []Mutant{{Name: "a"}, {Name: "b"}}
 	for list, problem := range map[string]string{
 		"# it only costs time\na\nb\n": "",
@@ -119,7 +119,7 @@ func TestHarmlessMutantsAreListedWithReasons(t *testing.T) {
 	}
 }
 
-func TestShareOfKilledMutantsIncludesUntestedMutants(t *testing.T) {
+func TestMutationScoreCountsUntestedMutants(t *testing.T) {
 	if got := percentKilled(map[outcome]int{killed: 7, timedOut: 1, survived: 1, unseen: 1, invalid: 90}); got != 80 {
 		t.Errorf("%.1f %%", got)
 	}

@@ -60,7 +60,7 @@ func (c *crew) pause(i int) (goOn func()) {
 // A worker's network is down while another worker takes over its key. A worker that checks
 // the lock does nothing wrong. The fence protects even against a worker that does not check
 // the lock.
-func TestCrewDetectsWorkerThatIgnoresLossByItsWrites(t *testing.T) {
+func TestCrewDetectsWritesOfWorkerThatIgnoresLoss(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw
@@ -127,7 +127,7 @@ func TestCrewDetectsWorkerThatIgnoresLossAfterPause(t *testing.T) {
 
 // Replies are late: a lease that is counted from the reply lasts longer than the record
 // says.
-func TestCrewDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
+func TestCrewDetectsWorkerThatCountsTrustFromReply(t *testing.T) {
 	t.Parallel()
 	for _, tc := range []struct {
 		flaw   Flaw
@@ -164,7 +164,7 @@ func TestCrewDetectsWorkerThatCountsLeaseFromReply(t *testing.T) {
 }
 
 // A worker is paused between its read and its write.
-func TestCrewDetectsWorkerThatWritesWithoutFence(t *testing.T) {
+func TestCrewDetectsWorkerThatWritesWithoutTokenCheck(t *testing.T) {
 	t.Parallel()
 	const lease = time.Second
 	at := place{File: t.TempDir() + "/locks.db"}

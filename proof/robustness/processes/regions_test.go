@@ -21,7 +21,7 @@ const regionsForVariable = "LEASEHOLD_REGIONS_FOR"
 // without a reply, and the next attempt.
 const longestRelease = 1500 * time.Millisecond
 
-func TestRegionsThatFailInTurnDoNotLoseLocks(t *testing.T) {
+func TestFailureOfRegionsInTurnDoesNotLoseLocks(t *testing.T) {
 	long := 10 * time.Second * time.Duration(len(ways))
 	if text := os.Getenv(regionsForVariable); text != "" {
 		var err error
@@ -62,9 +62,9 @@ func TestRegionsThatFailInTurnDoNotLoseLocks(t *testing.T) {
 	}
 }
 
-// TestOutageOfRegion has the machine to itself, because it counts how often Regions are
+// TestRegionOutageDoesNotLoseLocks has the machine to itself, because it counts how often Regions are
 // left.
-func TestOutageOfRegion(t *testing.T) {
+func TestRegionOutageDoesNotLoseLocks(t *testing.T) {
 	t.Run("home has no address", dayWithoutHomeLosesLocksOfOneRegion)
 	t.Run("process starts in it", processThatStartsInOutageOfHomeIsGranted)
 	t.Run("home flaps", regionThatFlapsIsLeftOnce)

@@ -17,7 +17,7 @@ func share(n, i, of int) int { return n*(i+1)/of - n*i/of }
 
 // Processes are killed and paused while they wait in the record's queue. Heads of the queue
 // are among them: they are handed the key while they are paused, or just before they die.
-func TestKillAndPauseDoNotBreakLocksInQueue(t *testing.T) {
+func TestKillAndPauseOfQueuedWaitersDoNotBreakLocks(t *testing.T) {
 	t.Parallel()
 	const scenes, workers, atATime = 5, 8, 4 // the same number of scenes as in TestKillAndPauseDoNotBreakLocks
 	const longest = 2 * time.Second

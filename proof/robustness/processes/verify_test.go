@@ -58,7 +58,7 @@ func TestVerifyAcceptsSoundJournal(t *testing.T) {
 
 // A client that was handed the key has the hand-over lease until its first renewal. It
 // sends this renewal before the hand-over lease ends.
-func TestWorkerMayWorkUntilLastReportedTrustEnds(t *testing.T) {
+func TestVerifyAllowsWorkUntilLastReportedTrustEnds(t *testing.T) {
 	for name, died := range map[string]bool{"it went on": false, "it died as that was sent": true} {
 		t.Run(name, func(t *testing.T) {
 			es := good()
@@ -74,7 +74,7 @@ func TestWorkerMayWorkUntilLastReportedTrustEnds(t *testing.T) {
 	}
 }
 
-func TestVerifyNamesBrokenPromise(t *testing.T) {
+func TestVerifyReportsWhichRuleIsBroken(t *testing.T) {
 	at := func(events []Event, who string, k Kind, write string) *Event {
 		for i := range events {
 			if e := &events[i]; e.Who == who && e.Kind == k && e.Write == write {
@@ -203,7 +203,7 @@ func TestVerifyNamesBrokenPromise(t *testing.T) {
 	}
 }
 
-func TestPartialLineLeftByKillDoesNotCorruptOthers(t *testing.T) {
+func TestPartialJournalLineIsSkipped(t *testing.T) {
 	events, torn := parse([]byte("\n{\"at\":1,\"kind\":\"asked\"}\n{\"at\":2,\"ki\n{\"at\":3,\"kind\":\"lost\"}"))
 	if torn != 1 || len(events) != 2 || events[1].At != 3 {
 		t.Errorf("%d torn, %v", torn, events)

@@ -37,7 +37,7 @@ func TestTableHasOneRowPerScenario(t *testing.T) {
 	}
 }
 
-func TestFailureIsShownAndReturned(t *testing.T) {
+func TestFailedTestIsPrintedAndReturnedAsError(t *testing.T) {
 	var out strings.Builder
 	err := show(lines(
 		`{"Action":"output","Test":"TestBoth/dynoxide/awslabs","Output":"what went wrong\n"}`,

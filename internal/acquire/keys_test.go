@@ -23,3 +23,16 @@ func TestHandOverRecordIsReusedOnceWithinTwoSeconds(t *testing.T) {
 		}
 	}
 }
+
+func TestHandOverRecordsOfSeveralKeysAreKept(t *testing.T) {
+	var l acquire.Left
+	old, key := protocol.Key{Partition: "old"}, protocol.Key{Partition: "job"}
+	at := func(d time.Duration) decide.Instant { return decide.Instant{Mono: time.Hour + d} }
+	l.Note(old, protocol.Item{}, at(0))
+	l.Note(key, protocol.Item{}, at(time.Second))
+	for _, k := range []protocol.Key{old, key} {
+		if _, _, ok := l.Take(k, at(1500*time.Millisecond)); !ok {
+			t.Errorf("%s is forgotten", k)
+		}
+	}
+}

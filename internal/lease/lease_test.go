@@ -464,6 +464,19 @@ func TestLeaseIsHeldPastExpiryWhileDynamoDBIsUnavailable(t *testing.T) {
 	}
 }
 
+func TestManualRenewalInOutageFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(func(c *Leases, t *Terms) { c.ThroughOutage, t.Manual = true, true })
+		defer w.end()
+		w.will(throttled)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := w.lease.Renew(ctx, Changes{}); err == nil || w.lease.Ended() != nil {
+			t.Errorf("renewed with %v, ended by %v", err, w.lease.Ended())
+		}
+	})
+}
+
 func TestLeaseHeldThroughAnOutageIsRenewedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(func(c *Leases, _ *Terms) { c.ThroughOutage = true })

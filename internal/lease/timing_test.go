@@ -20,3 +20,14 @@ func TestShortestLeaseIsTrustedLongEnoughForEverySkew(t *testing.T) {
 		}
 	}
 }
+
+func TestUsualTimingRenewsThreeTimesWithinTrust(t *testing.T) {
+	for skew, want := range map[time.Duration]Timing{
+		0:                {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 5 * time.Second},
+		12 * time.Second: {Lease: 20 * time.Second, Margin: 2 * time.Second, Every: 2 * time.Second, Skew: 12 * time.Second},
+	} {
+		if got := Usual(20*time.Second, skew); got != want {
+			t.Errorf("%v: %+v, not %+v", skew, got, want)
+		}
+	}
+}

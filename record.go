@@ -98,7 +98,7 @@ type End struct {
 // isOf reports whether b is the break of the grant with this token.
 func (b *End) isOf(token int64) bool { return b != nil && b.Token == token && token != 0 }
 
-// brokenText returns a line about the break, for people.
+// brokenText returns a line of text about how the grant was broken.
 func (b *End) brokenText() string {
 	s := "broken by " + visible.Word(cmp.Or(protocol.ShortOwner(b.By), "somebody")) + " at " + clockText(b.At)
 	if b.Reason != "" {

@@ -238,7 +238,7 @@ func TestLeadRunsOneFunctionAtATime(t *testing.T) {
 			}
 			defer running.Add(-1)
 			begun.Add(1)
-			<-leave // ignores the end of the term
+			<-leave // the function keeps running after its term has ended
 			return nil
 		}
 		for range 2 {

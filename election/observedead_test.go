@@ -90,8 +90,7 @@ func TestLeaderWithExpiryTimeIsDeadOnceWallClockPassesIt(t *testing.T) {
 		if len(news) != 1 || news[0].Leader != nobody {
 			t.Fatalf("yielded %v, want nobody", news)
 		}
-		// The 3 s are the largest difference of the clocks (2 s), plus the second to which
-		// records round.
+		// The 3 s are MaxSkew (2 s), plus one second because the times in records are rounded to seconds.
 		if late := news[0].at.Sub(r.ExpiresAt); late < 3*time.Second || late > 3*time.Second+polls {
 			t.Errorf("found dead %v after its expiry", late)
 		}

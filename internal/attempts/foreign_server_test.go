@@ -116,7 +116,7 @@ func isForeign(t *testing.T, name string, err error) {
 	}
 }
 
-func TestReplyUnlikeDynamoDBReturnsForeignError(t *testing.T) {
+func TestReplyNotFromDynamoDBIsForeignError(t *testing.T) {
 	for lie, answer := range lies {
 		for name, call := range foreignCalls {
 			synctest.Test(t, func(t *testing.T) {

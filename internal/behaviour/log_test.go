@@ -15,7 +15,7 @@ import (
 	"github.com/leasehold-go/leasehold/internal/lab"
 )
 
-func TestLogOfLossAndFailedReleaseNamesTheTable(t *testing.T) {
+func TestLogLinesOfLossAndFailedReleaseContainTable(t *testing.T) {
 	lab.InBubble(t, func(t *testing.T, w *lab.World) {
 		var said bytes.Buffer
 		cfg := lab.Config()

@@ -169,7 +169,7 @@ func TestQuietSuppressesMessageAboutLocalStore(t *testing.T) {
 	loud.said("no table: using ")
 }
 
-func TestExitCodeForHeldKeyDiffersFromCMDsOnAnyTable(t *testing.T) {
+func TestExitCodeForHeldKeyIsNeverThatOfCMDOnAnyTable(t *testing.T) {
 	t.Parallel()
 	dir, env := tableEnv(t)
 	start(t, dir, env, "run", "k", "--", "timeout", "0.1", "sleep", "5").ends(124)

@@ -148,7 +148,7 @@ func Live(ctx context.Context, t *testing.T, onEvent func(context.Context, lease
 		}
 	}
 	life.Renewals, life.RenewErrors = int(renewals.Load()), int(failures.Load())
-	life.Requests = len(wire.Sent()) - 1 // minus one for the renewal that found the lock broken: the event of a loss has no count of requests
+	life.Requests = len(wire.Sent()) - 1 // without the renewal that found the lock broken, as the event of a loss does not count requests
 	slices.Sort(life.Held)
 	return life
 }

@@ -197,7 +197,7 @@ func (q *Scheduler) choose() *Lease {
 	return sure
 }
 
-// begin sends an attempt of a lease. The caller must hold q.mu.
+// begin sends an attempt to renew l. The caller must hold q.mu.
 func (q *Scheduler) begin(l *Lease, now time.Time) {
 	q.due(l).remove(l)
 	l.state, l.sent = sending, now

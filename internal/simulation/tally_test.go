@@ -66,7 +66,7 @@ func (c *process) counts(ctx context.Context, r *request, f fault) {
 	defer c.checker.mu.Unlock()
 	o, _ := ctx.Value(operationKey{}).(*operation)
 	alone := o == nil || o.over
-	if f == inCrash && (alone || o.faulted) { // a crash counts once for its operation
+	if f == inCrash && (alone || o.faulted) { // a crash is counted once for each operation, even if several of its requests fail
 		return
 	}
 	if f == inCrash || f == inPartition || f == inSuspend || f == inOutage || f == inPause {

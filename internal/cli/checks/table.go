@@ -71,7 +71,7 @@ func (t *Subject) settings(ctx context.Context) (found []Finding) {
 			continue
 		case p.Fatal:
 			f.State, f.Last, fits = Fatal, true, false
-		case p.About == "ttl" && (known.noTTL || !fits): // the advice about TTL would apply to a table of another layout
+		case p.About == "ttl" && (known.noTTL || !fits): // skipped, as the advice about TTL is for a table that fits the layout
 			continue
 		}
 		found = append(found, f)

@@ -41,8 +41,7 @@ func (s *supervision) sendTrust() {
 	s.watchdog.order(watchdog.OrderTrust, int64(s.until))
 }
 
-// sayStopping reports once that CMD and the processes that it has started are being
-// stopped.
+// sayStopping tells the user that CMD and its child processes are being stopped. It does so only once.
 func (s *supervision) sayStopping() {
 	if s.stopping {
 		return

@@ -177,7 +177,7 @@ func (m *Messages) OpenEvents(to string, now time.Time) error {
 	s.send(started)
 	select {
 	case err = <-s.first:
-	case <-time.After(eventsPatience): // its reader is slow, which is allowed
+	case <-time.After(eventsPatience): // the reader of the stream may be slow, so do not wait any longer
 	}
 	if err != nil {
 		s.end()

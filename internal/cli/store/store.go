@@ -180,7 +180,7 @@ func (s *Store) watch(o Opening) requests.Watch {
 // Client returns a lock client on the table.
 func (s *Store) Client(cfg leasehold.Config) (*leasehold.Client, error) {
 	cfg.Table, cfg.Layout, cfg.MaxSkew, cfg.ReleaseGrace = s.Table, s.Layout, s.MaxSkew, closeTimeout
-	if cfg.Lease == 0 { // the client only reads, or resumes a grant that has its own lease, so no MaxSkew may be refused as too large
+	if cfg.Lease == 0 { // the client only reads, or resumes a grant that has its own lease, so MaxSkew must never be rejected as too large
 		cfg.Lease = max(protocol.DefaultLease, lease.Shortest(s.Proto.Skew()))
 	}
 	// The command itself reports events and errors.
